@@ -31,8 +31,16 @@ def test_from_a_run_to_a_record_to_a_board(typed: Any, tmp_path: Path, monkeypat
     assert (code, out) == (0, "mine.record.json\n")
     assert "kB; `jostle board` takes it" in err
     code, out, _ = typed("board", "mine.record.json", "-o", "board", "--json", "-q")
-    assert (code, json.loads(out)) == (0, {"format": 1, "index": "board/index.html"})
-    assert "guesser" in (tmp_path / "board" / "made-detection.html").read_text(encoding="utf-8")
+    printed = json.loads(out)
+    assert (code, printed["index"]) == (0, "board/index.html")
+    page = (tmp_path / "board" / "made-detection.html").read_text(encoding="utf-8")
+    assert "guesser" in page
+    (row,) = printed["boards"][0]["tables"][0]["rows"]
+    assert row["self_reported"]  # nobody can compute it again from a record
+    assert "self-reported" in page
+    printed = json.loads(typed("board", "mine", "-o", "board", "--json", "-q", "--bootstrap", "0")[1])
+    assert not printed["boards"][0]["tables"][0]["rows"][0]["self_reported"]
+    assert "self-reported" not in (tmp_path / "board" / "made-detection.html").read_text(encoding="utf-8")
     record = Path("mine.record.json")
     record.write_text(record.read_text(encoding="utf-8").replace('"guesser"', '"better"'), encoding="utf-8")
     code, out, err = typed("board", "mine.record.json", "-o", "board2")

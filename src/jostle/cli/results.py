@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +44,10 @@ def board(
         target = out or Path(f"{runs[0].resolve().name}.record.json")
         with console.progress("measuring") as advance:
             written = api.export_run(runs[0], target, partial=partial, draws=draws, seed=seed, progress=advance)
-        _report_written("record", written, as_json)
+        if as_json:
+            console.show_json({"format": 1, "record": str(written)})
+        else:
+            console.show(console.escape(str(written)))
         console.remark(f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder")
         return
     if out is None:
@@ -52,15 +56,11 @@ def board(
         raise BadValue("--partial goes with --export; a board takes partial runs and marks them")
     with console.progress("reading runs") as advance:
         written = api.board(runs, out, title=title, draws=draws, seed=seed, progress=advance)
-    _report_written("index", written, as_json)
-    console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
-
-
-def _report_written(what: str, written: Path, as_json: bool) -> None:
-    if as_json:
-        console.show_json({"format": 1, what: str(written)})
+    if as_json:  # also the tables, which say which rows are self-reported
+        console.show_json({"index": str(written), **json.loads(written.with_name("board.json").read_text("utf-8"))})
     else:
         console.show(console.escape(str(written)))
+    console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
 
 
 @app.command(help="Show what a second run has over a first, cell by cell, with paired intervals.")

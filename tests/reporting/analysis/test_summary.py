@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,14 @@ import pytest
 
 import jostle
 from helpers.made_runs import made_run
+from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
+from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.evaluation.run_folder.scores import Counted, Coverage
+from jostle.reporting.analysis.leaderboard import label_corruptions
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import survey
-from jostle.reporting.analysis.summary import _checksum, read_summary, summary_of, write_summary
+from jostle.reporting.analysis.summary import CellNumber, Number, _checksum, read_summary, summary_of, write_summary
 
 
 @pytest.fixture
@@ -77,11 +83,132 @@ def test_F118_a_changed_record_is_refused(record: Path, keys: tuple[Any, ...], v
         (("cells", 0, "value"), 0.99, "corrupted is"),
         (("relative", "value"), 1.0, "relative is 1.0, and the others give"),
         (("cells", 0, "value"), 1.5, "at most 1"),
+        (("clean", "value"), 500.0, "clean is 500.0, and a score is at most 1"),
+        (("clean", "value"), -0.5, "clean.value is -0.5, not at least 0"),
+        (("clean", "interval"), [0.9, 0.1], "clean has .* as interval"),
+        (("clean", "interval"), [0.1, 1e308], "clean has .* as interval"),
+        (("coverage",), {"videos": 10**9, "of": 3}, "coverage is 1000000000 of 3 videos"),
+        (("counted",), {"cells": 15, "of": 15}, "counted is 15 of 15 cells, and 4 of those listed count"),
+        (("cells",), [], "counted is 4 of 4 cells, and 0 of those listed count"),
     ],
 )
 def test_F118_also_with_a_new_checksum(record: Path, keys: tuple[Any, ...], value: Any, said: str) -> None:
     with pytest.raises(Tampered, match=said):
         read_summary(changed(record, *keys, value=value, sealed=True))
+
+
+def edited(path: Path, edit: Any) -> Path:
+    """A copy whose record was edited, with a checksum that fits."""
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    edit(plain["record"])
+    plain["checksum"] = _checksum(plain["record"])
+    copy = path.with_name("edited.json")
+    copy.write_text(json.dumps(plain), encoding="utf-8")
+    return copy
+
+
+def without_cells(record: Any) -> None:
+    record["cells"] = []
+    record["counted"] = {"cells": 0, "of": 4}
+    record["corrupted"]["value"] = record["relative"]["value"] = 0.99
+
+
+def one_cell(record: Any, times: int) -> None:
+    """The best cell alone, with means that fit."""
+    best = max(record["cells"], key=lambda one: one["value"])
+    record["cells"] = [best] * times
+    record["counted"] = {"cells": times, "of": times}
+    record["corrupted"]["value"], record["relative"]["value"] = best["value"], best["value"] / record["clean"]["value"]
+
+
+@pytest.mark.fault("F118")
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (without_cells, "corrupted is 0.99, without cells"),
+        (lambda record: one_cell(record, 4), "more than once"),
+        (lambda record: record["relative"].update(value=None), "relative is None, and the others give"),
+    ],
+)
+def test_F118_also_where_the_means_were_made_to_fit(record: Path, edit: Any, said: str) -> None:
+    with pytest.raises(Tampered, match=said):
+        read_summary(edited(record, edit))
+
+
+@pytest.mark.fault("F125")
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda record: one_cell(record, 1), "counted is out of 1 cells, and the benchmark has 4"),
+        (lambda record: record["cells"][0].update(cell="fog:3"), "the benchmark does not have it"),
+        (lambda record: record["content"]["cells"].pop(), "fingerprint is not that of the benchmark's content"),
+        (lambda record: record.pop("content"), "this jostle does not know that benchmark"),
+        (lambda record: record.update(benchmark="thumos14-c"), "benchmark is 'thumos14-c', and the benchmark has"),
+        (lambda record: record.update(metric="top-1 accuracy"), "metric is 'top-1 accuracy'"),
+        (lambda record: record.update(guesses=True), "guesses is True, and the clean score says otherwise"),
+    ],
+)
+def test_F125_what_its_recipe_does_not_allow_is_refused(record: Path, edit: Any, said: str) -> None:
+    with pytest.raises(Tampered, match=said) as told:
+        read_summary(edited(record, edit))
+    assert told.value.fault == "F125"
+
+
+@pytest.mark.fault("F125")
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda record: record["cells"][0].update(interval=None, value=0.51234), "corrupted is"),
+        (lambda record: record["clean"].update(interval=None, value=0.99), "clean is 0.99, which is no number of 40"),
+        (lambda record: record.update(chance=0.4), "chance is 0.4, which is not 1 of any number of classes"),
+        (lambda record: record.update(guesses=True), "guesses is True"),
+    ],
+)
+def test_F125_scores_of_a_recogniser_are_right_answers(
+    recognition: RunRecord, tmp_path: Path, edit: Any, said: str
+) -> None:
+    path = jostle.export_run(recognition.folder, tmp_path / "run.json", draws=100)
+    assert read_summary(path).chance == pytest.approx(1 / 3)
+
+    def fitting(record: Any) -> None:
+        edit(record)
+        if said.startswith("clean"):
+            record["relative"]["value"] = record["corrupted"]["value"] / record["clean"]["value"]
+
+    with pytest.raises(Tampered, match=said):
+        read_summary(edited(path, fitting))
+
+
+@pytest.mark.fault("F125")
+def test_F125_a_part_of_a_known_benchmark_is_not_the_whole(recognition: RunRecord, tmp_path: Path) -> None:
+    """The recipe of a benchmark that comes with jostle is not in the record."""
+    own = benchmarks["ucf101-p"]
+    subset, videos = next(iter(datasets["ucf101"].videos.items()))
+    counted = [cell.name for cell in own.cells if cell.counted]
+    whole = replace(
+        summary_of(survey(recognition)),
+        **{name: getattr(own, name) for name in ("fingerprint", "dataset")},
+        **{"benchmark": own.name, "recipe": own.name, "metric": own.measure, "subset": subset, "content": None},
+        cells=tuple(CellNumber(cell, 0.5, None, True) for cell in counted),
+        clean=Number(1.0),
+        corrupted=Number(0.5),
+        relative=Number(0.5),
+        counted=Counted(len(counted), len(counted)),
+        coverage=Coverage(2 * videos, 2 * videos, 101, 101),
+        chance=1 / 101,
+    )
+    write_summary(whole, tmp_path / "whole.json")
+    assert read_summary(tmp_path / "whole.json").whole
+    write_summary(replace(whole, coverage=Coverage(12, 12, 3, 101)), tmp_path / "small.json")
+    with pytest.raises(Tampered, match=f"coverage is of 12 videos, and ucf101 has {videos}"):
+        read_summary(tmp_path / "small.json")
+
+
+def test_many_corruptions_are_labelled_in_linear_time() -> None:
+    names = [f"noise_{i}" for i in range(30_000)]
+    before = time.process_time()
+    assert len(label_corruptions(names)) == len(names)
+    assert time.process_time() - before < 3  # 40 s while each was counted among all
 
 
 def test_what_is_no_record_is_refused(detection: RunRecord, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_a_recipe_on_other_data_has_a_table_of_its_own(runs: Path, tmp_path: Pat
 def test_files(index: Path, runs: Path) -> None:
     out = index.parent
     assert {path.name for path in out.iterdir()} == {
+        "board.json",
         "index.html",
         "thumos14-c.html",
         "ytbb-robust.html",

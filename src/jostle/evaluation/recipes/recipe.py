@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -250,12 +250,7 @@ class Recipe:
     @property
     def measure(self) -> str:
         """Name of the value of a cell, as in `mAP@0.5`."""
-        if self.task == "detection":
-            ends = sorted({self.tious[0], self.tious[-1]})
-            return "mAP@" + ":".join(f"{tiou:g}" for tiou in ends)
-        return {"pm_k": f"pm-{self.k}", "pm_k_map": f"pm-{self.k} mAP", "top_k_accuracy": f"top-{self.k} accuracy"}.get(
-            self.metric, self.metric
-        )
+        return measure_name(self.task, self.metric, self.k, self.tious)
 
     @property
     def families(self) -> dict[str, str]:
@@ -275,9 +270,25 @@ class Recipe:
 
     @cached_property
     def fingerprint(self) -> str:
-        """`sha256:` and the hash of `content`: runs with the same fingerprint are of the same benchmark."""
-        text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        """Hash of `content`: runs with the same fingerprint are of the same benchmark."""
+        return content_fingerprint(self.content())
+
+
+def content_fingerprint(content: Mapping[str, Any]) -> str:
+    """Return `sha256:` and the hash of the content of a recipe."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def measure_name(task: str, metric: str, k: int | None, tious: Sequence[float]) -> str:
+    """Return the name of the value of a cell.
+
+    >>> measure_name("detection", "mean_ap", None, (0.3, 0.7)), measure_name("frames", "pm_k", 10, ())
+    ('mAP@0.3:0.7', 'pm-10')
+    """
+    if task == "detection":
+        return "mAP@" + ":".join(f"{tiou:g}" for tiou in sorted({tious[0], tious[-1]}))
+    return {"pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP", "top_k_accuracy": f"top-{k} accuracy"}.get(metric, metric)
 
 
 def _resolve_cell(cell: Cell) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import benchmarks
@@ -26,8 +28,25 @@ class LeaderboardEntry:
     name: str  # as it is called there; two rows of one table have two names
     summary: RunSummary  # what it says
     origin: str  # where it was taken from, without the folders above: a run folder or a file
-    sent: bool  # whether that is a record that somebody sent, and no run folder
+    # Whether that is a record, which holds means and no results of videos: they cannot be computed again here
+    self_reported: bool
     report: Path | None  # its own page, where there is one
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain values for JSON; scores are fractions."""
+        own = self.summary
+        numbers = {"clean": own.clean, "corrupted": own.corrupted, "relative": own.relative}
+        return {
+            "name": self.name,
+            "model": own.model,
+            "self_reported": self.self_reported,
+            "whole": own.whole,
+            "guesses": own.guesses,
+            "chance": own.chance,
+            **{key: {"value": one.value, "interval": one.interval} for key, one in numbers.items()},
+            "origin": self.origin,
+            "checksum": own.checksum,
+        }
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,11 @@ class Board:
     def runs(self) -> int:
         """Number of rows that were measured with jostle."""
         return sum(len(group.entries) for group in self.groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tables of measured rows as plain values for JSON, in the order of the page."""
+        tables = [{"scope": group.scope, "rows": [one.to_dict() for one in group.entries]} for group in self.groups]
+        return {"benchmark": self.benchmark, "metric": self.metric, "tables": tables}
 
 
 def boards_of(
@@ -139,8 +163,10 @@ def _names(summaries: Sequence[RunSummary], sources: Sequence[Path]) -> list[str
     plain = [", ".join(part for part in (one.display_name, one.extractor) if part) for one in summaries]
     folders = [path.resolve().name.removesuffix(".json").removesuffix(".record") for path in sources]
     longer = [f"{name} ({folder})" for name, folder in zip(plain, folders, strict=True)]
-    names = [name if plain.count(name) == 1 else more for name, more in zip(plain, longer, strict=True)]
-    return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
+    alike = Counter(plain)
+    names = [name if alike[name] == 1 else more for name, more in zip(plain, longer, strict=True)]
+    alike = Counter(names)
+    return [name if alike[name] == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
 
 
 def _report(source: Path) -> Path | None:
@@ -153,7 +179,8 @@ def label_corruptions(names: Iterable[str]) -> list[tuple[str, str]]:
     """(name, as a reader knows it) of corruptions; with the profile where two would read alike."""
     listed = list(names)
     short = [short_name(name) for name in listed]
+    alike = Counter(short)
     return [
-        (name, label if short.count(label) == 1 else name.replace("_", " "))
+        (name, label if alike[label] == 1 else name.replace("_", " "))
         for name, label in zip(listed, short, strict=True)
     ]

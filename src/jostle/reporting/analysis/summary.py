@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
-from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.run_folder.metadata import Task, format_model
-from jostle.evaluation.run_folder.scores import Counted, Coverage
+from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint, measure_name
+from jostle.evaluation.run_folder.metadata import Content, RunOrigin, Task, format_model
+from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
 from jostle.metrics.robustness import split_cell
-from jostle.reporting.analysis.comparison import Standing
+from jostle.reporting.analysis.comparison import Chance, Standing
 from jostle.reporting.analysis.labels import benchmark_title
 from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
@@ -24,6 +27,7 @@ from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
 
 KIND = "jostle run record"
 NEAR = 1e-9  # of means in binary
+ENOUGH_DRAWS = 100  # from which on the interval of a share of videos holds that share
 _REMEDY = "ask its maker for another, by `jostle board --export RUN`"
 
 
@@ -31,8 +35,8 @@ _REMEDY = "ask its maker for another, by `jostle board --export RUN`"
 class Number:
     """A value with its interval; fractions."""
 
-    value: float | None  # None where it has no meaning
-    interval: tuple[float, float] | None = None  # (low, high), None where it cannot be had
+    value: Ratio | None  # None where it has no meaning
+    interval: tuple[Ratio, Ratio] | None = None  # (low, high), None where it cannot be had
 
     @classmethod
     def of(cls, estimate: Estimate) -> Number:
@@ -46,7 +50,7 @@ class CellNumber:
 
     cell: str
     value: Share
-    interval: tuple[float, float] | None
+    interval: tuple[Ratio, Ratio] | None
     counted: bool
 
 
@@ -85,19 +89,8 @@ class RunSummary:
     draws: Count  # of the videos, for the intervals
     mend: str | None = None  # the inspector that found damaged frames, or None if nothing was mended
     mend_weights: str | None = None  # fingerprint of that
-
-    def __post_init__(self) -> None:
-        values = [one.value for one in self.cells if one.counted]
-        if not values:
-            return
-        mean = math.fsum(values) / len(values)
-        if self.corrupted.value is None or abs(self.corrupted.value - mean) > NEAR:
-            raise ValidationError(f"is {self.corrupted.value}, and its cells have a mean of {mean:.6g}").under(
-                "corrupted"
-            )
-        left = None if not self.clean.value else mean / self.clean.value
-        if (left is None) != (self.relative.value is None) or abs((self.relative.value or 0) - (left or 0)) > NEAR:
-            raise ValidationError(f"is {self.relative.value}, and the others give {left}").under("relative")
+    chance: Share | None = None  # the score of guesses on clean video; None where no answers are counted
+    content: Content | None = None  # the definition of a benchmark that does not come with jostle
 
     @property
     def display_name(self) -> str:
@@ -115,7 +108,7 @@ class RunSummary:
         cells = f", {self.counted.cells} of {self.counted.of} cells" if self.counted.of else ""
         return f"{self.coverage.videos} of {self.coverage.of} videos{cells}"
 
-    @property
+    @cached_property
     def by_corruption(self) -> dict[str, float]:
         """The mean over severities of each corruption that counts."""
         found: dict[str, list[float]] = {}
@@ -124,16 +117,25 @@ class RunSummary:
                 found.setdefault(split_cell(one.cell)[0], []).append(one.value)
         return {name: math.fsum(values) / len(values) for name, values in found.items()}
 
-    @property
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The record as plain values for JSON; computed once, as large ones take a while."""
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
+        # Keys that older records lack are left out where they have no value, so that their checksums stay valid.
+        later = ("mend", "mend_weights", "chance", "content")
+        return {key: value for key, value in content.items() if value is not None or key not in later}
+
+    @cached_property
     def checksum(self) -> str:
         """Checksum of the content, independent of its layout in a file."""
-        return _checksum(_plain(self))
+        return _checksum(self.plain)
 
 
 def summary_of(analysis: RunAnalysis) -> RunSummary:
     """Summarise an analysed run."""
     record = analysis.record
     about, scores = record.about, record.scores
+    standing = Standing.of(analysis)
     numbers = (Number.of(analysis.of(CLEAN)), Number.of(analysis.corrupted()), Number.of(analysis.relative()))
     offsets = offset_errors(record)
     if offsets and not analysis.counted:
@@ -151,9 +153,11 @@ def summary_of(analysis: RunAnalysis) -> RunSummary:
         clean=numbers[0],
         corrupted=numbers[1],
         relative=numbers[2],
-        guesses=Standing.of(analysis).guesses,
+        guesses=standing.guesses,
         cells=tuple(_cell(analysis, cell) for cell in analysis.cells if cell != CLEAN),
         draws=len(analysis.drawn),
+        chance=standing.chance.score or None,
+        content=None if benchmarks.part(about.recipe) is None and _registered(about) else about.content,
     )
 
 
@@ -176,7 +180,7 @@ def check_whole(record: RunRecord) -> None:
 
 def write_summary(summary: RunSummary, path: Path) -> None:
     """Write a record, with its checksum; the target changes all at once."""
-    plain = {"format": 1, "kind": KIND, "checksum": summary.checksum, "record": _plain(summary)}
+    plain = {"format": 1, "kind": KIND, "checksum": summary.checksum, "record": summary.plain}
     write_text(path, [json.dumps(plain, indent=1, ensure_ascii=False), "\n"])
 
 
@@ -205,15 +209,151 @@ def read_summary(path: Path) -> RunSummary:
             fault="F118",
         )
     try:
-        return parse_record(RunSummary, sealed.record)
+        summary = parse_record(RunSummary, sealed.record)
+        _check_numbers(summary)
     except ValidationError as error:
         raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F118") from None
+    try:
+        _check_recipe(summary)
+    except ValidationError as error:
+        raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F125") from None
+    return summary
 
 
-def _plain(summary: RunSummary) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(json.dumps(asdict(summary), allow_nan=False))
-    # Without mending the key is left out, as in older records, so that their checksums stay valid.
-    return {key: value for key, value in content.items() if value is not None or not key.startswith("mend")}
+def _registered(run: RunOrigin | RunSummary) -> Content | None:
+    """Return the definition of a run's benchmark as this jostle knows it, or None if it does not know this one."""
+    if run.recipe not in benchmarks:
+        return None
+    recipe = benchmarks[run.recipe]
+    if run.benchmark != recipe.name:
+        recipe = recipe.on(run.dataset, run.subset, run.benchmark.removeprefix(f"{recipe.name} on "))
+    return Content.of(recipe.content()) if recipe.fingerprint == run.fingerprint else None
+
+
+def _check_numbers(summary: RunSummary) -> None:
+    """Raise ValidationError unless the numbers of a record agree with each other."""
+    cells, counted = summary.cells, [one.value for one in summary.cells if one.counted]
+    twice = [name for name, count in Counter(one.cell for one in cells).items() if count > 1]
+    if twice:
+        raise ValidationError(f"have {twice[0]!r} more than once").under("cells")
+    for what in ("clean", "corrupted"):
+        if (getattr(summary, what).value or 0) > 1:
+            raise ValidationError(f"is {getattr(summary, what).value}, and a score is at most 1").under(what)
+    if summary.clean.value is None:
+        raise ValidationError("is missing").under("clean")
+    _check_coverage(summary, len(counted))
+    if counted:
+        mean = math.fsum(counted) / len(counted)
+        _check_near(summary.corrupted.value, mean, "and its cells have a mean of", "corrupted")
+        left = mean / summary.clean.value if summary.clean.value else None
+        _check_near(summary.relative.value, left, "and the others give", "relative")
+    else:
+        pm_k = summary.task == "frames"  # without cells its second number is pm-k, which is at most the accuracy
+        if (summary.corrupted.value is not None) != pm_k:
+            raise ValidationError(f"is {summary.corrupted.value}, without cells").under("corrupted")
+        if summary.relative.value is not None:
+            raise ValidationError(f"is {summary.relative.value}, without cells").under("relative")
+        if pm_k and (summary.corrupted.value or 0) > summary.clean.value:
+            raise ValidationError(f"is above the accuracy of {summary.clean.value}").under("corrupted")
+    numbers = {"clean": summary.clean, "corrupted": summary.corrupted, "relative": summary.relative}
+    for name, number in (numbers | {one.cell: one for one in cells}).items():
+        _check_interval(summary, name, number)
+
+
+def _check_near(value: float | None, expected: float | None, why: str, key: str) -> None:
+    if (value is None) != (expected is None) or abs((value or 0) - (expected or 0)) > NEAR:
+        raise ValidationError(f"is {value}, {why} {expected if expected is None else format(expected, '.6g')}").under(
+            key
+        )
+
+
+def _check_coverage(summary: RunSummary, counted: int) -> None:
+    coverage = summary.coverage
+    if not 0 < coverage.videos <= coverage.of:
+        raise ValidationError(f"is {coverage.videos} of {coverage.of} videos").under("coverage")
+    if (coverage.classes or 0) > (coverage.of_classes or 0):
+        raise ValidationError(f"is {coverage.classes} of {coverage.of_classes} classes").under("coverage")
+    if summary.counted.cells != counted or counted > summary.counted.of:
+        raise ValidationError(
+            f"is {summary.counted.cells} of {summary.counted.of} cells, and {counted} of those listed count"
+        ).under("counted")
+
+
+def _check_interval(summary: RunSummary, name: str, number: Number | CellNumber) -> None:
+    ends, value = number.interval, number.value
+    if ends is None:
+        return
+    if value is None or not (summary.draws or summary.task == "frames"):
+        raise ValidationError(f"has an interval {list(ends)} without {'a value' if value is None else 'draws'}").under(
+            name
+        )
+    if ends[0] > ends[1] or (name != "relative" and ends[1] > 1):
+        raise ValidationError(f"has {list(ends)} as interval, which is none of shares").under(name)
+    # Draws of a mean average precision may all lie above it, those of a share of videos lie on both sides.
+    share = summary.task in ("recognition", "frames") and name != "relative" and summary.draws >= ENOUGH_DRAWS
+    if share and not ends[0] - NEAR <= value <= ends[1] + NEAR:
+        raise ValidationError(f"is {value}, outside of its interval {list(ends)}").under(name)
+
+
+def _check_recipe(summary: RunSummary) -> None:
+    """Raise ValidationError unless the cells, counts and scores of a record are possible by its benchmark."""
+    content = summary.content or _registered(summary)
+    if content is None:
+        raise ValidationError(
+            f"is {summary.fingerprint[:19]}, of {summary.benchmark!r}: this jostle does not know that benchmark, so "
+            "its cells cannot be checked; register it (--import)"
+        ).under("fingerprint")
+    if summary.content is not None and content_fingerprint(summary.plain["content"]) != summary.fingerprint:
+        raise ValidationError(f"is not that of the benchmark's content, {summary.fingerprint[:19]}").under(
+            "fingerprint"
+        )
+    measure = measure_name(content.task, content.metric, content.k, content.tious)
+    for key, own, known in (
+        ("benchmark", summary.benchmark, content.name),
+        ("recipe", summary.recipe, content.name.partition(" on ")[0]),
+        ("dataset", summary.dataset, content.dataset),
+        ("task", summary.task, content.task),
+        ("metric", summary.metric, measure),
+    ):
+        if own != known:
+            raise ValidationError(f"is {own!r}, and the benchmark has {known!r}").under(key)
+    defined = {one.cell: one.counted for one in content.cells if one.cell != CLEAN}
+    for one in summary.cells:
+        if defined.get(one.cell) != one.counted:
+            has = "does not have it" if one.cell not in defined else f"has it with counted {defined[one.cell]}"
+            raise ValidationError(f"have {one.cell!r}, and the benchmark {has}").under("cells")
+    if summary.counted.of != sum(defined.values()):
+        raise ValidationError(
+            f"is out of {summary.counted.of} cells, and the benchmark has {sum(defined.values())}"
+        ).under("counted")
+    kind = datasets[summary.dataset] if summary.dataset in datasets else None  # noqa: SIM401
+    listed = 0 if kind is None else kind.videos.get(summary.subset, 0)
+    if summary.coverage.of < listed:
+        raise ValidationError(f"is of {summary.coverage.of} videos, and {summary.dataset} has {listed}").under(
+            "coverage"
+        )
+    if content.metric == "top_k_accuracy":
+        _check_answers(summary, content.k or 1)
+    elif content.task == "detection" and summary.guesses != Chance(0.0, None).explains(
+        Estimate(summary.clean.value, summary.clean.interval)
+    ):
+        raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
+
+
+def _check_answers(summary: RunSummary, k: int) -> None:
+    """Check what follows from every score being a number of right answers out of the videos."""
+    videos = summary.coverage.videos
+    for name, value in (("clean", summary.clean.value), *((one.cell, one.value) for one in summary.cells)):
+        right = (value or 0) * videos
+        if abs(right - round(right)) > NEAR * videos:
+            raise ValidationError(f"is {value}, which is no number of {videos} videos").under(name)
+    classes = k / summary.chance if summary.chance else summary.coverage.of_classes
+    if classes is None:
+        return
+    if abs(classes - round(classes)) > NEAR * classes or round(classes) < (summary.coverage.classes or k):
+        raise ValidationError(f"is {summary.chance}, which is not {k} of any number of classes").under("chance")
+    if summary.guesses != Chance(k / classes, videos).explains(Estimate(summary.clean.value)):
+        raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 
 def _checksum(record: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from jostle.reporting.published.table import PublishedModel
 
 Progress = Callable[[int, int], None]
 INDEX = "index.html"
+DATA = "board.json"  # the tables as data
 RECORDS, REPORTS = "records", "reports"
 
 
@@ -47,6 +49,7 @@ class Line:
 
     name: str  # of the model
     partial: str  # what it lacks; empty where it is whole
+    self_reported: bool  # whether it is from a record, whose means nobody can compute again
     guesses: bool  # whether it is at chance level, so that relative robustness is left out
     figures: tuple[RankedFigure, ...]  # the three numbers
     corruptions: tuple[RankedFigure, ...]  # what is left under each corruption, in the order of the heads
@@ -135,12 +138,14 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
         ("made with", ", ".join(f"{key} {value}" for key, value in own.versions.items())),
         ("device and seed", f"{own.device}, {own.seed}"),
         ("intervals", f"95 %, {own.draws} draws of the videos" if own.draws else "none"),
-        ("taken from", f"{'record' if entry.sent else 'run folder'} {entry.origin}"),
+        *([("chance level", f"{percent(own.chance)} %")] if own.chance else []),
+        ("taken from", _origin(entry)),
         ("checksum", own.checksum),
     ]
     return Line(
         entry.name,
         "" if own.whole else own.coverage_text,
+        entry.self_reported,
         own.guesses,
         (_figure(own.clean), _figure(own.corrupted), _figure(Number(None) if own.guesses else own.relative)),
         tuple(_cell(left.get(name), None if own.guesses else clean) for name in corruptions),
@@ -151,6 +156,12 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
     )
 
 
+def _origin(entry: LeaderboardEntry) -> str:
+    if not entry.self_reported:
+        return f"run folder {entry.origin}, computed here from its predictions"
+    return f"record {entry.origin}, self-reported: it fits its recipe, and has no results of videos to compute it from"
+
+
 def _published(model: PublishedModel, corruptions: Sequence[str]) -> Line:
     figures = (
         _figure(Number(model.clean, model.intervals.get("clean"))),
@@ -159,7 +170,7 @@ def _published(model: PublishedModel, corruptions: Sequence[str]) -> Line:
         _figure(Number(model.absolute)),
     )
     cells = tuple(_cell(model.by_corruption.get(name), model.clean) for name in corruptions)
-    return Line(model.name, "", False, figures, cells, f"{model.from_where}; {model.metric}", ())
+    return Line(model.name, "", False, False, figures, cells, f"{model.from_where}; {model.metric}", ())
 
 
 def _figure(number: Number) -> RankedFigure:
@@ -207,7 +218,12 @@ def write_board(
     for board in boards:
         measured, published = rankings_of(board, files)
         html = environment.get_template("board.html.jinja").render(
-            board=board, measured=measured, published=published, title=title, **clothes
+            board=board,
+            measured=measured,
+            published=published,
+            self_reported=any(line.self_reported for table in measured for line in table.lines),
+            title=title,
+            **clothes,
         )
         pages[page_name(board)] = html
     cards = [(board, page_name(board)) for board in boards]
@@ -222,4 +238,6 @@ def write_board(
         shutil.copyfile(report, out / name)
     for name, page in pages.items():
         write_text(out / name, [page])
+    data = {"format": 1, "title": title, "boards": [board.to_dict() for board in boards]}
+    write_text(out / DATA, [json.dumps(data, indent=1, ensure_ascii=False), "\n"])
     return out / INDEX
