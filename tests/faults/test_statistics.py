@@ -1,4 +1,4 @@
-"""Faults 48 and 91 to 93: numbers that cannot be had are shown as such, never as zero, infinity or NaN."""
+"""Faults 48 and 91 to 93 and 126: numbers that cannot be had are shown as such, never as zero, infinity or NaN."""
 
 from __future__ import annotations
 
@@ -101,3 +101,28 @@ def test_F93_one_anchor_or_video_has_no_interval() -> None:
 @pytest.mark.fault("F93")
 def test_F93_equal_answers_still_have_a_wide_interval() -> None:
     assert top_k_accuracy([[0.2, 0.8]] * 5, [1] * 5).interval == pytest.approx((0.025**0.2, 1))
+
+
+def clustered(videos: int, anchors: int) -> tuple[dict[str, int], dict[str, list[str]], dict[str, int]]:
+    """Scores, sets and labels of anchors of which all in a video are right, or none: every other video is."""
+    sets: dict[str, list[str]] = {f"v{v}/{i}.jpg": [] for v in range(videos) for i in range(anchors)}
+    return {name: int(name[1]) % 2 for name in sets}, sets, dict.fromkeys(sets, 0)
+
+
+@pytest.mark.fault("F126")
+def test_F126_anchors_of_one_video_are_no_independent_answers() -> None:
+    alone = pm_k(*clustered(5, 1))
+    assert (alone.videos, alone.interval_method, alone.pm_k_interval) == (5, "exact", clopper_pearson(3, 5))
+    many = pm_k(*clustered(5, 40))
+    assert (many.anchors, many.videos, many.interval_method) == (200, 5, "bootstrap")
+    low, high = many.pm_k_interval or (0.0, 0.0)
+    assert high - low > 0.7  # as 5 videos have it, not as 200 answers, of which it is 0.14
+    assert "5 videos, each with all its anchors" in many.interval_text
+
+
+@pytest.mark.fault("F126")
+def test_F126_where_all_answers_are_alike_the_videos_are_the_trials() -> None:
+    scores, sets, labels = clustered(5, 40)
+    found = pm_k(dict.fromkeys(scores, 0), sets, labels)
+    assert found.pm_k_interval == clopper_pearson(5, 5)
+    assert pm_k(*clustered(1, 40)).pm_k_interval is None

@@ -50,15 +50,23 @@ def truth_of(videos: int, classes: tuple[str, ...]) -> Truth:
     return Truth.from_segments(made)
 
 
-def annotations_of(task: str, videos: int, classes: tuple[str, ...]) -> Truth | VideoLabels | FrameSets:
+def annotations_of(
+    task: str, videos: int, classes: tuple[str, ...], anchors: int = 1
+) -> Truth | VideoLabels | FrameSets:
     names = names_of(videos)
     if task == "detection":
         return truth_of(videos, classes)
     label = np.arange(videos) % len(classes)
     if task == "recognition":
         return VideoLabels(names, classes, np.arange(videos), label)
-    sets = {f"{name}/0005": [f"{name}/{i:04d}" for i in (2, 3, 4, 6, 7, 8)] for name in names}
-    labels = {f"{name}/{i:04d}": [int(k)] for name, k in zip(names, label, strict=True) for i in range(2, 9)}
+    middles = range(5, 5 + 10 * anchors, 10)
+    sets = {
+        f"{name}/{middle:04d}": [f"{name}/{middle + i:04d}" for i in (-3, -2, -1, 1, 2, 3)]
+        for name in names
+        for middle in middles
+    }
+    frames = [middle + i for middle in middles for i in range(-3, 4)]
+    labels = {f"{name}/{i:04d}": [int(k)] for name, k in zip(names, label, strict=True) for i in frames}
     return FrameSets(sets, labels)
 
 
@@ -122,9 +130,10 @@ def made_run(
     benchmark: str = "",
     on: str = "",
     shown: tuple[int, ...] | None = None,
+    anchors: int = 1,
 ) -> Path:
     """A run folder; the videos hold nothing, or are all `source`; `on` puts the recipe on other data."""
-    recipe, annotations = recipe_of(task, cells, benchmark), annotations_of(task, videos, classes)
+    recipe, annotations = recipe_of(task, cells, benchmark), annotations_of(task, videos, classes, anchors)
     if on:
         recipe = recipe.on("folder", "test", on)
     folder = out.parent / "videos"

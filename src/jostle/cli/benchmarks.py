@@ -93,7 +93,7 @@ def show_stability(stabilities: Stabilities) -> None:
         numbers = (percent(one.accuracy), between(one.accuracy_interval), percent(one.pm_k), between(one.pm_k_interval))
         rows.append([console.escape(one.name), *numbers, percent(one.drop)])
     console.show_lines(lines_of(rows))
-    console.remark(f"{stabilities.title}, {stabilities.anchors} anchors")
+    console.remark(f"{stabilities.title}, {stabilities.anchors} anchors; {stabilities.intervals}")
     for remark in stabilities.apart[:1]:
         more = f" And {len(stabilities.apart) - 1} more are so." if len(stabilities.apart) > 1 else ""
         console.remark(remark + more)

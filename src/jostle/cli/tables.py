@@ -193,14 +193,17 @@ def pm_k_lines(result: PmK) -> list[str]:
         [f"pm-{result.k}", percent(result.pm_k), between(result.pm_k_interval)],
         ["drop", percent(result.drop), ""],
     ]
+    rows_and_note = [*lines_of(rows), result.interval_text]
     if not result.error_by_offset:
-        return [head, *lines_of(rows)]
+        return [head, *rows_and_note]
     offsets = [[f"{offset:+d}", percent(error)] for offset, error in result.error_by_offset.items()]
-    return [head, *lines_of(rows), "", *lines_of([["offset", "error %"], *offsets])]
+    return [head, *rows_and_note, "", *lines_of([["offset", "error %"], *offsets])]
 
 
 def stability_lines(both: BoxStability) -> list[str]:
     """pm-k of an object detector: detection and localisation, on anchors and on the worst frame near each."""
+    from jostle.metrics.pm_k_detection import DRAWS
+
     k = both.detection.k
     rows = [["", "mAP on anchors", "95 %", f"pm-{k} mAP", "95 %", "drop"]]
     for name, one in (("detection", both.detection), ("localisation", both.localisation)):
@@ -209,4 +212,4 @@ def stability_lines(both: BoxStability) -> list[str]:
     head = f"{both.detection.anchors} anchors, IoU {both.detection.iou:g}"
     if both.classes < both.of_classes:
         head += f", on {both.classes} of {both.of_classes} classes, which the detector knows"
-    return [head, *lines_of(rows)]
+    return [head, *lines_of(rows), f"intervals: 95 %, from {DRAWS} draws of the videos, each with all its anchors"]

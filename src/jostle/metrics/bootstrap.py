@@ -19,11 +19,13 @@ from jostle.core.random import rng_for
 from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
+from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import NONE, Matches
 from jostle.metrics.protocol import Protocol
 
 Weights = npt.NDArray[np.int16]  # (draws, videos)
+SHARE_DRAWS, SHARE_LEVEL = 1000, 0.95  # of `share_interval`, as reports have them by default
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,35 @@ def bias_corrected(draws: Floats, measured: float, level: float) -> tuple[float,
     reach = normal.inv_cdf((1 + level) / 2)
     low, high = np.quantile(draws, [normal.cdf(shift - reach), normal.cdf(shift + reach)])
     return (float(low), float(high))
+
+
+def share_interval(owners: Sequence[str], right: Flags, *, draws: int = SHARE_DRAWS) -> tuple[float, float] | None:
+    """Return the 95 % interval of the share of right answers, with the videos as independent units.
+
+    Answers of one video are not independent: where a video has several, videos are drawn, each with all its answers.
+    Where each has one, or all answers are alike, so that no draw differs, the interval is the exact one of Clopper and
+    Pearson over the videos.
+
+    Args:
+        owners: (answers,) the video of each answer.
+        right: (answers,) whether it is right.
+
+    >>> flags = np.array([True, True, True, False, False, False])
+    >>> [round(end, 2) for end in share_interval(["a", "a", "a", "b", "b", "c"], flags)]
+    [0.0, 1.0]
+    >>> [round(end, 2) for end in share_interval(list("abcdef"), flags)]
+    [0.12, 0.88]
+    """
+    videos = {name: i for i, name in enumerate(dict.fromkeys(owners))}
+    if len(videos) < 2:
+        return None
+    index = np.array([videos[name] for name in owners], np.int64)
+    hits, answers = np.bincount(index, right, len(videos)), np.bincount(index, minlength=len(videos))
+    share = float(hits.sum() / answers.sum())
+    if share in (0.0, 1.0) or len(videos) == len(owners):
+        return clopper_pearson(round(share * len(videos)), len(videos))
+    weights = video_weights(tuple(videos), draws)
+    return bias_corrected(weights @ hits / (weights @ answers), share, SHARE_LEVEL)
 
 
 @kernel

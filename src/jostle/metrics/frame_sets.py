@@ -50,6 +50,15 @@ def frame_number(key: str) -> tuple[str, int]:
     return key[: match.start(1)], int(match[1])
 
 
+def video_of(key: str) -> str:
+    """Return the video of a frame: its name up to its number.
+
+    >>> video_of("val/ILSVRC2015_val_00000000/000432.JPEG"), video_of("kitchen_0005.jpg")
+    ('val/ILSVRC2015_val_00000000', 'kitchen_')
+    """
+    return frame_number(key)[0].removesuffix("/")
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Anchors and their neighbours as columns."""

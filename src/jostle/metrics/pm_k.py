@@ -12,8 +12,9 @@ import numpy.typing as npt
 from jostle.core.notebook import data_frame, format_percent, html_table
 from jostle.core.types.columns import Flags, Ints
 from jostle.errors import BadValue, DataError
-from jostle.metrics.accuracy import Interval, clopper_pearson
-from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames
+from jostle.metrics.accuracy import Interval
+from jostle.metrics.bootstrap import SHARE_DRAWS, share_interval
+from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames, video_of
 from jostle.metrics.metric import metric
 
 Scores = Mapping[str, npt.ArrayLike]  # scores of each class, or the number of the chosen class
@@ -37,7 +38,7 @@ class PmK:
     k: int  # radius in frames
     anchors: int  # number of anchors, of which all shares are
     accuracy: float  # share of anchors that are right (pm-0)
-    accuracy_interval: Interval | None  # Clopper-Pearson, 95 %; None with fewer than two anchors, as `pm_k_interval`
+    accuracy_interval: Interval | None  # 95 %, over videos; None with fewer than two of them, as `pm_k_interval`
     pm_k: float  # share of anchors that are right together with every neighbour within k
     pm_k_interval: Interval | None
     drop: float  # `accuracy - pm_k`
@@ -48,6 +49,13 @@ class PmK:
     by_offset: dict[int, OffsetCount]  # the counts behind `error_by_offset`
     labels_of: str  # whose labels a neighbour is compared with
     include_anchor: bool  # whether the anchor itself must be right
+    videos: int  # number of videos that the anchors are of, the units of the intervals
+    interval_method: Literal["exact", "bootstrap"]  # exact where every anchor is of a video of its own
+
+    @property
+    def interval_text(self) -> str:
+        """What the intervals are, in a sentence."""
+        return describe_share_intervals(self.anchors, self.videos)
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with the share of wrong neighbours at each offset.
@@ -64,7 +72,7 @@ class PmK:
             ["drop", format_percent(self.drop)],
         ]
         note = f"{self.anchors} anchors, {self.pairs} pairs within {self.k} frames"
-        return html_table(f"pm-{self.k}", ["", "%"], rows, notes=(note,))
+        return html_table(f"pm-{self.k}", ["", "%"], rows, notes=(note, self.interval_text))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON; shares are fractions."""
@@ -123,17 +131,20 @@ def pm_k(
         neighbour_right = _check_membership(predicted, accepted)[pairs.neighbour]
     else:
         neighbour_right = _check_membership(predicted[pairs.neighbour], [accepted[i] for i in pairs.anchor.tolist()])
-    by_radius = _correct_by_radius(pairs, anchor_right, neighbour_right, k, include_anchor)
+    right_within = _right_within(pairs, anchor_right, neighbour_right, k, include_anchor)
+    by_radius = tuple(int(np.count_nonzero(right)) for right in right_within)
     by_offset = _by_offset(pairs, anchor_right, neighbour_right)
-    right_alone, right_within = int(np.count_nonzero(anchor_right)), by_radius[-1]
+    right_alone = int(np.count_nonzero(anchor_right))
+    owners = [video_of(anchor) for anchor in pairs.frames[: pairs.anchors]]
+    videos = len(set(owners))
     return PmK(
         k=k,
         anchors=pairs.anchors,
         accuracy=right_alone / pairs.anchors,
-        accuracy_interval=clopper_pearson(right_alone, pairs.anchors),
-        pm_k=right_within / pairs.anchors,
-        pm_k_interval=clopper_pearson(right_within, pairs.anchors),
-        drop=(right_alone - right_within) / pairs.anchors,
+        accuracy_interval=share_interval(owners, anchor_right),
+        pm_k=by_radius[-1] / pairs.anchors,
+        pm_k_interval=share_interval(owners, right_within[-1]),
+        drop=(right_alone - by_radius[-1]) / pairs.anchors,
         error_by_offset={offset: count.errors / count.frames for offset, count in by_offset.items()},
         pairs=len(pairs.offset),
         neighbours_median=float(np.median(pairs.set_sizes)),
@@ -141,7 +152,22 @@ def pm_k(
         by_offset=by_offset,
         labels_of=labels_of,
         include_anchor=include_anchor,
+        videos=videos,
+        interval_method="exact" if videos == pairs.anchors else "bootstrap",
     )
+
+
+def describe_share_intervals(anchors: int, videos: int) -> str:
+    """Say what the intervals of shares of anchors are.
+
+    >>> describe_share_intervals(20, 20)
+    'intervals: 95 %, exact (Clopper and Pearson), each anchor is of a video of its own'
+    >>> describe_share_intervals(20, 5)
+    'intervals: 95 %, from 1000 draws of the 5 videos, each with all its anchors'
+    """
+    if anchors == videos:
+        return "intervals: 95 %, exact (Clopper and Pearson), each anchor is of a video of its own"
+    return f"intervals: 95 %, from {SHARE_DRAWS} draws of the {videos} videos, each with all its anchors"
 
 
 def _predict_classes(scores: Scores, frames: tuple[str, ...]) -> tuple[Ints, int | None]:
@@ -206,10 +232,10 @@ def _check_membership(predicted: Ints, accepted: Sequence[frozenset[int]]) -> Fl
     return np.array([prediction in right for prediction, right in zip(predicted.tolist(), accepted, strict=True)], bool)
 
 
-def _correct_by_radius(
+def _right_within(
     pairs: Pairs, anchor_right: Flags, neighbour_right: Flags, k: int, include_anchor: bool
-) -> tuple[int, ...]:
-    """Return how many anchors are right within 0, 1, .. k frames."""
+) -> list[Flags]:
+    """Return which anchors are right within 0, 1, .. k frames."""
     distance = np.abs(pairs.offset)
     never = k + 1
     nearest = np.full(pairs.anchors, never)
@@ -217,12 +243,12 @@ def _correct_by_radius(
     nearest_wrong = np.full(pairs.anchors, never)
     np.minimum.at(nearest_wrong, pairs.anchor[~neighbour_right], distance[~neighbour_right])
     last = min(k, int(distance.max(initial=0)))  # constant beyond the farthest neighbour
-    counts = []
+    flags = []
     for radius in range(last + 1):
         right = nearest_wrong > radius
         right &= anchor_right if include_anchor else anchor_right | (nearest <= radius)
-        counts.append(int(np.count_nonzero(right)))
-    return tuple(counts + counts[-1:] * (k - last))
+        flags.append(right)
+    return flags + flags[-1:] * (k - last)
 
 
 def _by_offset(pairs: Pairs, anchor_right: Flags, neighbour_right: Flags) -> dict[int, OffsetCount]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.pm_k import pm_k
 from jostle.metrics.score import score
 from jostle.reporting.analysis.cell_scores import predictions_on
+from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import survey
 
@@ -103,3 +105,31 @@ def test_gone_predictions_are_named(tmp_path: Path) -> None:
 def test_a_cell_that_lacks_a_video_is_named(tmp_path: Path, detection: RunRecord) -> None:
     with pytest.raises(DataError, match="clean lacks 1 videos, as 'nobody'"):
         survey(detection, videos=[*detection.truth.videos, "nobody"])
+
+
+@pytest.mark.fault("F126")
+@pytest.mark.parametrize(("task", "anchors"), [("recognition", 1), ("frames", 1), ("frames", 4)])
+def test_F126_the_page_has_the_intervals_of_scores_json(task: str, anchors: int, tmp_path: Path) -> None:
+    record = RunRecord.read(
+        made_run(tmp_path / "run", task, anchors=anchors, weakness=3.0, classes=("a", "b", "c", "d"))
+    )
+    analysis = survey(record, draws=1000)
+    stored = {CLEAN: record.scores.clean_more.interval} | {one.cell: one.interval for one in record.scores.listed}
+    assert len({stored[cell] for cell in analysis.cells}) > 1
+    for cell in analysis.cells:
+        assert analysis.of(cell).interval == pytest.approx(stored[cell], abs=1e-12)
+    exact = "exact (Clopper and Pearson)" in analysis.interval_text
+    assert exact == (anchors == 1)
+    assert exact or "a video is drawn with all its anchors" in analysis.interval_text
+
+
+@pytest.mark.fault("F126")
+def test_F126_an_older_run_whose_intervals_are_over_anchors_is_computed_again(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", "frames", anchors=4, cells=(), knows=0.2)
+    (own,) = offset_errors(RunRecord.read(folder))
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    old = scores["clean_more"]["pm_k"]
+    del old["videos"], old["interval_method"]
+    old["pm_k_interval"] = [0.0, 0.001]
+    (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+    assert offset_errors(RunRecord.read(folder)) == [own]

@@ -188,7 +188,11 @@ def test_F125_a_part_of_a_known_benchmark_is_not_the_whole(recognition: RunRecor
     whole = replace(
         summary_of(survey(recognition)),
         **{name: getattr(own, name) for name in ("fingerprint", "dataset")},
-        **{"benchmark": own.name, "recipe": own.name, "metric": own.measure, "subset": subset, "content": None},
+        benchmark=own.name,
+        recipe=own.name,
+        metric=own.measure,
+        subset=subset,
+        content=None,
         cells=tuple(CellNumber(cell, 0.5, None, True) for cell in counted),
         clean=Number(1.0),
         corrupted=Number(0.5),

@@ -178,7 +178,7 @@ def test_a_model_that_guesses_is_not_praised(tmp_path: Path) -> None:
 
 
 def test_offsets_as_far_as_benchmarks_have_them() -> None:
-    errors = OffsetErrors("clean", 10, 5, 0.8, None, 0.5, None, dict.fromkeys(range(-10, 11), 0.1))
+    errors = OffsetErrors("clean", 10, 5, 0.8, None, 0.5, None, 5, dict.fromkeys(range(-10, 11), 0.1))
     assert "+10" in draw_offsets([("model", errors)])
 
 

@@ -26,6 +26,7 @@ class PmKScore:
     pm_k: Share
     pm_k_interval: Interval | None
     error_by_offset: dict[int, Share]
+    videos: Count | None = None  # None in older runs, whose intervals are over anchors
 
 
 @dataclass(frozen=True)

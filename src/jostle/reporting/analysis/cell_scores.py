@@ -28,6 +28,8 @@ class Measure:
     by_class: Floats  # average precision, or share of right answers, of each class; NaN for a class without an instance
     by_video: Floats  # the value of each video alone, NaN where nothing is annotated in it
     drawn: Floats  # the value in each draw; empty where there are none
+    # Number of answers of each video, where the value is a share of right ones; else None
+    answers: Floats | None = None
 
 
 def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
@@ -160,7 +162,7 @@ def _recognition(record: RunRecord, cell: str, videos: Sequence[str], weights: W
     by_class = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
     if record.about.content.metric != "top_k_accuracy":
         return Measure(np.nan, by_class, right, np.zeros(0))
-    return Measure(float(right.mean()), by_class, right, weights @ right / len(videos))
+    return Measure(float(right.mean()), by_class, right, weights @ right / len(videos), np.ones(len(videos)))
 
 
 def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
@@ -180,7 +182,7 @@ def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weight
             right[v], anchors[v] = result.correct_by_radius[-1], result.anchors
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = weights @ right / (weights @ anchors)
-        return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn)
+        return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn, anchors)
 
 
 def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:

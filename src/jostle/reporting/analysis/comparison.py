@@ -24,7 +24,8 @@ class Chance:
     """Expected score of random guessing."""
 
     score: float  # the share of right answers, all classes as likely; 0 where no answers are counted
-    answers: int | None  # how many are counted as right or wrong; None where a score is no share of such
+    # how many independent ones are counted as right or wrong; None where a score is no share of such
+    answers: int | None
 
     def explains(self, estimate: Estimate) -> bool:
         """Whether a clean score is compatible with guessing: by an exact test for counts, else by its interval."""
@@ -85,8 +86,10 @@ def chance_of(run: RunAnalysis | RunRecord) -> Chance:
     videos = processed_videos(record) if isinstance(run, RunRecord) else run.videos
     if record.task == "frames":
         names = set(videos)
-        anchors = sum(anchor.rpartition("/")[0] in names for anchor in record.frames.sets)
-        return Chance(1 / record.table(CLEAN)[1].shape[1], anchors)
+        owners = [name for anchor in record.frames.sets if (name := anchor.rpartition("/")[0]) in names]
+        # Anchors of one video are not independent, so that the interval over videos decides.
+        answers = len(owners) if len(set(owners)) == len(owners) else None
+        return Chance(1 / record.table(CLEAN)[1].shape[1], answers)
     if record.task == "recognition" and record.about.content.metric == "top_k_accuracy":
         classes = record.labels.classes if isinstance(run, RunRecord) else run.classes
         if classes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.scores import BoxScore, PmKScore
+from jostle.metrics.pm_k import PmK, describe_share_intervals, pm_k
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.tables import Column, Table
 
@@ -20,7 +21,8 @@ class OffsetErrors:
         k: the radius in frames.
         anchors: how many there are.
         accuracy, pm_k: shares of anchors that are right alone, and with all their neighbours.
-        accuracy_interval, pm_k_interval: exact, 95 %; None with fewer than two anchors.
+        accuracy_interval, pm_k_interval: 95 %, over videos; None with fewer than two of them.
+        videos: how many the anchors are of.
         error: share of wrong neighbours at each offset, rising.
     """
 
@@ -31,7 +33,13 @@ class OffsetErrors:
     accuracy_interval: tuple[float, float] | None
     pm_k: float
     pm_k_interval: tuple[float, float] | None
+    videos: int
     error: dict[int, float]
+
+    @property
+    def interval_text(self) -> str:
+        """What the intervals are, in words."""
+        return describe_share_intervals(self.anchors, self.videos)
 
     @property
     def drop(self) -> float:
@@ -44,10 +52,26 @@ def offset_errors(record: RunRecord) -> list[OffsetErrors]:
     if record.task != "frames":
         return []
     cells = [(CLEAN, record.scores.clean_more.pm_k), *((one.cell, one.pm_k) for one in record.scores.listed)]
-    return [_errors(cell, result) for cell, result in cells if result is not None]
+    return [_errors(cell, _over_videos(record, cell, result)) for cell, result in cells if result is not None]
 
 
-def _errors(cell: str, result: PmKScore) -> OffsetErrors:
+def _over_videos(record: RunRecord, cell: str, result: PmKScore) -> PmKScore | PmK:
+    """Return a result with intervals over videos: that of an older run, which drew anchors, is computed again."""
+    return frame_result(record, cell) if result.videos is None and cell in record.cells else result
+
+
+def frame_result(record: RunRecord, cell: str) -> PmK:
+    """Compute pm-k of a cell from its predictions."""
+    k, labels_of = record.about.content.k, record.about.content.labels_of
+    assert k is not None
+    assert labels_of is not None
+    names, scores = record.table(cell)
+    known = dict(zip(names, scores, strict=True))
+    sets = record.frames.without([frame for frame in record.frames.frames if frame not in known])
+    return pm_k(known, sets.sets, sets.labels, k, labels_of=labels_of)
+
+
+def _errors(cell: str, result: PmKScore | PmK) -> OffsetErrors:
     return OffsetErrors(
         cell,
         result.k,
@@ -56,6 +80,7 @@ def _errors(cell: str, result: PmKScore) -> OffsetErrors:
         result.accuracy_interval,
         result.pm_k,
         result.pm_k_interval,
+        result.anchors if result.videos is None else result.videos,
         dict(sorted(result.error_by_offset.items())),
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected, video_weights
 from jostle.reporting.analysis.cell_scores import classes_of, measured_cell
 from jostle.reporting.analysis.record import RunRecord
@@ -52,6 +53,8 @@ class RunAnalysis:
     # (draws, cells) values in draws of the videos; the same draws for all cells, and for any other run on the same
     # videos
     drawn: Floats
+    # (videos,) number of answers of each, where the value of a cell is the share of right ones; else None
+    answers: Floats | None = None
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -68,9 +71,41 @@ class RunAnalysis:
         """Return the indices of these cells; by default of those that count."""
         return [self.place[cell] for cell in (self.counted if cells is None else cells)]
 
+    @property
+    def trials(self) -> int | None:
+        """Number of independent answers, where each video that has any has one; else None."""
+        if self.answers is None or self.answers.max() > 1:
+            return None
+        return int(self.answers.sum())
+
     def of(self, cell: str) -> Estimate:
-        """The value of a cell."""
-        return estimate(self.value[self.place[cell]], self.drawn[:, self.place[cell]])
+        """The value of a cell.
+
+        Its interval is that of scores.json: exact where each video has one answer, or all answers are alike, else from
+        draws of the videos.
+        """
+        value = float(self.value[self.place[cell]])
+        if self.answers is not None and len(self.drawn) and (self.trials is not None or value in (0.0, 1.0)):
+            units = int(np.count_nonzero(self.answers))
+            return Estimate(value, clopper_pearson(round(value * units), units))
+        return estimate(value, self.drawn[:, self.place[cell]])
+
+    @property
+    def interval_text(self) -> str:
+        """What the intervals are, in words; empty where there are none."""
+        draws = len(self.drawn)
+        if not draws:
+            return ""
+        drawn = f"from {draws} draws of the videos, bias-corrected"
+        if self.answers is None:
+            return f"Intervals are {100 * LEVEL:g} %, {drawn}."
+        if self.trials is None:
+            return f"Intervals are {100 * LEVEL:g} %, {drawn}; a video is drawn with all its anchors."
+        unit = "video" if self.record.task == "recognition" else "anchor, each of a video of its own,"
+        return (
+            f"Intervals are {100 * LEVEL:g} %: of a single cell exact (Clopper and Pearson), as each {unit} is one "
+            f"answer; of means, ratios and differences {drawn}."
+        )
 
     def corrupted(self, cells: Sequence[str] | None = None) -> Estimate:
         """The mean over cells; by default those that count. It has no value where there is none."""
@@ -129,6 +164,7 @@ def survey(
         by_class=np.stack([measure.by_class for measure in measures]),
         by_video=np.stack([measure.by_video for measure in measures]),
         drawn=np.stack([measure.drawn for measure in measures], axis=1),  # none where the metric has no draws
+        answers=measures[0].answers,
     )
 
 

@@ -10,6 +10,7 @@ from jostle.errors import BadValue
 from jostle.reporting.analysis.comparison import check_comparable
 from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.literature import literature_on
+from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
 
 Interval = tuple[float, float]
@@ -22,7 +23,7 @@ class Stability:
     Attributes:
         name: of the run, or of the published model.
         accuracy, pm_k: shares of anchors that are right alone, and with all their neighbours.
-        accuracy_interval, pm_k_interval: exact, 95 %; None with fewer than two anchors, and for published ones.
+        accuracy_interval, pm_k_interval: 95 %, over videos; None with fewer than two of them, and for published ones.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Stabilities:
     runs: tuple[Stability, ...]  # measured here, the best accuracy first
     published: tuple[Stability, ...]  # as printed
     apart: tuple[str, ...]  # why the published ones are not to be held against the runs
+    intervals: str  # what those of the runs are, in words
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stabilities as plain values for JSON."""
@@ -66,9 +68,8 @@ def stabilities(records: Sequence[RunRecord]) -> Stabilities:
     check_comparable(records)
     results = []
     for name, record in zip(run_names(records), records, strict=True):
-        score = record.scores.clean_more.pm_k
-        assert score is not None  # a record of frames has one
-        k, anchors = score.k, score.anchors
+        score = offset_errors(record)[0]
+        k, anchors, intervals = score.k, score.anchors, score.interval_text
         results.append(Stability(name, score.accuracy, score.pm_k, score.accuracy_interval, score.pm_k_interval))
     literature = literature_on(records)
     printed = () if literature is None else literature.models
@@ -83,4 +84,5 @@ def stabilities(records: Sequence[RunRecord]) -> Stabilities:
             if one.clean is not None and one.corrupted is not None
         ),
         () if literature is None else literature.remarks[:-1],  # the last holds for all printed figures
+        intervals,
     )

@@ -140,7 +140,8 @@ def curves_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Figure | 
         return None
     metric = surveys[0].record.scores.metric
     svg = charts.draw_curves(facets, names, metric)
-    return Figure("severity", "", svg, f"{metric}; bands: 95 % bootstrap over videos.")
+    bands = f" Bands: {surveys[0].interval_text[:1].lower()}{surveys[0].interval_text[1:]}"
+    return Figure("severity", "", svg, f"{metric}.{bands if surveys[0].interval_text else ''}")
 
 
 def _curve(run: int, analysis: RunAnalysis, grid: Grid, corruption: str) -> charts.Curve | None:

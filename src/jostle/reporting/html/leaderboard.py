@@ -137,7 +137,7 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
         ("ground truth", own.truth),
         ("made with", ", ".join(f"{key} {value}" for key, value in own.versions.items())),
         ("device and seed", f"{own.device}, {own.seed}"),
-        ("intervals", f"95 %, {own.draws} draws of the videos" if own.draws else "none"),
+        ("intervals", _interval_text(own)),
         *([("chance level", f"{percent(own.chance)} %")] if own.chance else []),
         ("taken from", _origin(entry)),
         ("checksum", own.checksum),
@@ -154,6 +154,16 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
         record,
         report,
     )
+
+
+def _interval_text(own: RunSummary) -> str:
+    if not own.draws:
+        return "none"
+    exact = {
+        "recognition": "; of a single cell exact",
+        "frames": "; of a single cell exact where each anchor is of a video of its own",
+    }
+    return f"95 %, {own.draws} draws of the videos{exact.get(own.task, '')}"
 
 
 def _origin(entry: LeaderboardEntry) -> str:

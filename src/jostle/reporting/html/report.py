@@ -13,7 +13,7 @@ from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.literature import literature_on
 from jostle.reporting.analysis.paper_tables import write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, RunAnalysis, video_drops
+from jostle.reporting.analysis.run_analysis import DRAWS, RunAnalysis, video_drops
 from jostle.reporting.analysis.tables import Table
 from jostle.reporting.html import composition
 from jostle.reporting.html.contents import Page
@@ -103,13 +103,10 @@ def _videos(analysis: RunAnalysis, name: str) -> Table:
 
 
 def _remarks(analyses: Sequence[RunAnalysis]) -> tuple[str, ...]:
-    draws = max(len(analysis.drawn) for analysis in analyses)
     remarks = []
-    if draws:
-        remarks.append(
-            f"Intervals are {100 * LEVEL:g} %, from {draws} draws of the videos, bias-corrected; all cells and all "
-            "runs meet the same draws, so that differences are paired."
-        )
+    if analyses[0].interval_text:
+        paired = " All cells and all runs meet the same draws, so that differences are paired." * (len(analyses) > 1)
+        remarks.append(analyses[0].interval_text + paired)
     if analyses[0].record.task == "detection":
         remarks.append("The score of a single video is its own mAP over the classes it has.")
     return tuple(remarks)
