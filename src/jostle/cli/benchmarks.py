@@ -79,6 +79,8 @@ def show_many(done: Many, out: Path, as_json: bool) -> None:
             keys = ("clean", "mean_corrupted", "relative_robustness")
             rows.append([name, *(percent(run.scores[key]) for key in keys)])
         console.show_lines(lines_of(rows))
+        if chance := first.scores["clean_more"].get("chance"):
+            console.remark(f"chance level is {percent(chance)} %")
     for name, run in done.runs.items():
         for failure in run.failures:
             console.say(f"{console.escape(name)}: {console.escape(failure['video'])}: set aside: {failure['message']}")
@@ -326,6 +328,8 @@ def _show(done: Run, as_json: bool) -> None:
     console.show_lines(_object_lines(scores))
     if console.drawing():
         console.show_lines(("", *summary_lines(scores)))
+    if chance := scores["clean_more"].get("chance"):
+        console.remark(f"chance level is {percent(chance)} %")
     if mend := scores.get("mend"):
         source = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
         console.remark(f"mended: what damaged frames touch was replaced; frames {source}")

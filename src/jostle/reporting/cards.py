@@ -17,6 +17,7 @@ from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, slugify
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.metadata import About
 from jostle.io.files.atomic import write_text
+from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import benchmark_title, cell_labels
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.tables import Column, Table, Value, markdown_escape
@@ -123,7 +124,8 @@ def _results(record: RunRecord) -> list[dict[str, Any]]:
 def _body(record: RunRecord) -> list[str]:
     about, scores, coverage = record.about, record.scores, record.scores.coverage
     title, metric = markdown_escape(benchmark_title(record)), markdown_escape(str(scores.metric))
-    sentence = f"On clean video it scores {percent(scores.clean)} ({metric})"
+    chance = chance_of(record).text
+    sentence = f"On clean video it scores {percent(scores.clean)} ({metric}{f'; {chance}' if chance else ''})"
     if scores.mean_corrupted is not None:
         sentence += f", on corrupted video {percent(scores.mean_corrupted)}"
     if scores.relative_robustness is not None:

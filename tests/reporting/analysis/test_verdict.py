@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from helpers.made_runs import made_run
+from jostle.reporting.analysis.cell_tables import cells_table
 from jostle.reporting.analysis.comparison import Chance, chance_of, compared, surveys_of
+from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.paper_tables import paper_layouts
 from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
@@ -24,6 +26,9 @@ from jostle.reporting.analysis.verdict import (
     percent,
     verdict_of,
 )
+from jostle.reporting.cards import write_cards
+from jostle.reporting.html.composition import head_of
+from jostle.reporting.html.leaderboard import Files, rankings_of
 
 
 def with_values(found: RunAnalysis, clean: float, corrupted: float) -> RunAnalysis:
@@ -47,10 +52,62 @@ def test_scores_alone_say_what_a_survey_says(task: str, request: pytest.FixtureR
 @pytest.mark.parametrize(("left", "words"), [(1.2, WORDS[0][1]), *WORDS])
 def test_a_word_for_every_loss(detection: RunRecord, left: float, words: str) -> None:
     said = verdict_of(with_values(survey(detection), 0.5, left / 2), "model <x>")
+    ends = f"{100 * left:.1f}"
     assert said.startswith(
-        f"model <x> {words}: under corruption it keeps {100 * left:.0f} % of its clean mAP@0.3:0.7, "
+        f"model <x> {words} (relative robustness [{ends}, {ends}]): under corruption it keeps {ends} % of its clean "
     )
     assert f"{percent(left / 2)} of 50.0. Hardest is" in said
+
+
+@pytest.mark.fault("F127")
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((0.902, 0.95), "m is fairly robust (relative robustness [90.2, 95.0]): under corruption it keeps"),
+        ((0.85, 0.93), "Whether m is clearly affected or is fairly robust is open (relative robustness [85.0, 93.0]):"),
+        ((0.45, 0.98), "Whether m fails or is robust is open (relative robustness [45.0, 98.0]):"),
+        (None, "No verdict on m without an interval: under corruption it keeps 89.8 % of its clean"),
+    ],
+)
+def test_F127_a_verdict_follows_the_interval(
+    detection: RunRecord, monkeypatch: pytest.MonkeyPatch, ends: tuple[float, float] | None, said: str
+) -> None:
+    monkeypatch.setattr(RunAnalysis, "relative", lambda *_: Estimate(0.898, ends))
+    verdict = verdict_of(survey(detection), "m")
+    assert verdict.startswith(said)
+    assert "keeps 89.8 %" in verdict  # never rounded to a limit between two words
+
+
+@pytest.mark.fault("F127")
+def test_F127_relative_values_of_unequal_clean_scores_do_not_compare(recognition: RunRecord, tmp_path: Path) -> None:
+    """A poorer model has less to lose: its relative robustness is higher, and is no reason to choose it."""
+    poor = RunRecord.read(made_run(tmp_path / "poor", "recognition", videos=40, knows=0.3, weakness=0.2, model="poor"))
+    diff = diff_runs(recognition, poor, draws=200)
+    assert diff.comparison.clean.clear
+    assert diff.comparison.relative.difference.value > 0  # type: ignore[operator]
+    said = "relative values do not compare"
+    assert said in comparison_verdict(diff.comparison, "one", "poor")
+    assert "keeps" not in comparison_verdict(diff.comparison, "one", "poor")
+    assert any(said in remark for remark in diff.remarks)
+    assert not diff.to_dict()["relative_comparable"]
+    assert diff.table().rows[-1][-1] == ""  # no star
+    same = diff_runs(recognition, recognition, draws=50)
+    assert same.to_dict()["relative_comparable"]
+    assert not any(said in remark for remark in same.remarks)
+
+
+@pytest.mark.fault("F127")
+def test_F127_the_chance_level_is_on_every_table_of_recognition(recognition: RunRecord, tmp_path: Path) -> None:
+    analysis = survey(recognition, draws=50)
+    assert "(chance 33.3)" in verdict_of(analysis, "m")
+    assert cells_table([analysis]).title == "Cells (chance 33.3)"
+    assert all("chance 33.3" in one.caption for one in paper_layouts([analysis]))
+    assert head_of(analysis, "m").numbers[0].label == "clean top-1 accuracy, chance 33.3"
+    assert "chance level is 33.3 %" in diff_runs(recognition, recognition, draws=2).remarks
+    (board,) = boards_of([recognition.folder], draws=10)
+    assert "chance level 33.3 %" in rankings_of(board, Files({}, {}))[0][0].title
+    model, _ = write_cards(recognition, tmp_path, None)
+    assert "chance 33.3" in model.read_text(encoding="utf-8")
 
 
 def test_a_clean_score_of_nothing(detection: RunRecord) -> None:

@@ -154,9 +154,11 @@ def summarize_scores(
         summary["mend"] = mend
     summary |= _robustness(recipe, measured[CLEAN].value, counted)
     summary["clean_more"] = measured[CLEAN].more
-    summary["cells"] = [cell | measured[cell["cell"]].more | videos for cell in summary["cells"]]
+    # The chance level is one for all cells, and stands with the clean one.
+    more = {name: {key: one for key, one in value.more.items() if key != "chance"} for name, value in measured.items()}
+    summary["cells"] = [cell | more[cell["cell"]] | videos for cell in summary["cells"]]
     summary["beside"] = [
-        {"cell": cell.name, "value": measured[cell.name].value, **measured[cell.name].more, **videos}
+        {"cell": cell.name, "value": measured[cell.name].value, **more[cell.name], **videos}
         for cell in cells
         if not cell.counted and cell.name != CLEAN
     ]

@@ -93,7 +93,7 @@ class RecognitionTask(Task[Scores]):
             return MetricValue(result.mean_ap, {f"hit_at_{k}": result.hit_at_k})
         if metrics.part(self.recipe.metric) is not None:
             return MetricValue(compute_custom_metric(self.recipe.metric, scores, self._only_class(videos)), {})
-        more: dict[str, Any] = {"interval": interval}
+        more: dict[str, Any] = {"interval": interval, "chance": k / scores.shape[1]}
         if k < ALSO < scores.shape[1]:
             more[f"top_{ALSO}"] = self._accuracy(videos, scores, ALSO)[0]
         return MetricValue(accuracy, more)

@@ -124,7 +124,8 @@ class FramesTask(SingleFramesTask[Scores]):
         assert labels_of is not None
         result = pm_k(scores, sets.sets, sets.labels, k, labels_of=labels_of)
         interval = result.pm_k_interval and list(result.pm_k_interval)
-        return MetricValue(result.pm_k, {"interval": interval, "pm_k": result.to_dict()})
+        chance = 1 / len(next(iter(scores.values())))
+        return MetricValue(result.pm_k, {"interval": interval, "pm_k": result.to_dict(), "chance": chance})
 
 
 @task("objects")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
-from jostle.reporting.analysis.comparison import RunComparison
+from jostle.reporting.analysis.comparison import RunComparison, chance_of
 from jostle.reporting.analysis.error_profile import Confusion, ErrorProfile
 from jostle.reporting.analysis.pm_k import OffsetErrors
 from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis
@@ -37,7 +37,8 @@ def cells_table(surveys: Sequence[RunAnalysis]) -> Table:
         Column("in the means"),
         Column("videos", "count"),
     )
-    return Table("Cells", columns, tuple(rows))
+    chance = chance_of(surveys[0]).text
+    return Table(f"Cells ({chance})" if chance else "Cells", columns, tuple(rows))
 
 
 def drops_table(title: str, what: str, drops: Sequence[Drop], *, worst: bool = False) -> Table:

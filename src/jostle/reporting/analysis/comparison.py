@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from jostle.core.formatting import percent
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
@@ -34,6 +35,11 @@ class Chance:
         exact = None if self.answers is None else clopper_pearson(round(estimate.value * self.answers), self.answers)
         return (exact or estimate.interval or (estimate.value,))[0] <= self.score
 
+    @property
+    def text(self) -> str:
+        """The chance level in words, or the empty string where there is none."""
+        return f"chance {percent(self.score, 1)}" if self.score else ""
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -42,7 +48,7 @@ class Standing:
     metric: str  # its name
     clean: Estimate  # the score on clean video
     corrupted: float | None  # the mean over the cells that count; None without any
-    relative: float | None  # what is left of the clean score; None where that is 0
+    relative: Estimate  # what is left of the clean score; no value where that is 0
     cells: Mapping[str, float]  # the value of each cell that counts
     tried: bool  # whether there is any cell but the clean one
     chance: Chance  # what guesses would score
@@ -61,7 +67,7 @@ class Standing:
                 scores.metric,
                 Estimate(scores.clean, scores.clean_more.interval),
                 scores.mean_corrupted,
-                scores.relative_robustness,
+                Estimate(scores.relative_robustness),
                 {one.cell: one.value for one in scores.cells},
                 len(run.values) > 1,
                 chance_of(run),
@@ -70,11 +76,19 @@ class Standing:
             run.record.scores.metric,
             run.of(CLEAN),
             run.corrupted().value,
-            run.relative().value,
+            _point_or_interval(run),
             {cell: own for cell in run.counted if (own := run.of(cell).value) is not None},
             len(run.cells) > 1,
             chance_of(run),
         )
+
+
+def _point_or_interval(run: RunAnalysis) -> Estimate:
+    """Return relative robustness; where every draw of several videos gives the same, that is its interval."""
+    relative = run.relative()
+    if relative.value is not None and relative.interval is None and len(run.drawn) and len(run.videos) > 1:
+        return Estimate(relative.value, (relative.value, relative.value))
+    return relative
 
 
 def chance_of(run: RunAnalysis | RunRecord) -> Chance:
@@ -133,6 +147,14 @@ class RunComparison:
     relative: Difference
     cells: tuple[Difference, ...]
     guesses: tuple[bool, bool] = (False, False)
+
+    @property
+    def relative_comparable(self) -> bool:
+        """Whether relative values compare: the clean scores do not differ significantly.
+
+        A model that is worse on clean video has less to lose, so that its relative robustness can rise.
+        """
+        return not self.clean.clear
 
 
 def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False, any_data: bool = False) -> None:

@@ -19,7 +19,7 @@ from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.io.files.atomic import write_text
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.cell_tables import offsets_table
-from jostle.reporting.analysis.comparison import Standing
+from jostle.reporting.analysis.comparison import Standing, chance_of
 from jostle.reporting.analysis.labels import benchmark_title, run_names, short_name
 from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, estimate
@@ -224,6 +224,11 @@ class _Book:
         """Return the runs at chance level, whose relative robustness has no meaning."""
         return tuple(i for i, analysis in enumerate(self.surveys) if Standing.of(analysis).guesses)
 
+    def cell_column(self, head: str, cell: str, group: str = "") -> NumberColumn:
+        """A column of the scores of one cell."""
+        estimates = tuple(one.of(cell) if cell in one.place else Estimate(None) for one in self.surveys)
+        return NumberColumn(head, estimates, group)
+
     def column(self, head: str, values: Sequence[Floats], group: str = "", *, left: bool = False) -> NumberColumn:
         """A column from the (1 + draws,) values of every run; `left` if it is of what is left of the clean score."""
         estimates = tuple(estimate(float(value[0]), value[1:]) for value in values)
@@ -235,6 +240,8 @@ class _Book:
         first = self.surveys[0]
         listed = first.record.about.content.cells
         facts = [latex_escape(str(first.record.scores.metric)), r"\%"]
+        if chance := chance_of(first).text:
+            facts.append(chance)
         parts = {
             "cells": (len(self.cells), sum(one.counted for one in listed)),
             "videos": (len(first.videos), first.record.scores.coverage.of),
@@ -277,7 +284,7 @@ def paper_layouts(surveys: Sequence[RunAnalysis]) -> list[Layout]:
 def _clean_and_corrupted(book: _Book) -> Layout:
     """Table 1 of the THUMOS14-C paper."""
     columns = [
-        book.column("Clean", [run.clean for run in book.numbers]),
+        book.cell_column("Clean", CLEAN),
         book.column("Corrupted", [run.mean(book.whole) for run in book.numbers]),
         book.column("Relative robustness", [run.relative(book.whole) for run in book.numbers], left=True),
     ]
@@ -322,9 +329,7 @@ def _levels(book: _Book) -> Layout:
         for i in at:
             severity = split_cell(book.cells[i])[1]
             head = "" if severity is None else f"L{severity}"
-            columns.append(
-                book.column(head, [run.cells[:, i] for run in book.numbers], short_name(corruption).capitalize())
-            )
+            columns.append(book.cell_column(head, book.cells[i], short_name(corruption).capitalize()))
     caption = f"Every corruption at every level on {book.title}."
     return book.layout("thumos14-c-table-c", caption, columns)
 
@@ -335,7 +340,7 @@ def _mean_performance(book: _Book) -> Layout:
     with np.errstate(invalid="ignore", divide="ignore"):
         rpc = [np.where(run.clean > 0, mean / run.clean, np.nan) for run, mean in zip(book.numbers, mpc, strict=True)]
     columns = [
-        book.column("Clean", [run.clean for run in book.numbers]),
+        book.cell_column("Clean", CLEAN),
         book.column("mPC", mpc),
         book.column("rPC", rpc, left=True),
     ]

@@ -9,12 +9,13 @@ from typing import Any
 from jostle.core.notebook import data_frame, html_table
 from jostle.errors import Incomparable
 from jostle.reporting.analysis.cell_tables import comparison_table
-from jostle.reporting.analysis.comparison import Difference, RunComparison, compared, surveys_of
+from jostle.reporting.analysis.comparison import Difference, RunComparison, chance_of, compared, surveys_of
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.literature import Literature, literature_on
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
 from jostle.reporting.analysis.tables import Column, Table
+from jostle.reporting.analysis.verdict import describe_clean_difference, percent
 
 MARK = "*"  # marks a significant difference
 
@@ -59,6 +60,7 @@ class RunDiff:
     seed: int  # of the draws
     # what papers print of the benchmark, which was not measured here; None where they print nothing
     literature: Literature | None
+    chance: float | None = None  # the score of guesses on clean video; None where no answers are counted
 
     @property
     def same_truth(self) -> bool:
@@ -106,6 +108,10 @@ class RunDiff:
                     f"{side.name} is not significantly better than chance on clean video: "
                     "its relative robustness has no meaning"
                 )
+        if self.counted and not self.comparison.relative_comparable and not any(self.comparison.guesses):
+            remarks.append(describe_clean_difference(self.comparison))
+        if self.chance:
+            remarks.append(f"chance level is {percent(self.chance)} %")
         if 0 < self.counted < self.counted_of:
             remarks.append(f"the means are over {self.counted} of the benchmark's {self.counted_of} cells")
         if self.videos < self.videos_of:
@@ -128,9 +134,10 @@ class RunDiff:
         """One row a cell, then the means; what is clear is marked in the last column."""
         plain = comparison_table(self.comparison, self.first.name, self.second.name)
         rows_by_name = {row.what: row for row in self.rows}
-        rows = tuple(
-            (*row, MARK if rows_by_name[str(row[0])].clear else "") for row in plain.rows if row[0] in rows_by_name
-        )
+        marked = {row.what for row in self.rows if row.clear}
+        if not self.comparison.relative_comparable:
+            marked.discard(self.comparison.relative.what)
+        rows = tuple((*row, MARK if row[0] in marked else "") for row in plain.rows if row[0] in rows_by_name)
         title = f"{self.benchmark}, {self.metric}: {self.second.name} less {self.first.name}"
         return Table(title, (*plain.columns, Column("")), rows)
 
@@ -163,6 +170,8 @@ class RunDiff:
             "clean": _difference_to_dict(self.comparison.clean),
             "mean_corrupted": _difference_to_dict(self.comparison.corrupted),
             "relative_robustness": _difference_to_dict(self.comparison.relative),
+            "relative_comparable": self.comparison.relative_comparable,
+            "chance": self.chance,
             "counted": {"cells": self.counted, "of": self.counted_of},
             "cells": [{"cell": row.what, **_difference_to_dict(row)} for row in self.comparison.cells],
             "published": self.literature and self.literature.to_dict(),
@@ -218,6 +227,7 @@ def diff_runs(
         draws=len(one.drawn),
         seed=seed,
         literature=literature_on(records),
+        chance=chance_of(other).score or None,
     )
 
 

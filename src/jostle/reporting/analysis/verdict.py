@@ -30,26 +30,39 @@ def verdict_of(analysed: RunAnalysis | RunRecord, model: str) -> str:
     if offsets and not analysed.counted:
         return frames_verdict(offsets[0], model)
     run = Standing.of(analysed)
-    clean, mean, left = run.clean, run.corrupted, run.relative
-    scored = f"{model} scores {percent(clean.value)} ({run.metric}) on clean video"
+    clean, mean, left = run.clean, run.corrupted, run.relative.value
+    chance = f"; {run.chance.text}" if run.chance.text else ""
+    scored = f"{model} scores {percent(clean.value)} ({run.metric}{chance}) on clean video"
     if mean is None:
         return f"{scored}; {'no corruption that counts was' if run.tried else 'no corruption was'} tried."
     if left is None:
         return f"{scored}, so its relative robustness is undefined; on corrupted video it scores {percent(mean)}."
     if run.guesses:
         return (
-            f"{model} is not significantly better than chance on clean video ({percent(clean.value)} {run.metric}), so "
-            f"its relative robustness has no meaning; on corrupted video it scores {percent(mean)}."
+            f"{model} is not significantly better than chance on clean video ({percent(clean.value)} "
+            f"{run.metric}{chance}), so its relative robustness has no meaning; on corrupted video it scores "
+            f"{percent(mean)}."
         )
-    word = next(words for least, words in WORDS if left >= least)
     worst = min(run.cells, key=lambda cell: run.cells[cell])
     corruption, severity = split_cell(worst)
     at = f" at severity {severity}" if severity is not None else ""
+    level = f" ({run.chance.text})" if run.chance.text else ""
     return (
-        f"{model} {word}: under corruption it keeps {percent(left, 0)} % of its clean {run.metric}, "
-        f"{percent(mean)} of {percent(clean.value)}. Hardest is {short_name(corruption)}{at}, "
+        f"{_judge(model, run.relative)} under corruption it keeps {percent(left)} % of its clean {run.metric}, "
+        f"{percent(mean)} of {percent(clean.value)}{level}. Hardest is {short_name(corruption)}{at}, "
         f"where it scores {percent(run.cells[worst])}."
     )
+
+
+def _judge(model: str, relative: Estimate) -> str:
+    """Return the opening of a verdict: the word that the whole interval of relative robustness has, if it has one."""
+    if relative.interval is None:
+        return f"No verdict on {model} without an interval:"
+    low, high = (next(words for least, words in WORDS if end >= least) for end in relative.interval)
+    ends = between(relative)
+    if low == high:
+        return f"{model} {low} (relative robustness {ends}):"
+    return f"Whether {model} {low} or {high} is open (relative robustness {ends}):"
 
 
 def frames_verdict(errors: OffsetErrors, model: str) -> str:
@@ -67,6 +80,8 @@ def comparison_verdict(comparison: RunComparison, one: str, other: str) -> str:
         (comparison.corrupted, "under corruption"),
         (comparison.clean, "on clean video"),
     ]
+    if not comparison.relative_comparable:
+        del parts[0]
     blind = [name for name, guesses in zip((one, other), comparison.guesses, strict=True) if guesses]
     guessed = (
         f" {' and '.join(blind)} {'is' if len(blind) == 1 else 'are'} not significantly better than chance "
@@ -82,7 +97,23 @@ def comparison_verdict(comparison: RunComparison, one: str, other: str) -> str:
     return (
         f"{other} {'keeps' if gap is comparison.relative else 'scores'} {percent(gap.other)} {what}, {one} "
         f"{percent(gap.one)}: {abs(100 * gap.difference.value):.1f} points "
-        f"{'more' if gap.difference.value >= 0 else 'less'}{ends}.{guessed}"
+        f"{'more' if gap.difference.value >= 0 else 'less'}{ends}.{guessed}{_incomparable(comparison)}"
+    )
+
+
+def _incomparable(comparison: RunComparison) -> str:
+    return (
+        "" if comparison.relative_comparable or any(comparison.guesses) else f" {describe_clean_difference(comparison)}"
+    )
+
+
+def describe_clean_difference(comparison: RunComparison) -> str:
+    """Say why relative values of two runs do not compare, whose clean scores differ significantly."""
+    gap = comparison.clean.difference
+    return (
+        f"The clean scores differ significantly ({formatting.signed(gap.value, 1)} points, 95 % interval "
+        f"{between(gap)}), so that relative values do not compare: a model that is worse on clean video has less to "
+        "lose."
     )
 
 

@@ -12,32 +12,17 @@ from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.reporting.analysis.comparison import RunComparison
 from jostle.reporting.analysis.error_profile import ProfileSide
 from jostle.reporting.analysis.labels import Grid, short_name
+from jostle.reporting.analysis.loss_steps import STEPS, step_of
 from jostle.reporting.analysis.pm_k import OffsetErrors
 from jostle.reporting.analysis.run_analysis import Drop, Estimate
 from jostle.reporting.analysis.verdict import percent
 from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
 from jostle.reporting.html.svg import Drawing, Scale, cut, run_paint, ticks, width_of
 
-# Shares of the clean score that are lost, at which the colour of a square steps on: the same on every page, so that
-# two pages can be compared.
-STEPS = (0.02, 0.05, 0.10, 0.20, 0.30, 0.45, 0.60, 0.80)
 MOST_CLASSES = 40
 FACETS = 4  # curves in a row, at most
 WIDE = 936.0
 LONGEST = 26  # letters of a name beside a chart
-
-
-def step_of(relative: float | None) -> str:
-    """The class of a square by what is left of the clean score.
-
-    >>> step_of(1.0), step_of(0.97), step_of(0.1), step_of(1.05), step_of(None)
-    ('h0', 'h1', 'h8', 'above', 'none')
-    """
-    if relative is None:
-        return "none"
-    if relative > 1 + STEPS[0]:
-        return "above"
-    return f"h{sum(1 - relative >= edge for edge in STEPS)}"
 
 
 @dataclass(frozen=True)

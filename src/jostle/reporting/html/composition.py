@@ -8,7 +8,7 @@ from jostle.corruptions.engine.corruption import corruptions
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.metadata import Content, Step
 from jostle.reporting.analysis.cell_tables import comparison_table, confusion_table, drops_table, errors_table
-from jostle.reporting.analysis.comparison import compared
+from jostle.reporting.analysis.comparison import chance_of, compared
 from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, confusion_of, error_profile
 from jostle.reporting.analysis.labels import Grid, grid_of, short_name
 from jostle.reporting.analysis.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
@@ -38,6 +38,8 @@ def head_of(analysis: RunAnalysis, name: str) -> RunHeader:
     scores = analysis.record.scores
     coverage, counted = scores.coverage, scores.counted
     offsets, objects = offset_errors(analysis.record), object_findings(analysis.record)
+    level = chance_of(analysis).text
+    chance = f", {level}" if level else ""
     if objects and not analysis.counted:
         first = objects[0]
         numbers = (
@@ -48,14 +50,14 @@ def head_of(analysis: RunAnalysis, name: str) -> RunHeader:
     elif offsets and not analysis.counted:
         own = offsets[0]
         numbers = (
-            Headline("accuracy on anchors", Estimate(own.accuracy, own.accuracy_interval)),
+            Headline(f"accuracy on anchors{chance}", Estimate(own.accuracy, own.accuracy_interval)),
             Headline(f"pm-{own.k}", Estimate(own.pm_k, own.pm_k_interval)),
             Headline("drop, in points", Estimate(own.drop)),
         )
     else:
         metric = scores.metric
         numbers = (
-            Headline(f"clean {metric}", analysis.of(CLEAN)),
+            Headline(f"clean {metric}{chance}", analysis.of(CLEAN)),
             Headline(f"corrupted {metric}", analysis.corrupted()),
             Headline("relative robustness", analysis.relative()),
         )

@@ -19,11 +19,11 @@ from jostle.reporting.analysis.leaderboard import (
     label_corruptions,
 )
 from jostle.reporting.analysis.literature import ALWAYS
+from jostle.reporting.analysis.loss_steps import step_of
 from jostle.reporting.analysis.run_analysis import DRAWS
 from jostle.reporting.analysis.run_analysis import Estimate as Estimated
 from jostle.reporting.analysis.summary import Number, RunSummary, write_summary
 from jostle.reporting.analysis.verdict import between, describe_mending, percent
-from jostle.reporting.html.charts import step_of
 from jostle.reporting.html.templates import dressed, templates
 from jostle.reporting.published.table import PublishedModel
 
@@ -109,8 +109,14 @@ def _ranking(board: Board, group: LeaderboardGroup, number: int, heads: tuple[st
     lines = [_line(entry, names, files) for entry in group.entries]
     columns = [i for i, head in enumerate(heads) if head]
     rows = tuple(_only(line, columns) for line in lines)
+    levels = sorted({entry.summary.chance for entry in group.entries if entry.summary.chance})
+    chance = f"; chance level {' and '.join(f'{percent(level)} %' for level in levels)}" if levels else ""
     return RankingTable(
-        f"group-{number}", group.scope, tuple(heads[i] for i in columns), tuple(label for _, label in corruptions), rows
+        f"group-{number}",
+        group.scope + chance,
+        tuple(heads[i] for i in columns),
+        tuple(label for _, label in corruptions),
+        rows,
     )
 
 
@@ -222,7 +228,7 @@ def write_board(
     if out.exists() and not out.is_dir():
         raise DataError(f"{out}: is a file; name a folder for the board")
     boards = boards_of(sources, draws=draws, seed=seed, progress=progress)
-    clothes = dressed(("report.css", "board.css"), "board.js")
+    clothes = dressed(("heat.css", "report.css", "board.css"), "board.js")
     files = Files({}, {})
     pages = {}
     for board in boards:

@@ -127,7 +127,7 @@ def render(page: Page) -> str:
         return name
 
     template = templates().get_template("report.html.jinja")
-    return str(template.render(page=page, kept=kept, texts=texts, **dressed(("report.css",), "report.js")))
+    return str(template.render(page=page, kept=kept, texts=texts, **dressed(("heat.css", "report.css"), "report.js")))
 
 
 def write_report(

@@ -17,7 +17,9 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.io.formats.boxes import boxes_to_lists
 from jostle.metrics.frame_sets import frame_number
 from jostle.metrics.robustness import split_cell
+from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import grid_of, short_name
+from jostle.reporting.analysis.loss_steps import step_of
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, processed_videos
 from jostle.reporting.analysis.verdict import verdict_of
@@ -86,6 +88,8 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
             "corrupted": _number(scores.mean_corrupted, None if analysis is None else analysis.corrupted()),
             "relative": _number(scores.relative_robustness, None if analysis is None else analysis.relative()),
         },
+        chance=_chance(record if analysis is None else analysis),
+        intervals="" if analysis is None else analysis.interval_text,
         surveyed=analysis is not None or problem is not None,
         message=problem,
         coverage=asdict(scores.coverage),
@@ -113,6 +117,13 @@ def _verdict(run: RunAnalysis | RunRecord, model: str) -> str:
     try:
         return verdict_of(run, model)
     except DataError:  # a file is gone: the page says which, and shows what is left
+        return ""
+
+
+def _chance(run: RunAnalysis | RunRecord) -> str:
+    try:
+        return chance_of(run).text
+    except DataError:  # as above
         return ""
 
 
@@ -203,6 +214,7 @@ def _square(snapshot: Snapshot, analysis: RunAnalysis | None, cell: str) -> dict
         "title": title_of(cell),
         "value": value,
         "relative": value / clean if value is not None and clean else None,
+        "step": step_of(value / clean if value is not None and clean else None),
         "interval": None if analysis is None else analysis.of(cell).interval,
     }
 

@@ -190,11 +190,15 @@ def _add_files(app: FastAPI) -> None:
     app.add_api_route("/static/{name}", static, methods=["GET", "HEAD"])
 
 
+HEAT = "heat.css"  # the colours of the report's map
+
+
 @cache
 def _files() -> dict[str, bytes]:
     """The files that pages are made of, read once; only their names lead anywhere."""
     folder = resources.files("jostle.reporting.viewer") / "static"
-    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if Path(entry.name).suffix in KINDS}
+    files = {entry.name: entry.read_bytes() for entry in folder.iterdir() if Path(entry.name).suffix in KINDS}
+    return files | {HEAT: (resources.files("jostle.reporting.html") / HEAT).read_bytes()}
 
 
 def _requested_run(collection: RunCollection, request: Request) -> Snapshot | Unfinished:

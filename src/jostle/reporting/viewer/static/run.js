@@ -28,10 +28,12 @@ export function indexPage(main, data) {
 export function runPage(main, data) {
   const verdict = el('p', { class: 'verdict' });
   const numbers = el('dl', { class: 'numbers' });
+  const intervals = el('p', { class: 'quiet small' });
   put(main,
     el('h1', {}, data.run.model, el('span', { class: 'quiet' }, ` on ${data.run.benchmark}`)),
     verdict,
     numbers,
+    intervals,
     data.message ? el('p', { class: 'message', role: 'alert' }, data.message) : null,
     data.coverage.videos < data.coverage.of
       ? el('p', { class: 'message' }, `Scored on ${data.coverage.videos} of ${data.coverage.of} videos.`) : null,
@@ -48,7 +50,8 @@ export function runPage(main, data) {
 
   function show(told) {
     verdict.textContent = told.verdict;
-    const shown = [['Clean', told.numbers.clean], ['Corrupted, mean', told.numbers.corrupted], ['Relative robustness', told.numbers.relative]];
+    intervals.textContent = told.intervals;
+    const shown = [[told.chance ? `Clean, ${told.chance}` : 'Clean', told.numbers.clean], ['Corrupted, mean', told.numbers.corrupted], ['Relative robustness', told.numbers.relative]];
     numbers.replaceChildren(...shown.map(([name, number]) => el('div', {},
       el('dt', {}, name),
       el('dd', {}, percent(number.value), el('span', { class: 'unit' }, ' %')),
@@ -63,18 +66,15 @@ export function runPage(main, data) {
   }
 }
 
-// More orange is worse; the number stands in every square, so that nothing is said by colour alone.
+// Colours are the report's: fixed steps of what is lost of the clean score, so that two pages can be compared. The number
+// stands in every square, so that nothing is said by colour alone.
 function heatMap(data) {
-  const shares = data.rows.flatMap((row) => row.cells).filter((cell) => cell && cell.relative !== null).map((cell) => cell.relative);
-  const lowest = Math.min(0.8, ...shares);
   const square = (cell, wide) => {
     if (!cell) return el('td', { class: 'none' }, '');
-    const loss = cell.relative === null ? 0 : Math.max(0, Math.min(1, (1 - cell.relative) / (1 - lowest)));
     const said = `${cell.title}: ${percent(cell.value)} %, ${percent(cell.relative)} % of clean`;
     return el('td', { colspan: wide || null },
       el('a', {
-        class: 'square', href: `/runs/${data.run.key}/cells/${cell.key}`,
-        style: { '--loss': `${(100 * loss).toFixed(1)}%` }, 'aria-label': said, title: said,
+        class: `square ${cell.step}`, href: `/runs/${data.run.key}/cells/${cell.key}`, 'aria-label': said, title: said,
       }, el('span', {}, percent(cell.value)), el('small', {}, `${percent(cell.relative, 0)} %`)));
   };
   const body = (rows) => el('tbody', {}, rows.map((row) => el('tr', {},
@@ -90,7 +90,7 @@ function heatMap(data) {
       body(counted),
       beside.length ? [el('tbody', {}, el('tr', {}, el('th', { colspan: data.severities.length + 1, scope: 'colgroup', class: 'beside' }, 'Beside the benchmark'))), body(beside)] : null)),
     el('figcaption', { class: 'quiet small' },
-      `${data.run.metric} in %, and below it the share of the clean value that is left. More orange is worse. A square opens its videos.`));
+      `${data.run.metric} in %, and below it the share of the clean value that is left. Darker is a greater loss, in the steps of the report; blue is above clean. A square opens its videos.`));
 }
 
 function failures(data) {
