@@ -218,11 +218,23 @@ def test_F33_one_video_twice_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.fault("F34")
 def test_F34_rates_and_durations_are_parsed(tmp_path: Path) -> None:
-    rates = {"30000/1001": 30000 / 1001, " 25 ": 25, 23.976: 23.976, 0: math.nan, "0": math.nan, None: math.nan}
+    rates = {"30000/1001": 30000 / 1001, " 25 ": 25, 23.976: 23.976, None: math.nan}
+    for rate in (0, "0"):
+        assert math.isnan(read_truth(write(tmp_path, {"v": annotated([0, 1], fps=rate)})).fps[0])
     for rate, expected in rates.items():
         truth = read_truth(write(tmp_path, {"v": annotated([0, 1], fps=rate, duration=rate)}))
         np.testing.assert_equal((truth.fps[0], truth.duration[0]), (expected, expected))
     assert read_truth(write(tmp_path, {"v": annotated([0, 1], duration="12.5")})).duration[0] == 12.5
+
+
+@pytest.mark.fault("F128")
+@pytest.mark.parametrize("value", [0, "0", 0.0])
+def test_F128_a_duration_of_nothing_is_refused_or_counted(tmp_path: Path, value: Any) -> None:
+    path = write(tmp_path, {"v": annotated([0, 1], duration=value)})
+    assert "'duration' is" in refusal(path, "F128")
+    fixed = read_truth(path, fix=True)
+    assert math.isnan(fixed.duration[0])
+    assert fixed.left_out == {"a duration of 0, taken as unknown": 1}
 
 
 @pytest.mark.fault("F34")

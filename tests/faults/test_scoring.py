@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jostle.core.types import Predictions, Truth
-from jostle.errors import DataError
+from jostle.errors import BadValue, DataError
+from jostle.metrics.accuracy import top_k_accuracy
 from jostle.metrics.score import score
 
 NAMES = ("LongJump", "HighJump", "PoleVault")
@@ -201,6 +202,41 @@ def test_F47_fractions_of_the_video_are_refused() -> None:
     )
     with pytest.raises(DataError, match="these look like fractions of the video; multiply them by its duration"):
         score(fractions, truth())
+
+
+@pytest.mark.fault("F47")
+@pytest.mark.parametrize("duration", [[30.0] * 3, [np.nan] * 3])
+def test_F47_a_few_fractions_are_remarked_on(duration: list[float]) -> None:
+    real = truth(duration=duration)
+    made = score(found(start=real.start / 30, end=real.end / 28), real)
+    assert made.average_map == 0
+    assert any("these look like fractions of the video" in line for line in made.remarks)
+    assert not any("look like" in line for line in score(found(), real).remarks)
+
+
+@pytest.mark.fault("F47")
+def test_F47_fractions_are_refused_where_the_truth_has_no_durations_too() -> None:
+    real = truth(end=[20.0, 21.0, 22.0, 28.0], duration=[np.nan] * 3)
+    many = {name: np.tile(getattr(found(), name), 3) for name in ("video", "label")}
+    rows = len(many["video"])
+    with pytest.raises(DataError, match="these look like fractions of the video") as caught:
+        score(found(**many, start=np.full(rows, 0.2), end=np.full(rows, 1.05), score=np.linspace(0, 1, rows)), real)
+    assert caught.value.fault == "F47"
+
+
+@pytest.mark.fault("F47")
+def test_F47_frames_are_remarked_on_where_the_truth_has_no_durations() -> None:
+    real = truth(duration=[np.nan] * 3)
+    made = score(found(start=real.start * 30, end=real.end * 30), real)
+    assert any("these look like frames" in line for line in made.remarks)
+
+
+@pytest.mark.fault("F130")
+def test_F130_complex_scores_have_no_order() -> None:
+    with pytest.raises(BadValue, match="column 'score' must be real numbers"):
+        found(score=np.array([0.9, 0.8, 0.7, 0.6]) + 1j)
+    with pytest.raises(DataError, match="scores must be real numbers, got complex128"):
+        top_k_accuracy(np.array([[1 + 1j, 2]]), [0])
 
 
 @pytest.mark.fault("F47")

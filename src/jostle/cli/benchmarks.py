@@ -330,6 +330,12 @@ def _show(done: Run, as_json: bool) -> None:
         console.show_lines(("", *summary_lines(scores)))
     if chance := scores["clean_more"].get("chance"):
         console.remark(f"chance level is {percent(chance)} %")
+    constant = [one["constant"] for one in (scores["clean_more"], *scores["cells"]) if one.get("constant")]
+    if constant:
+        console.remark(
+            f"all classes have one score in up to {max(constant)} videos of {len(constant)} cells, so that the first "
+            "class is the answer there: does the model compute anything?"
+        )
     if mend := scores.get("mend"):
         source = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
         console.remark(f"mended: what damaged frames touch was replaced; frames {source}")

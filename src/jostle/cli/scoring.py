@@ -251,6 +251,8 @@ def _show_other(
 
         result = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
         content, lines = result.to_dict(), classification_lines(result)
+        if result.one_score:
+            console.remark("all predictions have one score, so their ranking is arbitrary")
     if as_json:
         console.show_json(content)
         return

@@ -84,6 +84,8 @@ def within_top_k(scores: npt.ArrayLike, labels: npt.ArrayLike, k: int = 1) -> Fl
         raise DataError(
             f"scores must be (rows, classes) and labels (rows,), at least one row; got {table.shape} and {truth.shape}"
         )
+    if table.dtype.kind not in "iufb":
+        raise DataError(f"scores must be real numbers, got {table.dtype}", fault="F130")
     if not 1 <= k <= table.shape[1]:
         raise BadValue(f"k must lie in 1..{table.shape[1]}, the number of classes, got {k}")
     if truth.dtype.kind not in "iu" or truth.min() < 0 or truth.max() >= table.shape[1]:

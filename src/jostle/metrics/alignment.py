@@ -14,6 +14,9 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 
+MAX_FRACTION = 1.1  # up to which the end of every prediction may be a fraction of its video
+MIN_END = 3.0  # seconds of the last instance, below which such times may well be seconds
+ENOUGH = 10  # predictions, from which on that is an error and no remark
 MAX_DURATION_RATIO = 10  # of the end of a prediction to its video's duration; above it, times are not seconds
 MAX_UNKNOWN_SHARE = 0.5  # of predictions; above it, the classes are of another dataset
 
@@ -84,9 +87,9 @@ def align(predictions: Predictions, truth: Truth, *, blocked: Collection[str] = 
         },
         remarks=(),
     )
-    _check_units(aligned, truth)
+    units = _check_units(aligned, truth) if len(aligned) else []
     remarks = _remarks(aligned, predictions, truth, unknown)
-    object.__setattr__(aligned, "remarks", remarks)
+    object.__setattr__(aligned, "remarks", (*units, *remarks))
     return aligned
 
 
@@ -152,39 +155,44 @@ def _normalize(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
-def _check_units(aligned: Aligned, truth: Truth) -> None:
-    """Raise a DataError if times are clearly not seconds: far beyond the videos, or all within one second."""
-    known = np.flatnonzero(np.isfinite(truth.duration))
-    if not len(known) or not len(aligned):
-        return
-    latest = np.full(len(truth.videos) + len(aligned.outside), -np.inf)
+def _check_units(aligned: Aligned, truth: Truth) -> list[str]:
+    """Raise a DataError if times are clearly not seconds, and return a remark if they may not be.
+
+    They are compared with the durations of the videos, and where the truth has none with the end of the last instance.
+    """
+    count = len(truth.videos)
+    ends = np.full(count, -np.inf)
+    np.maximum.at(ends, truth.video, truth.end)
+    measured = np.isfinite(truth.duration)
+    lengths = np.where(measured, truth.duration, ends)
+    latest = np.full(count + len(aligned.outside), -np.inf)
     np.maximum.at(latest, aligned.video, np.maximum(aligned.start, aligned.end))
-    latest, duration = latest[known], truth.duration[known]
-    has_predictions = np.isfinite(latest)
-    if not has_predictions.any():
-        return
-    ratio = latest[has_predictions] / duration[has_predictions]
-    middle = float(np.median(ratio))
-    if middle > MAX_DURATION_RATIO:
-        fps = truth.fps[known][has_predictions]
-        guess = "milliseconds" if middle > 300 else "frames"
+    latest = latest[:count]
+    used = np.isfinite(latest) & np.isfinite(lengths) & (lengths > 0)
+    if not used.any():
+        return []
+    ratio, length = float(np.median(latest[used] / lengths[used])), float(np.median(lengths[used]))
+    if ratio > MAX_DURATION_RATIO:
+        fps = truth.fps[used]
+        guess = "milliseconds" if ratio > 300 else "frames"
         rate = f" at {np.median(fps[np.isfinite(fps)]):g} frames a second" if np.isfinite(fps).any() else ""
-        raise DataError(
-            f"predictions end at {middle:.0f} times the duration of their videos (the median); times must be seconds, "
-            f"these look like {guess}{rate if guess == 'frames' else ''}; convert them to seconds",
-            fault="F47",
+        of = "the duration of their videos" if measured[used].all() else "the end of the last instance"
+        problem = (
+            f"predictions end at {ratio:.0f} times {of} (the median); times must be seconds, these look like "
+            f"{guess}{rate if guess == 'frames' else ''}; convert them to seconds"
         )
-    if (
-        len(aligned) >= 10
-        and latest[has_predictions].max() <= 1
-        and float(np.median(duration[has_predictions])) > MAX_DURATION_RATIO
-    ):
-        raise DataError(
-            "no prediction ends later than 1, in videos of "
-            f"{np.median(duration[has_predictions]):.0f} s (the median); times must be seconds, these look like "
-            "fractions of the video; multiply them by its duration",
-            fault="F47",
-        )
+        if measured[used].all():
+            raise DataError(problem, fault="F47")
+        return [problem]  # the videos may go on long after their last instance
+    if latest[used].max() > MAX_FRACTION or np.median(ends[used]) <= MIN_END:
+        return []
+    problem = (
+        f"no prediction ends later than {latest[used].max():.2g}, in videos of {length:.0f} s (the median); times must "
+        "be seconds, these look like fractions of the video; multiply them by its duration"
+    )
+    if np.count_nonzero(used[aligned.video[aligned.video < count]]) >= ENOUGH and length > MAX_DURATION_RATIO:
+        raise DataError(problem, fault="F47")
+    return [problem]
 
 
 def _remarks(aligned: Aligned, predictions: Predictions, truth: Truth, unknown: list[str]) -> tuple[str, ...]:

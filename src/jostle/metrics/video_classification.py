@@ -27,6 +27,7 @@ class ClassificationScore:
     pairs: int  # different (video, class) pairs of the truth
     unknown_label: int  # predictions of classes that the truth does not have; they still take up guesses
     outside: int  # predictions for videos that the truth does not have
+    one_score: bool  # whether all predictions have one score, so that their order is that of the file
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON; shares are fractions."""
@@ -86,6 +87,7 @@ def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int =
         pairs=len(pairs),
         unknown_label=unknown,
         outside=int(np.count_nonzero(video < 0)),
+        one_score=len(predicted.score) > 1 and float(predicted.score.min()) == float(predicted.score.max()),
     )
 
 

@@ -18,6 +18,8 @@ Flags = npt.NDArray[np.bool_]
 
 def column(values: npt.ArrayLike, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Convert values to a read-only column; an array of the right type is viewed, not copied."""
+    if np.iscomplexobj(values):
+        raise BadValue(f"column {name!r} must be real numbers, got complex ones; take the part that is meant")
     array: npt.NDArray[Any] = np.asarray(values, dtype=dtype)
     if array.ndim != 1:
         raise BadValue(f"column {name!r} must be one-dimensional, got shape {array.shape}")

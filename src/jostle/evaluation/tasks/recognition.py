@@ -94,6 +94,8 @@ class RecognitionTask(Task[Scores]):
         if metrics.part(self.recipe.metric) is not None:
             return MetricValue(compute_custom_metric(self.recipe.metric, scores, self._only_class(videos)), {})
         more: dict[str, Any] = {"interval": interval, "chance": k / scores.shape[1]}
+        if constant := int(np.count_nonzero(scores.min(axis=1) == scores.max(axis=1))):
+            more["constant"] = constant  # videos whose answer is the first class, because all score the same
         if k < ALSO < scores.shape[1]:
             more[f"top_{ALSO}"] = self._accuracy(videos, scores, ALSO)[0]
         return MetricValue(accuracy, more)

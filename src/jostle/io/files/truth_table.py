@@ -289,20 +289,27 @@ class TruthTable:
         self._annotators[row] = [[float(start), float(end)] for start, end in segments]
 
     def _parse_positive(self, video_id: str, name: str, value: object, unit: str) -> float:
-        """Parse a positive number; NaN if it is missing or 0."""
+        """Parse a positive number; NaN if it is missing, or is a rate of 0.
+
+        A duration of 0 is refused: no instance lies in such a video, and placements and diagnoses would leave it out
+        without a word.
+        """
         number = value
         if isinstance(value, str) and _NUMBER_TEXT.fullmatch(value):
             with contextlib.suppress(ZeroDivisionError):
                 number = Fraction(value)
         if isinstance(number, bool) or not isinstance(number, int | float | Fraction | None):
             number = math.nan
-        if not number:
+        if number == 0 and name == "duration" and self.options.fix:
+            self._left_out["a duration of 0, taken as unknown"] += 1
+            return math.nan
+        if number is None or (number == 0 and name != "duration"):
             return math.nan
         if not (math.isfinite(number) and number > 0):
             raise DataError(
                 f"{self.path}: video {quote_name(video_id)}: '{name}' is {describe(value)}, not a positive number of "
                 f"{unit}; correct or remove it",
-                fault="F34",
+                fault="F128" if number == 0 else "F34",
             )
         return float(number)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -280,9 +280,26 @@ def name_classes(detector: Detector[Any], truth: Truth) -> None:
     import dataclasses
 
     config = getattr(detector, "config", None)
-    if config is None or config.class_names or truth.label_ids is None:
+    if config is None:
+        return
+    if config.class_names:
+        _check_class_names(config.class_names, truth)
+        return
+    if truth.label_ids is None:
         return
     by_number = dict(zip(truth.label_ids, truth.classes, strict=True))
     most = max([*by_number, detector.config.classes - 1]) + 1
     names = tuple(by_number.get(i, f"class {i}") for i in range(most))
     detector.config = dataclasses.replace(detector.config, class_names=names)
+
+
+def _check_class_names(names: Sequence[str], truth: Truth) -> None:
+    """Raise if the truth lacks most classes of a detector, whose predictions could then not be scored."""
+    unknown = [name for name in names if name not in truth.classes]
+    if len(unknown) > len(names) / 2:
+        raise BadValue(
+            f"the detector finds {len(names)} classes, and the ground truth lacks {len(unknown)} of them, as "
+            f"{unknown[0]!r}: most predictions could not be scored; give the annotations of all classes, or a detector "
+            f"of {', '.join(truth.classes[:3])}{', ...' if len(truth.classes) > 3 else ''}",
+            fault="F129",
+        )
