@@ -217,7 +217,7 @@ def test_robustness_understands_every_cell() -> None:
         Group("four", cells=("brightness:2",)),
     )
     found = recipe(*groups)
-    kept = robustness(0.5, {cell.name: 0.25 for cell in found.cells[1:]}, families=found.families)
+    kept = robustness(0.5, {cell.name: 0.25 for cell in found.cells[1:]}, families=found.corruption_groups)
     assert set(kept.by_corruption) == {
         "fog",
         "brightness",

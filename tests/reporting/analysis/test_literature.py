@@ -80,6 +80,9 @@ def test_nothing_is_published_on_ones_own(detection: RunRecord, firmer: RunRecor
 def test_a_diff_has_them_apart(run: RunRecord, tmp_path: Path) -> None:
     other = RunRecord.read(made_run(tmp_path / "other", benchmark="thumos14-c", weakness=0.3))
     found = diff_runs(run, other, draws=0)
-    assert found.literature is not None
-    assert found.to_dict()["published"]["models"][0]["model"] == "BasicTAD"
+    assert (found.literature, found.to_dict()["published"]) == (
+        None,
+        None,
+    )  # on data of one's own there is nothing to read
+    assert "published figures are left out: guesser (run) is on folder" in " ".join(found.remarks)
     assert not any("AFSD" in str(cell) for row in found.table().rows for cell in row)

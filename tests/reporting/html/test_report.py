@@ -15,7 +15,10 @@ import jostle
 from helpers.made_runs import HOSTILE, made_run
 from helpers.numpy_extractor import write_video
 from jostle.errors import BadValue, DataError, MissingExtra
+from jostle.evaluation.run_folder.metadata import Step
 from jostle.reporting.analysis.pm_k import OffsetErrors
+from jostle.reporting.analysis.run_analysis import Drop, losing
+from jostle.reporting.html import composition
 from jostle.reporting.html.charts import draw_offsets
 from jostle.reporting.html.report import write_report
 
@@ -246,3 +249,17 @@ def test_progress_runs_to_its_end(tmp_path: Path) -> None:
     write_report([tmp_path / "run"], tmp_path / "r.html", draws=5, progress=lambda *step: told.append(step))
     assert [done for done, _ in told] == list(range(1, len(told) + 1))
     assert {total for _, total in told} == {5 + 6}
+
+
+def test_a_step_names_the_values_of_its_parameters() -> None:
+    step = Step("rotate:3", "rotate", 19, {"over_time": "redrawn"}, "all")
+    assert composition._step(step).startswith("rotate:3: A rolling camera: an angle of up to 19 (degrees) either way")
+
+
+def test_lists_of_what_is_hurt_most_leave_out_what_loses_nothing() -> None:
+    drops = [
+        Drop("a", 0.5, 0.4, "fog:1", 0.4),
+        Drop("b", 0.5, 0.49998, "fog:1", 0.4),
+        Drop("c", 0.5, 0.6, "fog:1", 0.6),
+    ]
+    assert [drop.name for drop in losing(drops)] == ["a"]

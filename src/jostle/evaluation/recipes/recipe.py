@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from jostle.core.registry import Registry
+from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.placement import Rules
 from jostle.corruptions.engine.placement import parse_placement as parse_placement
 from jostle.corruptions.engine.spec import Spec
@@ -253,13 +254,21 @@ class Recipe:
         return measure_name(self.task, self.metric, self.k, self.tious)
 
     @property
-    def families(self) -> dict[str, str]:
+    def corruption_groups(self) -> dict[str, str]:
         """Group of each counted corruption, for `robustness`; a corruption in two groups is left out."""
-        groups: dict[str, set[str]] = {}
+        return self._only_one(lambda cell: {cell.group})
+
+    @property
+    def families(self) -> dict[str, str]:
+        """Family (noise, blur, ...) of each counted corruption, for `robustness`; chains of several are left out."""
+        return self._only_one(lambda cell: {corruptions[spec.entry.corruption].family for spec in cell.parsed})
+
+    def _only_one(self, names_of: Callable[[Cell], set[str]]) -> dict[str, str]:
+        names: dict[str, set[str]] = {}
         for cell in self.cells:
             if cell.counted:
-                groups.setdefault(split_cell(cell.name)[0], set()).add(cell.group)
-        return {corruption: names.pop() for corruption, names in groups.items() if len(names) == 1}
+                names.setdefault(split_cell(cell.name)[0], set()).update(names_of(cell))
+        return {corruption: own.pop() for corruption, own in names.items() if len(own) == 1}
 
     def content(self) -> dict[str, Any]:
         """Return everything that decides results as plain values, with the parameters of each spec."""

@@ -169,7 +169,9 @@ def summarize_scores(
 
 def _robustness(recipe: Recipe, clean: float, counted: Mapping[str, float]) -> dict[str, Any]:
     if counted:
-        return robustness(clean, counted, families=recipe.families, percent=False).to_dict()
+        by_group = robustness(clean, counted, families=recipe.corruption_groups, percent=False).to_dict()["by_family"]
+        summary = robustness(clean, counted, families=recipe.families, percent=False).to_dict()
+        return summary | {"by_group": by_group}
     # Only clean videos: the same keys, without values.
     none = robustness(clean, {"none:1": None}, percent=False)
-    return replace(none, cells=(), by_corruption={}, by_severity={}, missing=()).to_dict()
+    return replace(none, cells=(), by_corruption={}, by_severity={}, missing=()).to_dict() | {"by_group": {}}

@@ -23,6 +23,11 @@ class Literature:
     frames: bool  # whether it is a benchmark of frame classifiers, which has no corruptions
     remarks: tuple[str, ...]  # what keeps these figures and those of the runs apart
 
+    @property
+    def comparable(self) -> bool:
+        """Whether nothing but what holds for all printed figures keeps them apart from the runs."""
+        return self.remarks == (ALWAYS,)
+
     def table(self) -> Table:
         """A row a model, with its source; columns that no paper fills are left out."""
         words = ("accuracy on anchors", "pm-k") if self.frames else ("clean", "corrupted, mean")

@@ -198,6 +198,14 @@ class Drop:
         return self.clean - self.corrupted
 
 
+LEAST_LOSS = 0.00005  # what prints as 0.01 points
+
+
+def losing(drops: Sequence[Drop]) -> list[Drop]:
+    """Return those that lose something, for lists of what is hurt most."""
+    return [drop for drop in drops if drop.loss >= LEAST_LOSS]
+
+
 def class_drops(analysis: RunAnalysis, cells: Sequence[str] | None = None) -> list[Drop]:
     """Every class with an instance, the greatest loss first, as a mean over cells; by default those that count."""
     return _drops(analysis, analysis.classes, analysis.by_class, cells)

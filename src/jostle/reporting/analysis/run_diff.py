@@ -58,8 +58,10 @@ class RunDiff:
     comparison: RunComparison
     draws: int  # how many; 0 where there are no intervals
     seed: int  # of the draws
-    # what papers print of the benchmark, which was not measured here; None where they print nothing
+    # what papers print of the benchmark, which was not measured here; None where they print nothing, or where the runs
+    # cannot be held against it
     literature: Literature | None
+    literature_left_out: str = ""  # why published figures are left out, in a sentence
     chance: float | None = None  # the score of guesses on clean video; None where no answers are counted
 
     @property
@@ -120,6 +122,8 @@ class RunDiff:
             remarks.append(f"they are of {self.classes} of {self.classes_of} classes")
         if self.first.seed != self.second.seed:
             remarks.append(f"corruptions were drawn with seeds {self.first.seed} and {self.second.seed}: not the same")
+        if self.literature_left_out:
+            remarks.append(f"published figures are left out: {self.literature_left_out}")
         if self.draws and any(row.clear for row in self.rows):
             remarks.append(f"{MARK} significant: the {100 * LEVEL:g} % interval excludes 0")
         return tuple(remarks)
@@ -173,6 +177,8 @@ class RunDiff:
             "relative_comparable": self.comparison.relative_comparable,
             "chance": self.chance,
             "counted": {"cells": self.counted, "of": self.counted_of},
+            "rows": [{"what": row.what, **_difference_to_dict(row)} for row in self.rows],
+            "remarks": list(self.remarks),
             "cells": [{"cell": row.what, **_difference_to_dict(row)} for row in self.comparison.cells],
             "published": self.literature and self.literature.to_dict(),
         }
@@ -211,6 +217,7 @@ def diff_runs(
             error.add_note("any_data=True, on the command line --any-data, compares one recipe on different data")
         raise
     names, covered = run_names(records), second.scores.coverage
+    literature = literature_on(records)
     return RunDiff(
         benchmark=first.about.recipe if any_data else first.about.benchmark,
         metric=first.scores.metric,
@@ -226,7 +233,8 @@ def diff_runs(
         comparison=compared(one, other, paired=not any_data),
         draws=len(one.drawn),
         seed=seed,
-        literature=literature_on(records),
+        literature=literature if literature is not None and literature.comparable else None,
+        literature_left_out="" if literature is None or literature.comparable else literature.remarks[0],
         chance=chance_of(other).score or None,
     )
 

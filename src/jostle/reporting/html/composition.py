@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.metadata import Content, Step
 from jostle.reporting.analysis.cell_tables import comparison_table, confusion_table, drops_table, errors_table
@@ -13,7 +16,7 @@ from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, c
 from jostle.reporting.analysis.labels import Grid, grid_of, short_name
 from jostle.reporting.analysis.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, class_drops, video_drops
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, class_drops, losing, video_drops
 from jostle.reporting.analysis.tables import Table
 from jostle.reporting.analysis.verdict import (
     between,
@@ -107,7 +110,7 @@ def _detail(analysis: RunAnalysis, cell: str, name: str, address: str, ends: tup
     if profile is not None and profile.corrupted is not None:
         svg = charts.draw_profile([("clean", profile.clean), ("here", profile.corrupted)], NARROW)
         drawing = Figure(f"errors-{address}", "Kinds of error", svg)
-    by_class, by_video = class_drops(analysis, [cell])[:HURT], video_drops(analysis, [cell])[:HURT]
+    by_class, by_video = (losing(drops(analysis, [cell]))[:HURT] for drops in (class_drops, video_drops))
     return Detail(
         address,
         f"{short_name(cell)}, {name}",
@@ -123,9 +126,21 @@ def _detail(analysis: RunAnalysis, cell: str, name: str, address: str, ends: tup
 
 def _step(step: Step) -> str:
     known = step.corruption in corruptions
-    summary = corruptions[step.corruption].summary.replace("`", "") if known else ""
+    summary = _with_values(corruptions[step.corruption], step) if known else ""
     options = "".join(f", {key} {value}" for key, value in step.options.items())
     return f"{step.spec}: {summary} Strength {step.value}{options}; placed {step.placement}."
+
+
+def _with_values(corruption: Corruption, step: Step) -> str:
+    """Return the summary of a corruption with the values of the parameters that it names."""
+    strength = [*inspect.signature(corruption.function).parameters][1]  # as all levels have it
+    values = {strength: step.value} | step.options
+
+    def named(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"{values[name]} ({name.replace('_', ' ')})" if name in values else name
+
+    return re.sub(r"`([^`]*)`", named, corruption.summary)
 
 
 def curves_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Figure | None:
@@ -249,8 +264,21 @@ def offsets_of(
     ), runs_with
 
 
-def _plain(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def describe_input(shown: Mapping[str, Any]) -> str:
+    """Say in words how frames become the input of a model; settings without a value are left out.
+
+    >>> describe_input({"input": {"frames": 16, "mean": [0.5, 0.5], "rate": None}, "classes": "by name"})
+    'frames 16, mean 0.5 0.5; classes by name'
+    """
+    return "; ".join(_plain(key, value) for key, value in shown.items() if value is not None)
+
+
+def _plain(key: str, value: object) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(_plain(name, one) for name, one in value.items() if one is not None)
+        return inner if key == "input" else f"{key.replace('_', ' ')}: {inner}"
+    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return f"{key.replace('_', ' ')} {text}"
 
 
 def objects_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Table | None:
@@ -279,7 +307,7 @@ def making_of(record: RunRecord, name: str) -> Making:
     if windows := describe_windows(about):
         facts.append(("windows", windows))
     if about.shown:
-        facts.append(("shown to the model", ", ".join(f"{key} {_plain(value)}" for key, value in about.shown.items())))
+        facts.append(("shown to the model", describe_input(about.shown)))
     if mending := describe_mending(about.mend, about.mend_weights):
         facts.append(("mended", mending))
     if about.precision != "float32":

@@ -13,7 +13,7 @@ from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.literature import literature_on
 from jostle.reporting.analysis.paper_tables import write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, RunAnalysis, video_drops
+from jostle.reporting.analysis.run_analysis import DRAWS, RunAnalysis, losing, video_drops
 from jostle.reporting.analysis.tables import Table
 from jostle.reporting.html import composition
 from jostle.reporting.html.contents import Page
@@ -97,7 +97,7 @@ def compose(analyses: Sequence[RunAnalysis], progress: Progress | None = None) -
 
 
 def _videos(analysis: RunAnalysis, name: str) -> Table:
-    drops = video_drops(analysis)
+    drops = losing(video_drops(analysis))
     more = f", the {composition.LISTED} of {len(drops)} that lose most" if len(drops) > composition.LISTED else ""
     return drops_table(f"Videos, {name}{more}", "video", drops[: composition.LISTED], worst=True)
 

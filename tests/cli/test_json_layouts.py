@@ -1,0 +1,110 @@
+"""The JSON of verbs is that of the page which documents it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import jostle
+from helpers.made_runs import made_run
+from jostle.api.installation import Health
+from jostle.cli.app import _run as run_command
+from jostle.cli.app import app
+from jostle.training.loop import TrainingResult
+
+PAGE = Path(__file__).parents[2] / "docs" / "json.md"
+Print = Callable[..., Any]
+
+
+def documented() -> dict[str, list[str]]:
+    """Keys of each row of the page's first table, by verb."""
+    rows = {}
+    for line in PAGE.read_text(encoding="utf-8").split("\n## ")[0].splitlines():
+        if match := re.fullmatch(r"\| `([^`]+)`[^|]* \| (.*) \|", line):
+            rows.setdefault(match[1], re.findall(r"`([a-z_0-9]+)`", match[2]))
+    return rows
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Print:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str) -> Any:
+        monkeypatch.setattr(sys, "argv", ["jostle", *words, "--json"])
+        code = run_command()
+        output = capsys.readouterr()
+        assert code == 0, output.err
+        return json.loads(output.out)
+
+    return call
+
+
+def test_every_verb_with_json_is_on_the_page() -> None:
+    command: Any = typer.main.get_command(app)
+    verbs = {name for name, verb in command.commands.items() if any("--json" in part.opts for part in verb.params)}
+    assert {row.partition(" ")[0] for row in documented()} == verbs
+
+
+def test_finished_runs(printed: Print) -> None:
+    made_run(Path("a"))
+    made_run(Path("b"), model="other", weakness=0.3)
+    keys = documented()
+    assert sorted(json.loads(Path("a/scores.json").read_text(encoding="utf-8"))) == sorted(set(keys["run"]) - {"mend"})
+    assert [*printed("board", "a", "-o", "board", "--bootstrap", "0")] == keys["board"]
+    assert [*printed("board", "--export", "a", "-o", "a.json", "--bootstrap", "0")] == keys["board --export"]
+    assert [*printed("card", "a", "-o", "cards")] == keys["card"]
+    assert [*printed("report", "a", "-o", "a.html", "--bootstrap", "0")] == keys["report"]
+    assert sorted(printed("verify", "a")) == sorted(set(keys["verify"]) - {"whole"})
+
+
+def test_a_diff_is_one_layout_for_both(printed: Print) -> None:
+    made_run(Path("a"))
+    made_run(Path("b"), model="other", weakness=0.3)
+    found = jostle.diff("a", "b", draws=20)
+    value = printed("diff", "a", "b", "--bootstrap", "20")
+    assert value == json.loads(json.dumps(found.to_dict()))
+    assert [*value] == documented()["diff"]
+    assert [row["what"] for row in value["rows"]] == [row.what for row in found.rows]
+    section = PAGE.read_text(encoding="utf-8").split("## Of two runs")[1]
+    assert all(f"`{key}`" in section for key in value["rows"][0])
+    assert value["rows"][0]["difference"] == found.rows[0].difference.value
+
+
+def test_frame_classifiers(printed: Print) -> None:
+    made_run(Path("frames"), "frames", cells=())
+    assert sorted(printed("scatter", "frames", "-o", "figures")) == sorted(documented()["scatter"])
+    for name, content in {"scores": {"v/1.jpg": [1, 0]}, "sets": {"v/1.jpg": []}, "labels": {"v/1.jpg": [0]}}.items():
+        Path(f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    value = printed("pmk", "scores.json", "--sets", "sets.json", "--labels", "labels.json")
+    assert [*value] == documented()["pmk"]
+
+
+def test_scores_of_files(printed: Print) -> None:
+    segments = [{"label": "jump", "segment": [1.0, 5.0]}, {"label": "run", "segment": [6.0, 9.0]}]
+    truth = {"database": {name: {"subset": "test", "duration": 20.0, "annotations": segments} for name in "ab"}}
+    found = {"results": {name: [one | {"score": 0.9 - i / 10} for i, one in enumerate(segments)] for name in "ab"}}
+    Path("truth.json").write_text(json.dumps(truth), encoding="utf-8")
+    Path("found.json").write_text(json.dumps(found), encoding="utf-8")
+    keys, base = documented(), ("found.json", "--truth", "truth.json")
+    assert [*printed("eval", *base)] == keys["eval"]
+    assert [*printed("eval", *base, "--against", "found.json")][-2:] == keys["eval --against"][-2:]
+    assert [*printed("eval", *base, "--task", "proposals")] == keys["eval --task proposals"]
+    assert [*printed("diagnose", *base)] == keys["diagnose"]
+    assert [*printed("diagnose", *base, "--against", "found.json")][-2:] == keys["diagnose --against"][-2:]
+    assert [*printed("convert", "found.json", "found.csv")] == keys["convert"]
+    assert isinstance(printed("names", "corruptions"), list)
+    assert [*printed("names", "published", "mini-kinetics-c/table-2")] == keys["names published TABLE"]
+
+
+def test_objects_that_take_long_to_make() -> None:
+    keys = documented()
+    assert {field.name for field in dataclasses.fields(TrainingResult)} == set(keys["train"]) - {"format"}
+    assert {field.name for field in dataclasses.fields(Health)} == set(keys["doctor"]) - {"format", "well"}
