@@ -67,7 +67,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_fault_has_a_test() -> None:
     marked = {fault for fault, _ in marked_tests(ROOT / "tests")}
-    assert marked == {f"F{number}" for number in range(1, 120)}
+    listed = set(re.findall(r"^\| (F\d+) \|", (ROOT / "docs" / "faults.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert marked == {f"F{number}" for number in range(1, 120)} | listed
 
 
 # Archives. Nothing is ever unpacked: people unpack their data themselves, and know where.
