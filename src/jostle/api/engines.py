@@ -107,7 +107,7 @@ def place_of(
         if not picklable and model_processes is None:
             count = jobs or (available_cpus() if many and plugins_are_importable() else 1)
             if count > 1:
-                local_s = LOCAL_S if jobs is None else 0.0
+                local_s = LOCAL_S if jobs is None and here == "cpu" else 0.0  # a GPU has much to do
                 yield Engine(partial(map_around_model, here, local_s), here, count, model_stays=True)
             else:
                 yield Engine(map_unordered, here, 1)

@@ -144,17 +144,24 @@ class SlidingFrames:
     """
 
     def __init__(self, source: PipelineSource, windows: npt.NDArray[np.int64] | None = None) -> None:
+        self.size = source.size
         self._source = source
         self._held: dict[int, Frame] = {}
         self._uses: Counter[int] | None = None
         if windows is not None:
             self._uses = Counter(t for window in windows for t in np.unique(window).tolist())
 
-    def take(self, indices: npt.NDArray[np.int64]) -> Frames:
-        """Return the frames at indices of any shape, none lower than the lowest of the last call."""
+    def take(self, indices: npt.NDArray[np.int64], into: Frames | None = None) -> Frames:
+        """Return the frames at indices of any shape, none lower than the lowest of the last call.
+
+        Args:
+            into: array that the frames are written to, if given: of the shape of `indices`, then (H, W, 3).
+        """
         needed = np.unique(indices)
         self._held = {t: frame for t, frame in self._held.items() if t >= needed[0]}
-        out = np.empty((indices.size, *self._source.size, 3), np.uint8)
+        frame_shape = (*self._source.size, 3)
+        target = np.empty((*indices.shape, *frame_shape), np.uint8) if into is None else into
+        out = target.reshape(-1, *frame_shape)
         rows: dict[int, list[int]] = {}
         for row, t in enumerate(indices.ravel().tolist()):
             rows.setdefault(t, []).append(row)
@@ -167,7 +174,7 @@ class SlidingFrames:
                 if self._uses is None or self._uses[t] > 1:
                     # A copy: a view would keep the whole block alive for as long as one of its frames is held.
                     self._held[t] = np.array(frame)
-        return out.reshape(*indices.shape, *out.shape[1:])
+        return target
 
 
 class FrameFeatureCache:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -119,7 +120,8 @@ class ClipScorer(Generic[Answer]):
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
         self._answers: list[Answer | None] = []
-        self._queue: list[tuple[int, Frames, Indices]] = []
+        self._queue: list[tuple[int, Indices]] = []
+        self._clips_queued: Frames | None = None  # (batch, T, H, W, 3), of which the queue fills the first
         self._deferred: DeferredCorruptionFactory | None = None  # of all queued clips
         self._pending: list[tuple[list[int], Pending[Answer]]] = []
         self._clips = self._frames = 0
@@ -145,25 +147,33 @@ class ClipScorer(Generic[Answer]):
         self._answers.append(None)
         if key is not None:
             self._known[key] = slot
-        clip = belt.take(row)
         if deferred is not self._deferred:
             self.flush()
             self._deferred = deferred
-        self._queue.append((slot, clip, row))
-        if len(self._queue) >= self._batch or len(self._queue) * clip.nbytes >= BATCH_BYTES:
+        if self._clips_queued is None:
+            shape = (*row.shape, *belt.size, 3)
+            self._clips_queued = np.empty((self._most_clips(shape), *shape), np.uint8)
+        belt.take(row, into=self._clips_queued[len(self._queue)])
+        self._queue.append((slot, row))
+        if len(self._queue) == len(self._clips_queued):
             self.flush()
 
     def flush(self) -> None:
         """Submit the queued clips to the model."""
         if not self._queue:
             return
-        slots, some, rows = zip(*self._queue, strict=True)
-        clips = np.stack(some) if len(some) > 1 else some[0][None]
+        assert self._clips_queued is not None
+        slots, rows = zip(*self._queue, strict=True)
+        clips, self._clips_queued = self._clips_queued[: len(slots)], None
         deferred = NO_CORRUPTION if self._deferred is None else self._deferred(np.stack(rows))
         self._pending.append((list(slots), call_model(self._video, lambda: self._submit(clips, deferred))))
         self._clips += len(clips)
         self._frames += clips.shape[0] * clips.shape[1]
         self._queue.clear()
+
+    def _most_clips(self, shape: tuple[int, ...]) -> int:
+        """Return how many clips of a shape are submitted together: a batch, or fewer if they are large."""
+        return max(min(self._batch, -(-BATCH_BYTES // math.prod(shape))), 1)
 
     def wait(self) -> None:
         """Submit what is queued, and wait for all answers."""
