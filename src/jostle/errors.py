@@ -104,3 +104,28 @@ class MissingExtra(JostleError, ImportError):
 
 class CheckpointError(JostleError):
     """Weights that cannot be loaded into the network."""
+
+
+class ForeignExit(JostleError):
+    """Foreign code, such as a plugin or a user's model, that tried to end the program."""
+
+
+class NonFiniteOutput(DataError):
+    """Output of a model with values that are NaN or infinite.
+
+    Attributes:
+        rows: items of the batch that have them, where known.
+    """
+
+    def __init__(
+        self, message: str, *, fault: str = "F121", rows: Iterable[int] = (), video: str = "", cell: str = ""
+    ) -> None:
+        place = ", ".join(f"{kind} {name}" for kind, name in (("video", video), ("cell", cell)) if name)
+        super().__init__(f"{place}: {message}" if place else message, fault=fault)
+        self.rows = tuple(rows)
+        self._message, self._video, self._cell = message, video, cell
+
+    def at(self, *, video: str = "", cell: str = "") -> NonFiniteOutput:
+        """Return the error with the video or the cell that it occurred in, unless it names one already."""
+        place = {"video": self._video or video, "cell": self._cell or cell}
+        return NonFiniteOutput(self._message, fault=self.fault, rows=self.rows, **place)

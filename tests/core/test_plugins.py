@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ from jostle.core import plugins
 from jostle.core.plugins import import_object, is_import_path, origin_of
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.errors import BadValue, UnknownName
+from jostle.models.loading.names import need_torch
 from jostle.parallel.workers import map_unordered
 
 MINE = """
@@ -31,11 +34,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that modules are found in; what they put on the shelf is taken down again."""
     monkeypatch.syspath_prepend(str(tmp_path))
     before = {name: corruptions[name] for name in corruptions}
-    for name in ("_parts", "_failed"):
+    for name in ("_parts", "_failed", "_malformed"):
         monkeypatch.setattr(plugins, name, dict(getattr(plugins, name)))
+    for name in ("_loaded", "_imported", "_warned"):
+        monkeypatch.setattr(plugins, name, set(getattr(plugins, name)))
     monkeypatch.setattr(plugins, "_requested", list(plugins._requested))
     monkeypatch.delenv(plugins.VARIABLE, raising=False)
+    monkeypatch.setenv(plugins.TORCH_AUTOLOAD, "1")
     yield tmp_path
+    plugins._entry_points.cache_clear()
+    origin_of.cache_clear()
     corruptions._entries.clear()
     corruptions._entries.update(before)
     os.environ.pop(plugins.VARIABLE, None)
@@ -89,6 +97,118 @@ def test_what_is_typed_in_anew_takes_the_place_of_what_it_was() -> None:
         MINE.format(name="five_of_test") * 2 + "\nimport jostle\nassert 'five_of_test' in jostle.names('corruptions')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+ENDINGS = {
+    "exit": ("raise SystemExit(0)", "SystemExit: 0"),
+    "interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    "other": ("class Own(BaseException): pass\nraise Own('mine')", "Own: mine"),
+}
+
+
+def install(folder: Path, name: str, entries: str) -> None:
+    """Install a package, as far as its entry points are concerned."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entries)
+    plugins._entry_points.cache_clear()
+    plugins._loaded.clear()
+
+
+@pytest.fixture
+def signals_are_ours() -> Iterator[None]:
+    """As on the command line, where Ctrl-C does not come as a KeyboardInterrupt."""
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.fault("F122")
+@pytest.mark.usefixtures("signals_are_ours")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_f122_a_module_that_ends_the_program_is_an_error(folder: Path, ending: str) -> None:
+    code, reason = ENDINGS[ending]
+    module = f"ends_of_test_{ending}"
+    (folder / f"{module}.py").write_text(code + "\n")
+    with pytest.raises(BadValue, match=rf"--import {module}: cannot be imported \({reason} in .*{module}.py, line"):
+        plugins.import_modules(module)
+    del os.environ[plugins.VARIABLE]
+    with pytest.raises(BadValue, match=rf"--model {module}:net: cannot be imported \({reason} in ") as caught:
+        import_object(f"{module}:net", "--model")
+    assert caught.value.fault == "F122"
+    install(folder, module, f"[jostle.plugins]\nparts = {module}\n")
+    with pytest.warns(UserWarning, match=f"{module} 1.0: cannot be imported, so its parts are not there: {reason}"):
+        plugins.load("corruptions")
+
+
+def test_ctrl_c_while_a_plugin_is_imported_stays_ctrl_c(folder: Path) -> None:
+    (folder / "ends_of_test.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            plugins.import_modules("ends_of_test")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.fault("F123")
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ("[jostle.plugins]\nparts = !!! none\n", "'parts' in group jostle.plugins is '!!! none', not package.module"),
+        ("[console_scripts]\nwithout an equals sign\n", r"entry_points.txt cannot be read \("),
+    ],
+)
+def test_f123_a_malformed_entry_point_is_named_and_passed_over(folder: Path, entries: str, reason: str) -> None:
+    install(folder, "crooked", entries)
+    (folder / "straight_of_test.py").write_text(MINE.format(name="seven_of_test"))
+    install(folder, "straight", "[jostle.plugins]\nparts = straight_of_test\n")
+    with pytest.warns(UserWarning, match=f"crooked: has a malformed entry point, which is passed over: {reason}"):
+        assert "seven_of_test" in corruptions
+    sys.modules.pop("straight_of_test")
+    by_name = {plugin.name: plugin for plugin in plugins.list_plugins()}
+    assert by_name["crooked"].failure.startswith("malformed entry point: ")
+    assert [part.name for part in by_name["straight 1.0"].parts] == ["seven_of_test"]
+
+
+@pytest.mark.fault("F123")
+def test_f123_libraries_that_read_all_entry_points_get_over_a_malformed_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")  # in time
+    from numba.core import entrypoints
+
+    from jostle.core import kernels
+
+    install(folder, "crooked", "[console_scripts]\nwithout an equals sign\n")
+    monkeypatch.setattr(entrypoints, "_already_initialized", False)
+    with pytest.raises(TypeError):
+        kernels._load_numba_extensions()
+    monkeypatch.setattr(entrypoints, "_already_initialized", False)
+    entrypoints.init_all()  # as Numba calls it before it compiles
+    need_torch("networks")
+    assert os.environ[plugins.TORCH_AUTOLOAD] == "0"
+
+
+@pytest.mark.fault("F124")
+def test_f124_what_a_plugin_prints_is_no_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "loud_of_test.py").write_text("print('hello')\nnet = 1\n")
+    assert import_object("loud_of_test:net", "--model") == 1
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+@pytest.mark.fault("F124")
+def test_f124_a_plugin_whose_import_hangs_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(plugins, "SLOW_S", 0.01)
+    report, named = plugins._report_slow, threading.Event()
+    monkeypatch.setattr(plugins, "_report_slow", lambda module: (report(module), named.set()))
+    monkeypatch.setattr(sys, "named_in_test", named, raising=False)
+    (folder / "slow_of_test.py").write_text("import sys\nassert sys.named_in_test.wait(60)\n")
+    plugins.import_modules("slow_of_test")
+    assert capsys.readouterr() == ("", "still importing slow_of_test after 0.01 s; it is not part of jostle\n")
 
 
 def test_places() -> None:

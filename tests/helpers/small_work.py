@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.core import compilation
+from jostle.core.interruption import Stopped
 from jostle.errors import MissingExtra, ResourceError, SourceChanged, UnknownName
 from jostle.parallel.workers import lower_priority
 
@@ -150,7 +151,7 @@ def stubborn(folder: Path) -> Callable[[int], None]:
         while time.monotonic() < deadline:
             try:
                 time.sleep(1)
-            except SystemExit:
+            except Stopped:
                 continue
 
     return stay
@@ -228,3 +229,17 @@ def die_once_at(counter: Counter, folder: Path) -> str:
 
 def asking(served: Callable[..., Any]) -> Callable[[int], tuple[int, int]]:
     return lambda number: served(ask_counter, number)
+
+
+def ending_the_program() -> Callable[[str], str]:
+    """Does with an item what code of others may do: ends the program."""
+
+    def work(item: str) -> str:
+        raise {"exit": SystemExit(0), "interrupt": KeyboardInterrupt(), "other": GeneratorExit()}[item]
+
+    return work
+
+
+def leave(model: object) -> None:
+    """Ask a process that holds a model to end itself."""
+    raise SystemExit(0)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import small_work
-from jostle.errors import BadValue, MissingExtra, ResourceError, SourceChanged, UnknownName
+from jostle.errors import BadValue, ForeignExit, MissingExtra, ResourceError, SourceChanged, UnknownName
 from jostle.parallel import workers
 from jostle.parallel.workers import OrphanSupervisor, map_unordered
 
@@ -55,6 +55,14 @@ def test_one_job_works_here_and_starts_nobody(jobs: int) -> None:
     found = list(map_unordered(small_work.telling, "abc", jobs))
     assert found == [(item, (os.getpid(), k)) for k, item in enumerate("abc")]
     assert children() == []
+
+
+@pytest.mark.fault("F122")
+@pytest.mark.parametrize(("item", "name"), [("exit", "SystemExit: 0"), ("interrupt", "Keyboard"), ("other", "Gener")])
+def test_f122_an_item_that_ends_the_program_is_an_error(item: str, name: str) -> None:
+    with pytest.raises(ForeignExit, match=f"{name}.* in .*small_work.py, line .* must not end the program") as caught:
+        list(map_unordered(small_work.ending_the_program, [item, item], 2))
+    assert (caught.value.fault, caught.value.exit_code) == ("F122", 3)
 
 
 def test_there_are_never_more_processes_than_items() -> None:

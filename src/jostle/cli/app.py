@@ -19,6 +19,7 @@ import typer
 from jostle import __version__, api
 from jostle.cli import console
 from jostle.core import compilation, plugins
+from jostle.core.interruption import Stopped, exits_as_errors
 from jostle.core.plugins import is_import_path
 from jostle.errors import JostleError
 
@@ -83,7 +84,8 @@ def _with_common_options(verb: Verb) -> Verb:
         compilation.set_compile_callback(None if named.get("quiet") or named.get("as_json") else console.say)
         if speaks:
             console.speak(named.pop("quiet", False), named.pop("verbose", 0))
-        return verb(*arguments, **named)
+        with exits_as_errors():  # verbs end by returning or by typer.Exit, so a SystemExit is of a plugin or a model
+            return verb(*arguments, **named)
 
     vars(run_verb)["__signature__"] = signature.replace(parameters=[*own, *options])
     run_verb.__annotations__ = hints | {name: annotation for name, (annotation, _) in common.items()}
@@ -132,12 +134,8 @@ def _warn(message: Warning | str, *where: Any, **more: Any) -> None:
     console.remark(f"warning: {message}")
 
 
-class _Stopped(BaseException):
-    """A signal, raised where the program stands, so that temporary files are removed on the way out."""
-
-
 def _stop(number: int, frame: object) -> NoReturn:
-    raise _Stopped(number)
+    raise Stopped(number)
 
 
 def _run() -> int:
@@ -148,9 +146,9 @@ def _run() -> int:
         return done.code if isinstance(done.code, int) else 0
     except JostleError as error:
         return _failed(error, str(error), error.exit_code, error.fault)
-    except _Stopped as stopped:
+    except Stopped as stopped:
         console.say("stopped; nothing half-written is left, run the same command again")
-        return 128 + int(stopped.args[0])
+        return 128 + stopped.number
     except MemoryError as error:
         return _failed(error, "out of memory; use a smaller video or fewer --jobs", 5, "F69")
     except OSError as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.core import entrypoints
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
@@ -19,6 +20,18 @@ from jostle.core.compilation import compiling, exclusive_lock
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound=np.generic)
+
+
+_load_numba_extensions = entrypoints.init_all
+
+
+def _try_numba_extensions() -> None:
+    """Load Numba's extensions, which reads the entry points of all packages and fails at a malformed one."""
+    with suppress(Exception):  # `jostle.core.plugins` names the package
+        _load_numba_extensions()
+
+
+entrypoints.init_all = _try_numba_extensions
 
 
 def kernel(function: F) -> F:

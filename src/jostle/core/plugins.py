@@ -11,21 +11,26 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import BadValue
+from jostle.core.interruption import exits_as_errors
+from jostle.errors import BadValue, ForeignExit
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import Distribution, EntryPoint
 
 GROUP = "jostle.plugins"
 VARIABLE = "JOSTLE_IMPORT"  # an environment variable, so that child processes and clusters inherit it
 PACKAGE = "jostle"
+TORCH_AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"  # torch's switch for entry points of devices
+SLOW_S = 5.0  # after which an import that has not ended is named
 # An entry point with one of these names is imported with that registry, one with any other name with every registry.
 REGISTRIES = ("benchmarks", "corruptions", "datasets", "detectors", "extractors", "formats", "metrics", "models",
            "objectdetectors", "placements", "profiles", "protocols", "styles", "trackers")  # fmt: skip
@@ -72,6 +77,7 @@ _loaded: set[str] = set()  # registries whose plugins have been imported
 _requested: list[str] = []  # modules that were named, or inherited from the parent process
 _imported: set[str] = set()  # modules whose import was attempted
 _failed: dict[str, str] = {}  # import errors by module
+_malformed: dict[str, str] = {}  # errors of entry points that cannot be read, by package
 _parts: dict[tuple[str, str], str] = {}  # module of each plugin part, by registry and name
 _warned: set[str] = set()
 
@@ -102,12 +108,12 @@ def load(registry: str) -> None:
             _try_import(entry.module, entry.attr or "")
     for module in list(_requested):
         _try_import(module)
-    for module, reason in _failed.items():
-        if module not in _warned:
-            _warned.add(module)
-            warnings.warn(
-                f"{origin_of(module)}: cannot be imported, so its parts are not there: {reason}", stacklevel=4
-            )
+    messages = {module: f"{origin_of(module)}: cannot be imported, so its parts are not there" for module in _failed}
+    messages |= {package: f"{package}: has a malformed entry point, which is passed over" for package in _malformed}
+    for key, reason in (*_failed.items(), *_malformed.items()):
+        if key not in _warned:
+            _warned.add(key)
+            warnings.warn(f"{messages[key]}: {reason}", stacklevel=4)
 
 
 def record_part(registry: str, name: str, module: str) -> None:
@@ -147,7 +153,8 @@ def list_plugins() -> list[Plugin]:
         parts = tuple(Part(*key, origin_of(module)) for key, module in sorted(_parts.items()) if module in modules)
         failure = "; ".join(_failed[module] for module in sorted(modules) if module in _failed)
         plugins.append(Plugin(name, tuple(sorted(modules)), parts, failure))
-    return plugins
+    malformed = [Plugin(package, (), (), f"malformed entry point: {reason}") for package, reason in _malformed.items()]
+    return plugins + malformed
 
 
 def plugin_modules() -> list[str]:
@@ -174,7 +181,8 @@ def inherit_plugins(modules: Iterable[str]) -> None:
             _failed[module] = "it is the script itself, and other processes cannot import that; put parts into a module"
         else:
             _requested.append(module)
-    _warned.update(_failed, _requested, (entry.module for entry in _entry_points()))  # the parent has warned already
+    # The parent has warned already.
+    _warned.update(_failed, _requested, (entry.module for entry in _entry_points()), _malformed)
 
 
 @cache
@@ -183,13 +191,21 @@ def origin_of(module: str) -> Origin:
     checksum = _checksum(module)
     for entry in _entry_points():
         if entry.dist is not None and _top_package(entry.module) == _top_package(module):
-            return Origin(module, entry.dist.name, entry.dist.version, checksum)
+            return Origin(module, _package_name(entry.dist), _package_version(entry.dist), checksum)
     from importlib.metadata import packages_distributions, version
 
-    distributions = packages_distributions().get(_top_package(module), [])
-    if distributions:
-        return Origin(module, distributions[0], version(distributions[0]), checksum)
+    try:
+        distributions = packages_distributions().get(_top_package(module), [])
+        if distributions:
+            return Origin(module, distributions[0], version(distributions[0]), checksum)
+    except Exception:  # the records of some installed package are damaged
+        pass
     return Origin(module, checksum=checksum)
+
+
+def check_entry_points() -> None:
+    """Find malformed entry points, before a library that cannot cope with them is imported."""
+    _entry_points()
 
 
 def is_import_path(name: str) -> bool:
@@ -203,16 +219,22 @@ def is_import_path(name: str) -> bool:
 
 
 def import_object(path: str, option: str) -> Any:
-    """Import the object at `package.module:attribute`."""
+    """Import the object at `package.module:attribute`.
+
+    Raises:
+        BadValue: if it cannot be imported, whatever its module raises.
+    """
     module, _, attribute = path.partition(":")
     _add_current_folder()
     try:
-        value: Any = importlib.import_module(module)
-        for name in attribute.split("."):
-            value = getattr(value, name)
+        return _import_foreign(module, attribute)
     except (ImportError, AttributeError) as error:
         raise BadValue(f"{option} {path}: cannot be imported ({error}); write package.module:attribute") from None
-    return value
+    except Exception as error:  # a user's module may raise anything
+        raise BadValue(
+            f"{option} {path}: cannot be imported ({_reason(error)}); fix what the module raises",
+            fault=getattr(error, "fault", ""),
+        ) from error
 
 
 def registering_module() -> str:
@@ -242,13 +264,13 @@ def _import_from_environment() -> None:
         _add_current_folder()
         _imported.add(module)
         try:
-            importlib.import_module(module)
+            _import_foreign(module)
         except Exception as error:  # a plugin may raise anything
             _imported.discard(module)
-            reason = f"{type(error).__name__}: {error}"
             raise BadValue(
-                f"--import {module}: cannot be imported ({reason}); name a module that is installed or lies in "
-                f"{os.getcwd()}, and fix what it raises"
+                f"--import {module}: cannot be imported ({_reason(error)}); name a module that is installed or lies in "
+                f"{os.getcwd()}, and fix what it raises",
+                fault=getattr(error, "fault", ""),
             ) from error
         if module not in _requested:
             _requested.append(module)
@@ -260,18 +282,86 @@ def _try_import(module: str, attribute: str = "") -> None:
         return
     _imported.add(module)
     try:
+        _import_foreign(module, attribute)
+    except Exception as error:  # a plugin may raise anything
+        _failed[module] = _reason(error)
+
+
+def _import_foreign(module: str, attribute: str = "") -> Any:
+    """Import a module that is not jostle's, and return it or its attribute.
+
+    What it prints goes to stderr, because stdout belongs to results. SystemExit and the like become errors.
+    """
+    with exits_as_errors(), redirect_stdout(sys.stderr), _named_when_slow(module):
         value: Any = importlib.import_module(module)
         for name in filter(None, attribute.split(".")):
             value = getattr(value, name)
-    except Exception as error:  # a plugin may raise anything
-        _failed[module] = f"{type(error).__name__}: {error}"
+    return value
+
+
+@contextmanager
+def _named_when_slow(module: str) -> Iterator[None]:
+    """Name a module on stderr whose import has not ended after some seconds."""
+    timer = threading.Timer(SLOW_S, _report_slow, (module,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _report_slow(module: str) -> None:
+    sys.stderr.write(f"still importing {module} after {SLOW_S:g} s; it is not part of jostle\n")
+    sys.stderr.flush()
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, ForeignExit) else f"{type(error).__name__}: {error}"
 
 
 @cache
 def _entry_points() -> tuple[EntryPoint, ...]:
-    from importlib.metadata import entry_points
+    """Return the readable entry points of plugins; those that are malformed are recorded and passed over."""
+    from importlib.metadata import distributions, entry_points
 
-    return tuple(sorted(entry_points(group=GROUP), key=lambda entry: (entry.module, entry.name)))
+    try:
+        entries = list(entry_points(group=GROUP))
+    except Exception:  # one damaged file of any package: find out which, and read the others
+        entries, seen = [], set[str]()
+        for distribution in distributions():
+            package = _package_name(distribution)
+            if package in seen:  # the first on the path is the one that is imported
+                continue
+            seen.add(package)
+            try:
+                entries += distribution.entry_points.select(group=GROUP)
+            except Exception as error:
+                _malformed[package] = f"entry_points.txt cannot be read ({_reason(error)})"
+                os.environ[TORCH_AUTOLOAD] = "0"  # torch reads all of them when imported, and would fail
+    readable = []
+    for entry in entries:
+        try:
+            readable.append((entry.module, entry.name, entry))
+        except Exception:  # its value is not package.module:attribute
+            package = "an unknown package" if entry.dist is None else _package_name(entry.dist)
+            _malformed[package] = f"{entry.name!r} in group {GROUP} is {entry.value!r}, not package.module"
+    return tuple(entry for *_, entry in sorted(readable, key=lambda one: one[:2]))
+
+
+def _package_name(distribution: Distribution) -> str:
+    try:
+        name = distribution.metadata["Name"]
+    except Exception:  # its METADATA is damaged
+        name = None
+    return str(name or getattr(distribution, "_path", None) or "an unknown package")
+
+
+def _package_version(distribution: Distribution) -> str:
+    try:
+        return str(distribution.version or "")
+    except Exception:
+        return ""
 
 
 def _add_current_folder() -> None:

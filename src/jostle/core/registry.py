@@ -88,6 +88,8 @@ class Registry(Generic[T]):
 
     def _discover_builtin(self) -> None:
         names, self._packages = self._packages, ()
+        if names:
+            plugins.check_entry_points()
         for name in names:
             package = importlib.import_module(name)
             for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from jostle.core.interruption import exits_as_errors
 from jostle.errors import BadValue, JostleError
 
 
@@ -66,9 +67,13 @@ def dumps_out_of_band(value: object, hint: str) -> tuple[bytes, list[memoryview]
 
 
 def dump_reply(function: Callable[[], object]) -> bytes:
-    """Call a function, and serialize its result or the exception it raised for `load_reply`."""
+    """Call a function, and serialize its result or the exception it raised for `load_reply`.
+
+    SystemExit and the like are exceptions as any other: a reply is due, and whoever waits for it would wait for ever.
+    """
     try:
-        return _to_bytes((function(), None))
+        with exits_as_errors():
+            return _to_bytes((function(), None))
     except Exception as error:
         return _to_bytes((None, (_make_picklable(error), traceback.format_exc())))
 

@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
 from jostle.core import compilation
+from jostle.core.interruption import Stopped
 from jostle.core.plugins import plugin_modules
 from jostle.core.watchdog import limit_native_calls
 from jostle.errors import ResourceError
@@ -332,13 +333,16 @@ def run_worker(handle: int, parent: int, *, report_compiling: bool) -> None:
     os.set_inheritable(handle, False)  # grandchildren must not keep the socket open
     tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_tasks, args=(pipe, tasks, parent), daemon=True).start()
-    handler = TaskHandler(tasks.get(), HINT)
-    while True:
-        reply = handler.handle(tasks.get())
-        try:
-            pipe.send_bytes(reply)
-        except OSError:
-            return
+    try:
+        handler = TaskHandler(tasks.get(), HINT)
+        while True:
+            reply = handler.handle(tasks.get())
+            try:
+                pipe.send_bytes(reply)
+            except OSError:
+                return
+    except Stopped as stopped:
+        sys.exit(128 + stopped.number)
 
 
 def _print_line(text: str) -> None:
@@ -359,7 +363,7 @@ def _read_tasks(pipe: Connection, tasks: queue.SimpleQueue[bytes], parent: int) 
 def _handle_sigterm(number: int, frame: object) -> NoReturn:
     """Unwind the stack, so that partial files are removed; a second signal must not interrupt that."""
     signal.signal(signal.SIGTERM, _ignore_signal)  # SIG_IGN would make Python complain about a pending signal
-    sys.exit(128 + number)
+    raise Stopped(number)
 
 
 def _ignore_signal(number: int, frame: object) -> None:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.core.plugins import is_import_path, missing_plugins_hint
+from jostle.core.plugins import check_entry_points, is_import_path, missing_plugins_hint
 from jostle.core.plugins import plugin_names as foreign_names
 from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
 from jostle.models.weights.shipped import (
@@ -29,6 +29,7 @@ def need_torch(what: str) -> None:
     """Raise with installation instructions if networks cannot run."""
     if find_spec("torch") is None:
         raise MissingExtra(what, "torch")
+    check_entry_points()
 
 
 KIND = {

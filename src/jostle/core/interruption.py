@@ -1,0 +1,61 @@
+"""Signals that end the program, told apart from foreign code that tries to end it.
+
+`sys.exit()` in a plugin or in a user's model would end the program with exit code 0 and nothing done, or end the
+thread that serves a model. Signal handlers therefore raise `Stopped`, and other exceptions of the kind are errors.
+"""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jostle.errors import ForeignExit
+
+
+class Stopped(BaseException):
+    """A signal, raised where the process stands, so that temporary files are removed on the way out.
+
+    Attributes:
+        number: number of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def exits_as_errors() -> Iterator[None]:
+    """Turn SystemExit, KeyboardInterrupt and the like of foreign code into an error; signals pass.
+
+    Raises:
+        ForeignExit: F122 for each of them.
+    """
+    try:
+        yield
+    except (Exception, Stopped):
+        raise
+    except BaseException as error:
+        if _is_signal(error):
+            raise
+        raise ForeignExit(
+            f"{describe_exit(error)}: code that jostle only calls must not end the program; let it return, or raise an "
+            "ordinary exception",
+            fault="F122",
+        ) from error
+
+
+def describe_exit(error: BaseException) -> str:
+    """Describe an exception and the line that raised it."""
+    content = ": ".join(filter(None, [type(error).__name__, str(error)]))
+    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    return f"{content} in {frames[-1].filename}, line {frames[-1].lineno}" if frames else content
+
+
+def _is_signal(error: BaseException) -> bool:
+    """Return whether a signal was the cause: Ctrl-C with Python's own handler, or Ray ending one of its workers."""
+    if isinstance(error, KeyboardInterrupt):
+        return signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return hasattr(error, "ray_terminate_msg")
