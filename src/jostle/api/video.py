@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.finite import naming
 from jostle.core.types.clip import Clip, Frame, Frames, check_frames, check_rate, times_at_rate
 from jostle.core.types.inspection import Inspection
 from jostle.core.types.segments import Segments
@@ -340,7 +341,8 @@ def inspection(
         with Reader(single_video(frames), fps=fps) as reader:
             passed = _Passed(reader, len(reader), pictures)
             threads = min(available_cpus(), DECODED)
-            probabilities = _damage_probabilities(one, passed, len(reader), causal, threads, progress)
+            with naming(video=Path(frames).name):
+                probabilities = _damage_probabilities(one, passed, len(reader), causal, threads, progress)
             pts, rate, small, blank = reader.pts, reader.fps, passed.small, passed.blank
     else:
         clip = frames if isinstance(frames, Clip) else None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from jostle.core.finite import without_nan
 from jostle.core.formatting import percent
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def painted(text: str, colour: Colour) -> str:
 
 
 def show_json(value: Any) -> None:
-    show(json.dumps(value, indent=2))
+    show(json.dumps(without_nan(value), indent=2, allow_nan=False))
 
 
 def say(text: str) -> None:

@@ -18,6 +18,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.finite import check_finite, naming
 from jostle.core.timing import measure_stage
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import masks_for
@@ -392,17 +393,24 @@ class VideoFeatures:
         """Submit frames, and their flow, to the extractor; a remote one computes while the caller goes on."""
         with measure_stage("model"):
             if hasattr(self._extractor, "submit"):
-                return partial(_wait_for, self._extractor.submit(method, *inputs, deferred=deferred))
+                pending = self._extractor.submit(method, *inputs, deferred=deferred)
+                return lambda: self._finite(_wait_for(pending))
             features = self._extractor.see(*inputs) if method == "see" else self._extractor(*inputs)
-        return lambda: features
+        return lambda: self._finite(features)
 
     def _join(self, frame_features: Features, which: Indices) -> Features:
         features = np.empty((len(which), self._extractor.dim), np.float32)
         for lo in range(0, len(which), BATCH_WINDOWS):
             part = which[lo : lo + BATCH_WINDOWS]
             with measure_stage("model"):
-                features[lo : lo + len(part)] = self._extractor.join(frame_features[self._rows[part]])
+                features[lo : lo + len(part)] = self._finite(self._extractor.join(frame_features[self._rows[part]]))
             self._joined_count += len(part)
+        return features
+
+    def _finite(self, features: Features) -> Features:
+        """Return what the extractor computed, unless it holds NaN or infinities."""
+        with naming(video=self._video_id):
+            check_finite(np.asarray(features), "the extractor, features")
         return features
 
     def _changed_ticks(self, frames: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.finite import naming
 from jostle.corruptions.engine.stages import MADE, PipelineSource, origins, stretches
 from jostle.mending.repair import Mask
 
@@ -78,8 +79,11 @@ class InspectedFrames:
 
 def find_damaged(mending: Mending, clean: PipelineSource, states: Mapping[str, PipelineSource]) -> dict[str, Mask]:
     """Return the mask of damaged frames for each state of a video."""
-    finder = mending.finder_for(clean)
-    return {name: finder.find_damaged(top, origins(top)) for name, top in states.items()}
+    finder, masks = mending.finder_for(clean), {}
+    for name, top in states.items():
+        with naming(cell=name):
+            masks[name] = finder.find_damaged(top, origins(top))
+    return masks
 
 
 def _describe(source: PipelineSource, which: Indices) -> Descriptors:

@@ -12,16 +12,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from jostle.core.finite import check_finite
 from jostle.mending.blank_frames import Mask, find_blank, find_lost_in_video, median
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
 from jostle.mending.inspector import (
     BLOCK,
     DIFFERENCE_SCALE,
     DIM,
+    OUTPUT,
     WIDTH,
     Inspector,
     InspectorNetwork,
     Probabilities,
+    damage_probabilities,
     scale_channels,
 )
 from jostle.models.devices import one_thread
@@ -119,7 +122,9 @@ class InspectedVideo:
     @torch.inference_mode()
     def _classify(self, frames: Tensor) -> Probabilities:
         with one_thread(), torch.autocast(self._device.type, enabled=False):
-            return self._network.frame_logits(frames[None])[0].sigmoid().cpu().numpy()
+            probabilities = damage_probabilities(self._network.frame_logits(frames[None])[0]).cpu().numpy()
+        check_finite(probabilities, OUTPUT)
+        return probabilities
 
 
 class _Layers:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jostle.core.finite import check_finite
 from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.clip import Frame
 from jostle.errors import CheckpointError
@@ -26,6 +27,7 @@ from jostle.mending.descriptor import describe_frame, stream_descriptors
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Descriptors
 from jostle.models.checkpoints import tensors_fingerprint
 from jostle.models.devices import one_thread
+from jostle.models.finite import check_weights
 
 LAGS = {False: (-12, -4, -1, 1, 4, 12), True: (-24, -12, -6, -4, -2, -1)}  # neighbours, by `causal`
 BLOCK = 8  # frames that share a median
@@ -34,6 +36,7 @@ MEDIAN_STEP = 4  # stride of the frames of a median
 DILATIONS = (1, 2, 4, 8, 16)  # of the convolutions over time
 DIFFERENCE_SCALE = 4.0  # gain of differences from other frames
 WIDTH, DIM = 48, 64
+OUTPUT = "the inspector, probability that a frame is damaged"  # in messages
 SIDES = ("both", "causal")  # the two networks of an inspector
 AT_ONCE = 64  # default batch size
 
@@ -258,7 +261,7 @@ class _Stream:
                 return
             logits = network.frame_logits(self._frames[None], before=len(self._frames) - ready, after=after)
             lost = [] if self._recent is None else self._recent.lost(self._done, hi - after)
-            self._pending.append(_PendingProbabilities(logits.sigmoid()[0], lost))
+            self._pending.append(_PendingProbabilities(damage_probabilities(logits)[0], lost))
         self._done = hi - after
         self._discard()
 
@@ -314,10 +317,16 @@ class _PendingProbabilities:
     def probabilities(self) -> list[float]:
         if self._copied is not None:
             self._copied.synchronize()
+        check_finite(self._probabilities.numpy(), OUTPUT)
         values: list[float] = self._probabilities.tolist()
         for number in self._lost:
             values[number] = 1.0
         return values
+
+
+def damage_probabilities(logits: Tensor) -> Tensor:
+    """Return the sigmoid of logits; NaN for an infinite one, which the sigmoid would hide."""
+    return logits.sigmoid() + 0 * logits
 
 
 def build_inspector(
@@ -335,6 +344,7 @@ def build_inspector(
             f"{name}: the weights of an inspector need two thresholds, {' and '.join(SIDES)}; train it again"
         )
     networks.load_state_dict(dict(weights))
+    check_weights(networks, name)
     return Inspector(networks, thresholds, name=name, device=device)
 
 

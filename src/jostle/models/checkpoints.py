@@ -24,6 +24,7 @@ import torch
 from torch import nn
 
 from jostle.errors import BadValue, CheckpointError, ResourceError
+from jostle.models.finite import check_weights
 from jostle.models.pickled_weights import damaged_error, read_pickled
 
 Weights = dict[str, torch.Tensor]
@@ -270,10 +271,15 @@ def _replace_atomically(path: Path) -> Iterator[Any]:
 
 
 def tensors_fingerprint(thing: object) -> str | None:
-    """Return `sha256:` and a hash of the names, shapes and values of a module's tensors, or None."""
+    """Return `sha256:` and a hash of the names, shapes and values of a module's tensors, or None.
+
+    Raises:
+        CheckpointError: F120 if a weight is not finite; networks that users build are loaded by themselves.
+    """
     network = getattr(thing, "network", thing)  # a recogniser has its network inside
     if not isinstance(network, nn.Module):
         return None
+    check_weights(network, getattr(thing, "name", "") or type(network).__name__)
     digest = hashlib.sha256()
     for name, tensor in sorted(network.state_dict().items()):
         plain = tensor.detach().cpu().contiguous()

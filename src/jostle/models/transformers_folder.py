@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import CheckpointError, MissingExtra, ResourceError
+from jostle.models.finite import check_weights
 
 Triple = tuple[float, float, float]
 IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
@@ -40,7 +41,7 @@ def pretrained(folder: Path, what: str, network: str, head: str) -> Any:
         head: what a checkpoint from before fine-tuning lacks, in a word.
 
     Raises:
-        CheckpointError: F54 if the weights cannot be read, or are not all of them.
+        CheckpointError: F54 if the weights cannot be read, or are not all of them; F120 if one is not finite.
     """
     try:
         model, report = library_class(what, network).from_pretrained(
@@ -55,6 +56,7 @@ def pretrained(folder: Path, what: str, network: str, head: str) -> Any:
             f"checkpoint from before fine-tuning has no {head}",
             fault="F54",
         )
+    check_weights(model, str(folder))
     return model
 
 

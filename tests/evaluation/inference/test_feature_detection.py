@@ -106,7 +106,6 @@ def mutating(features, **facts):
         (lambda features, **facts: None, "it returned NoneType, not Segments"),
         (lambda features, **facts: [(0, 1)], "it returned list, not Segments"),
         (lambda features, **facts: Segments([0.0], [1.0], [0]), "its segments have no scores"),
-        (lambda features, **facts: Segments([np.nan], [1.0], [0], [0.5]), "segment 0 is"),
         (mutating, "read-only"),
     ],
 )
@@ -119,6 +118,18 @@ def test_F78_a_detector_that_misbehaves_is_named_with_its_video(tmp_path: Path, 
         assert caught.value.fault == "F78"
     else:
         assert caught.value.__notes__ == [f"in {tmp_path / 'a.npy'}"]
+
+
+@pytest.mark.fault("F121")
+@pytest.mark.parametrize(("start", "score"), [(np.nan, 0.5), (0.0, np.nan), (0.0, np.inf)])
+def test_F121_a_detector_of_others_that_gives_nan_is_named_with_its_video(
+    tmp_path: Path, start: float, score: float
+) -> None:
+    write(tmp_path, "a")
+    own = type("Own", (), {"detect": staticmethod(lambda features, **facts: Segments([start], [1.0], [0], [score]))})()
+    with pytest.raises(DataError, match=r"video a: the detector failed \(.*(nan|finite)") as caught:
+        detect_features(own, tmp_path, FeatureGrid(fps=25.0))
+    assert caught.value.fault == "F121"
 
 
 def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from jostle.errors import BadValue, CheckpointError
+from jostle.errors import BadValue, CheckpointError, NonFiniteOutput
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.e2e_tad import DeformableAttention, assign_queries, mixtures, overlap, roi_align
@@ -174,7 +174,8 @@ def test_a_network_that_has_lost_its_numbers_says_so_by_its_loss() -> None:
     assert outputs.actionness.isnan().all()
     assert outputs.logits.isnan().all()
     assert made.loss(outputs, Actions.of([([[3.0, 9.0]], [1])])).total.isnan()
-    assert len(made.detect(film(16), fps=5.0, duration=3.2)) == 0
+    with pytest.raises(NonFiniteOutput, match="36 of 36 values of its output 'logits' are not finite"):
+        made.detect(film(16), fps=5.0, duration=3.2)
 
 
 def test_shares_of_a_batch_add_up() -> None:

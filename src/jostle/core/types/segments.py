@@ -52,13 +52,15 @@ class Segments:
         bad = ~(np.isfinite(self.start) & np.isfinite(self.end) & (self.start >= 0) & (self.start < self.end))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
+            finite = np.isfinite(self.start[i]) and np.isfinite(self.end[i])
             raise BadValue(
-                f"segment {i} is [{self.start[i]}, {self.end[i]}): a segment needs 0 <= start < end, in seconds"
+                f"segment {i} is [{self.start[i]}, {self.end[i]}): a segment needs 0 <= start < end, in seconds",
+                fault="" if finite else "F40",
             )
         if len(self) and (self.label.min() < 0 or self.label.max() >= len(self.classes)):
             raise BadValue(f"labels must lie in 0..{len(self.classes) - 1}, got {int(self.label.max())}")
         if self.score is not None and not np.isfinite(self.score).all():
-            raise BadValue("scores of segments must be finite")
+            raise BadValue("scores of segments must be finite", fault="F40")
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[Sequence[float]] | npt.NDArray[Any]) -> Segments:

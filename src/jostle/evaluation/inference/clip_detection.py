@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.finite import naming
 from jostle.core.timing import measure_stage
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.context import Mask
@@ -118,12 +119,13 @@ class VideoClips:
                 if lost.all():
                     left.add(name)
                     lost = ~lost
-                if (state.came_from[clip][~lost] == clip[~lost]).all():
-                    if lost.tobytes() not in plain:
-                        plain[lost.tobytes()] = self._detect_clip(self._clean, clip, lost, clean)
-                    candidates = plain[lost.tobytes()]
-                else:
-                    candidates = self._detect_clip(state, clip, lost, clean)
+                with naming(cell=name):
+                    if (state.came_from[clip][~lost] == clip[~lost]).all():
+                        if lost.tobytes() not in plain:
+                            plain[lost.tobytes()] = self._detect_clip(self._clean, clip, lost, clean)
+                        candidates = plain[lost.tobytes()]
+                    else:
+                        candidates = self._detect_clip(state, clip, lost, clean)
                 parts[name].append((first, candidates))
             for state in (self._clean, *others.values()):
                 state.forget(int(indices[firsts[done]]) if done < len(firsts) else len(indices))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.finite import naming
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError
@@ -98,17 +99,25 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
                 finder=mending,
             )
             begun = video.cost
-            own = video.clean()
+            with naming(cell=CLEAN):
+                own = video.clean()
             clean, plain = clean + (video.cost - begun), video.plain()
             for cell in job.cells:
                 done = own
                 if cell.name != CLEAN:
-                    done = video.under(cell.parsed, cell.placement)
+                    with naming(cell=cell.name):
+                        done = video.under(cell.parsed, cell.placement)
                     others += done.cost
                 for name in names:
                     features = np.array(done.features)
                     pending[cell.name, name] = submit_detection(
-                        models.detectors[name], features, grid, name=job.name, fps=video.fps, duration=reader.end_s
+                        models.detectors[name],
+                        features,
+                        grid,
+                        name=job.name,
+                        fps=video.fps,
+                        duration=reader.end_s,
+                        cell=cell.name,
                     )
                     if done.mended is not None:
                         mended.setdefault(name, {})[cell.name] = done.mended
@@ -193,7 +202,7 @@ class FrameDetectionPredictor:
                 if key in known and (came_from != MADE).all():
                     outputs[cell.name] = known[key]
                     continue
-                outputs[cell.name] = known[key] = self._detect(job.name, top, indices, facts)
+                outputs[cell.name] = known[key] = self._detect(job.name, cell.name, top, indices, facts)
                 calls += 1
                 if cell.name == CLEAN:
                     clean = Cost(footage.decoded, len(top), 1)
@@ -206,7 +215,7 @@ class FrameDetectionPredictor:
         )
         return VideoResult(outputs, clean, others, mended=mended)
 
-    def _detect(self, name: str, top: PipelineSource, indices: Indices, facts: dict[str, Any]) -> Segments:
+    def _detect(self, name: str, cell: str, top: PipelineSource, indices: Indices, facts: dict[str, Any]) -> Segments:
         size = len(top) * top.size[0] * top.size[1] * 3
         if size > MOST_BYTES:
             raise DataError(
@@ -214,7 +223,8 @@ class FrameDetectionPredictor:
                 "name an extractor, and the model gets features"
             )
         frames = top.block(0, len(top))[indices]  # a copy: a model may write into its input
-        return call_model(name, lambda: check_segments(bind_supported_arguments(self.model, facts)(frames)))
+        call = bind_supported_arguments(self.model, facts)
+        return call_model(name, lambda: check_segments(call(frames)), cell=cell)
 
 
 @dataclass(frozen=True)

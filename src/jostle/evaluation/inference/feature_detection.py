@@ -168,14 +168,16 @@ def submit_detection(
     fps: float,
     duration: float | None,
     video_scores: VideoScores | None = None,
+    cell: str = "",
 ) -> Callable[[], Segments]:
     """Run a detector on the features of one video; the returned function waits for its segments.
 
     Args:
         duration: seconds; None for the extent of the features.
+        cell: of a benchmark, for messages.
 
     Raises:
-        DataError: F78 if the detector fails or returns something else.
+        DataError: F78 if the detector fails or returns something else, F121 if its output is not finite.
         ResourceError: if memory ran out.
     """
     reach = ((len(features) - 1) * grid.stride + grid.window) / fps
@@ -184,8 +186,8 @@ def submit_detection(
     facts = {"fps": fps, "duration": duration or reach, "stride": grid.stride, "window": grid.window}
     if hasattr(detector, "submit"):
         pending = detector.submit(features, **facts, **extra)
-        return lambda: call_model(name, lambda: check_segments(pending()), "detector")
-    segments = call_model(name, lambda: check_segments(detector.detect(features, **facts, **extra)), "detector")
+        return lambda: call_model(name, lambda: check_segments(pending()), "detector", cell)
+    segments = call_model(name, lambda: check_segments(detector.detect(features, **facts, **extra)), "detector", cell)
     return lambda: segments
 
 

@@ -9,14 +9,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from jostle.core.finite import naming
+from jostle.core.interruption import exits_as_errors
 from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 from jostle.core.types.segments import Segments
-from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
+from jostle.errors import DataError, ForeignExit, JostleError, NonFiniteOutput, ResourceError, SourceChanged
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.features.engine import Cost
 from jostle.features.interpolation import MendingResult
 from jostle.io.video.source import fingerprint_of, source_state
 
+NOT_FINITE = "F40"  # fault of `Segments` and `Boxes`, which a user's model makes
+MODEL_FAULTS = ("F78", "F121", "F122")  # faults of models rather than of videos
 Output = TypeVar("Output")  # prediction for one video in one cell
 
 
@@ -108,7 +112,7 @@ class WorkerFactory(Generic[Output]):
         def attempt(job: VideoJob) -> JobResult[Output]:
             try:
                 before, spent = _state(job.path), elapsed_stage_times()
-                with measure_stage("corrupting"):
+                with exits_as_errors(), naming(video=job.name), measure_stage("corrupting"):
                     result = predict(job)
                 source = None if before is None else _source(job.path, before)
                 return replace(result, source=source, spent=elapsed_stage_times() - spent)
@@ -144,17 +148,25 @@ def _checksum(path: Path, state: tuple[int, int]) -> str:
     return fingerprint_of(path)
 
 
-def call_model(name: str, model: Callable[[], Output], what: str = "model") -> Output:
+def call_model(name: str, model: Callable[[], Output], what: str = "model", cell: str = "") -> Output:
     """Call a user's model on a video, and turn its exceptions into jostle errors.
+
+    Args:
+        name: of the video.
+        cell: of the benchmark, where the call is about a single one.
 
     Raises:
         ResourceError: if memory ran out, which ends the run.
-        DataError: F78 for anything else.
+        DataError: F121 if its output is not finite, F122 if it tried to end the program, F78 for anything else.
     """
     try:
-        with measure_stage("model"):
+        with exits_as_errors(), naming(video=name, cell=cell), measure_stage("model"):
             return model()
-    except JostleError:
+    except ForeignExit as error:
+        raise DataError(f"video {name}: the {what} failed ({error})", fault=error.fault) from error
+    except JostleError as error:
+        if error.fault == NOT_FINITE:
+            raise NonFiniteOutput(f"the {what} failed ({error})", video=name, cell=cell) from error
         raise
     except Exception as error:
         why = f"{type(error).__name__}: {error}"

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.finite import naming
 from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
 from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.datasets.class_matching import ClassMatch, Scores
+from jostle.errors import NonFiniteOutput
 from jostle.evaluation.inference.footage import Footage, open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.sampling import ClipSpec
 
 Indices = npt.NDArray[np.int64]
+Result = TypeVar("Result")
 Answer = TypeVar("Answer")  # output of a model for one clip
 Pending = Callable[[], Sequence[Answer]]
 BATCH_BYTES = 64 * 2**20  # of clips queued for one model call
@@ -72,7 +75,8 @@ class RecognitionPredictor:
                 every, indices = origins(top), rows
                 if finding is not None:
                     top = CachedFrames(top)  # the inspector and the model read the same frames
-                    corrupted = finding.find_damaged(top, every)
+                    with naming(cell=cell.name):
+                        corrupted = finding.find_damaged(top, every)
                     indices = nearest_undamaged(corrupted)[rows]
                     mended[cell.name] = MendingResult(corrupted, bool(corrupted.all()))
                 deferred = footage.deferred(cell) if finding is None and self._corrupts_on_device(cell) else None
@@ -166,7 +170,7 @@ class ClipScorer(Generic[Answer]):
         slots, rows = zip(*self._queue, strict=True)
         clips, self._clips_queued = self._clips_queued[: len(slots)], None
         deferred = NO_CORRUPTION if self._deferred is None else self._deferred(np.stack(rows))
-        self._pending.append((list(slots), call_model(self._video, lambda: self._submit(clips, deferred))))
+        self._pending.append((list(slots), self._call(lambda: self._submit(clips, deferred), slots)))
         self._clips += len(clips)
         self._frames += clips.shape[0] * clips.shape[1]
         self._queue.clear()
@@ -178,10 +182,19 @@ class ClipScorer(Generic[Answer]):
     def wait(self) -> None:
         """Submit what is queued, and wait for all answers."""
         self.flush()
-        for slots, answers in self._pending:
-            for slot, answer in zip(slots, call_model(self._video, answers), strict=True):
+        for slots, pending in self._pending:
+            for slot, answer in zip(slots, self._call(pending, slots), strict=True):
                 self._answers[slot] = answer
         self._pending.clear()
+
+    def _call(self, model: Callable[[], Result], slots: Sequence[int]) -> Result:
+        """Call the model on a batch; an error about some of its clips names their cells."""
+        try:
+            return call_model(self._video, model)
+        except NonFiniteOutput as error:
+            wrong = {slots[row] for row in error.rows} or set(slots)
+            cells = dict.fromkeys(cell for (cell, _), slot in self._slot.items() if slot in wrong)
+            raise error.at(cell=" or ".join(cells)) from error.__cause__
 
     def cost(self, decoded: int, before: Cost = Cost()) -> Cost:  # noqa: B008
         """Return the cost so far, minus `before`."""

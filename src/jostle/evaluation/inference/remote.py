@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.interruption import exits_as_errors
 from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
 from jostle.evaluation.inference.feature_detection import check_segments
@@ -244,13 +245,13 @@ def _join(predictor: Any, encodings: Features) -> Any:
 
 
 def _see_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Features]:
-    with predictor.guard():
+    with exits_as_errors(), predictor.guard():
         encodings: list[Features] = predictor.extractor.see_together(corrupt_inputs(predictor.extractor, requests))
         return encodings
 
 
 def _join_together(predictor: Any, requests: Sequence[tuple[Features]]) -> list[Features]:
-    with predictor.guard():
+    with exits_as_errors(), predictor.guard():
         joined: list[Features] = predictor.extractor.join_together([encodings for (encodings,) in requests])
         return joined
 
@@ -265,7 +266,7 @@ def _detect(predictor: Any, features: Features, facts: DetectionOptions) -> Segm
 
 
 def _detect_together(predictor: Any, requests: Sequence[tuple[Features, DetectionOptions]]) -> list[Segments]:
-    with predictor.guard():
+    with exits_as_errors(), predictor.guard():
         videos, facts = zip(*((features[0], facts.options) for features, facts in requests), strict=True)
         segments: list[Segments] = predictor.detector.detect_together(videos, facts)
         return segments
@@ -312,7 +313,7 @@ def _predict(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> An
 
 
 def _predict_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Any]:
-    with predictor.guard():
+    with exits_as_errors(), predictor.guard():
         parts = corrupt_inputs(predictor.model, requests)
         if hasattr(predictor.model, "together"):
             answers: list[Any] = predictor.model.together(parts)

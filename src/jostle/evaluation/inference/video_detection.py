@@ -9,6 +9,8 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+from jostle.core.finite import naming
+from jostle.core.interruption import exits_as_errors
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError, JostleError, ResourceError
@@ -145,7 +147,8 @@ def _start_worker(find: Find, progress: Progress | None) -> Callable[[_Item], Se
 
     def attempt(item: _Item) -> Segments | JostleError:
         try:
-            return find(item.name, item.path, item.fps, progress)
+            with exits_as_errors(), naming(video=item.name):
+                return find(item.name, item.path, item.fps, progress)
         except ResourceError:
             raise
         except JostleError as error:

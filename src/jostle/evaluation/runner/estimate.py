@@ -10,7 +10,7 @@ from typing import Any
 from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
-from jostle.evaluation.inference.jobs import Predictor, VideoJob
+from jostle.evaluation.inference.jobs import MODEL_FAULTS, Predictor, VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN, CLEAN_CELL
 from jostle.evaluation.runner.state import Plan, claimed_frames
 from jostle.features.windows import WindowGrid
@@ -49,7 +49,7 @@ def run_trial(
 
     Raises:
         BadValue: if the model does not suit the data, as when it has other classes.
-        DataError: F78 if it fails on every video that is tried.
+        DataError: F78, F121 or F122 if it fails on every video that is tried.
     """
     failed: JostleError | None = None
     predict = load()
@@ -74,7 +74,7 @@ def run_trial(
             _count_windows(predict, video_jobs),
             _measure_parts(predict, job, busy_s),
         )
-    if isinstance(failed, DataError) and failed.fault == "F78":
+    if isinstance(failed, DataError) and failed.fault in MODEL_FAULTS:
         raise failed
     return None
 

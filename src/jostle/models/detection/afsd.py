@@ -323,7 +323,7 @@ class AFSD(FrameDetector[AfsdConfig]):
             raise BadValue(f"AFSD: {len(video)} frames have the flow of {len(other)}")
         indices, rate = self.sample_indices(len(video), float(fps))
         both = zip(self.outputs_of(video[indices]), flow_detector.outputs_of(other[indices]), strict=True)
-        candidates = join_candidates([(first, self.decode(one, two)[0]) for (first, one), (_, two) in both])
+        candidates = join_candidates([(first, self.decode_finite(one, two)[0]) for (first, one), (_, two) in both])
         return self.to_seconds(candidates, rate, duration, video_scores)
 
     def suppress(self, candidates: Candidates) -> Candidates:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from jostle.models.checkpoints import read_weights
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.outputs import Candidates, Losses, with_video_scores
+from jostle.models.finite import OutputCheck, check_weights
 
 _RENAMED = (
     (r"^projection\.embed\.(\d+)\.conv\.", r"backbone.embd.\1.conv."),
@@ -105,6 +106,23 @@ class Detector(nn.Module, Generic[C]):
     def decode(self, outputs: Any) -> list[Candidates]:
         """Decode the candidates of each video."""
         raise NotImplementedError
+
+    @final
+    def decode_finite(self, *outputs: Any, count: int = 1) -> list[Candidates]:
+        """Decode the candidates of the first `count` videos of a batch, if all of their raw outputs are finite.
+
+        Args:
+            outputs: arguments of `decode`.
+
+        Raises:
+            NonFiniteOutput: F121, with the name of the output; NaN would fail every comparison with a threshold.
+        """
+        checks = [OutputCheck({k: x for k, x in vars(part).items() if isinstance(x, Tensor)}) for part in outputs]
+        try:
+            return self.decode(*outputs)[:count]
+        finally:  # if decoding fails too, this is the reason
+            for check in checks:
+                check.finish(type(self).__name__, count)
 
     @classmethod
     def own_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -202,7 +220,7 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
         config: fields of the detector's settings to change.
 
     Raises:
-        CheckpointError: the weights do not fit; the message lists the differences.
+        CheckpointError: the weights do not fit; the message lists the differences. F120 if one is not finite.
     """
     variant = detectors[name]
     settings = variant.config()
@@ -231,4 +249,5 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
         instance.get_buffer("loss_normalizer").copy_(normaliser.reshape(()))
     if tensors is not None:
         instance.load_state_dict(tensors)
+        check_weights(instance, str(weights))
     return instance

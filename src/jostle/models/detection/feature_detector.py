@@ -123,8 +123,9 @@ class FeatureDetector(Detector[C]):
         candidates: list[list[Candidates]] = [[] for _ in videos]
         with inference_mode():
             for first, count in self.windows(len(videos[0])):
-                parts = self.decode(self._outputs([rows[first : first + count] for rows in videos]))
-                for own, part in zip(candidates, parts, strict=False):  # not of what fills up the batch
+                outputs = self._outputs([rows[first : first + count] for rows in videos])
+                parts = self.decode_finite(outputs, count=len(videos))  # without what fills up the batch
+                for own, part in zip(candidates, parts, strict=True):
                     own.append(part.moved(first))
         return [Candidates.join(own) for own in candidates]
 

@@ -311,7 +311,7 @@ class FrameDetector(Detector[C]):
     @final
     def detect_clip(self, deep: Deepened) -> Candidates:
         """Return the candidates of a clip, in frames, from the outputs of its layers."""
-        return self.decode(self.clip_outputs(deep))[0]
+        return self.decode_finite(self.clip_outputs(deep))[0]
 
     @final
     def outputs_of(self, frames: npt.ArrayLike) -> Iterator[tuple[int, Any]]:
@@ -342,7 +342,7 @@ class FrameDetector(Detector[C]):
     def candidates(self, frames: npt.ArrayLike) -> Candidates:
         """Return the candidates of resampled frames (T, H, W, channels), before suppression."""
         video = np.asarray(frames)
-        parts = [(first, self.decode(outputs)[0]) for first, outputs in self.outputs_of(video)]
+        parts = [(first, self.decode_finite(outputs)[0]) for first, outputs in self.outputs_of(video)]
         return self.merge_clips(parts, len(video))
 
     def merge_clips(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:

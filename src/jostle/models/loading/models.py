@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -267,6 +268,10 @@ def _own(place: str, weights: str | Path | None, config: dict[str, Any]) -> Any:
     model = import_object(place, "--detector")
     if not hasattr(model, "detect"):
         raise BadValue(f"--detector {place}: a {type(model).__name__} has no method detect(features, fps=..., ...)")
+    if "torch" in sys.modules:  # otherwise it is no network
+        from jostle.models.finite import check_weights
+
+        check_weights(model, place)
     return model
 
 

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, CheckpointError
+from jostle.models.finite import OutputCheck
 from jostle.models.objects.object_detector import ObjectDetector, Weights, object_detector
 from jostle.models.recognition.puppet_frames import FrameResidualBlock
 from jostle.models.recognition.recogniser import load_weights
@@ -65,10 +66,14 @@ class PeakBoxes:
         height, width = frames.shape[2:]
         inputs = frames if (height, width) == (SIDE, SIDE) else F.interpolate(frames, (SIDE, SIDE), mode="bilinear")
         middles, sides = self._network(inputs)
+        check = OutputCheck({"middles": middles, "sides": sides})
         scores = middles.sigmoid()
         scores = scores * (F.max_pool2d(scores, 3, 1, 1) == scores)
         scale = np.array([width / SIDE, height / SIDE] * 2)
-        return [_peaks(score, side, scale) for score, side in zip(scores, sides, strict=True)]
+        try:
+            return [_peaks(score, side, scale) for score, side in zip(scores, sides, strict=True)]
+        finally:  # a peak that is NaN would be no peak, and one that is infinite would be sure
+            check.finish("puppet_boxes")
 
 
 def _peaks(scores: Tensor, sides: Tensor, scale: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Boxes:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, CheckpointError
+from jostle.models.finite import OutputCheck
 from jostle.models.objects.object_detector import ObjectDetector, Weights, add_object_detector
 from jostle.models.recognition.image_classifier import library_module
 from jostle.models.recognition.recogniser import load_weights
@@ -31,6 +33,7 @@ COCO = (
     "teddy bear", "hair drier", "toothbrush",
 )  # fmt: skip
 SOURCE = "tensors of the COCO_V1 file that torchvision's page on object detection links to"
+HEADS = ("rpn.head", "roi_heads.box_predictor", "head")  # modules whose outputs are turned into boxes
 BATCHES = "num_batches_tracked"  # tensors that frozen norms do not have
 
 
@@ -49,14 +52,33 @@ FCOS = TorchvisionDetectorFamily("head.classification_head.cls_logits.bias", 1, 
 
 
 class TorchvisionBoxes:
-    """Adapter of networks that do their own pre- and postprocessing."""
+    """Adapter of networks that do their own pre- and postprocessing.
+
+    The postprocessing drops boxes that are NaN, so raw outputs of the heads are checked on their way to it.
+    """
 
     def __init__(self, network: nn.Module) -> None:
         self._network = network
+        self._outputs: list[Tensor] = []
+        for name, module in network.named_modules():
+            if name in HEADS:
+                module.register_forward_hook(self._keep)
 
     def __call__(self, frames: Tensor) -> Sequence[Boxes]:
         """Return the boxes of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
-        return [_boxes(**output) for output in self._network(list(frames))]
+        self._outputs.clear()
+        try:
+            return [_boxes(**output) for output in self._network(list(frames))]
+        finally:
+            outputs = {f"{number} of the heads": x.flatten()[None] for number, x in enumerate(self._outputs)}
+            self._outputs.clear()
+            if outputs:
+                OutputCheck(outputs).finish(type(self._network).__name__)
+
+    def _keep(self, module: nn.Module, inputs: object, output: Any) -> None:
+        parts = output.values() if isinstance(output, Mapping) else output
+        for part in parts:
+            self._outputs += [part] if isinstance(part, Tensor) else part
 
 
 def _boxes(boxes: Tensor, labels: Tensor, scores: Tensor) -> Boxes:

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, CheckpointError
+from jostle.models.finite import OutputCheck
 from jostle.models.objects.object_detector import ObjectDetector, Weights, add_object_detector
 from jostle.models.transformers_folder import (
     IMAGENET_MEAN,
@@ -138,6 +139,7 @@ class QueryBoxes:
         """Return the boxes of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
         height, width = frames.shape[2:]
         output = self._network(pixel_values=self._prepare(frames))
+        OutputCheck({"logits": output.logits, "pred_boxes": output.pred_boxes}).finish(type(self._network).__name__)
         scores = output.logits.softmax(-1)[..., :-1] if self._rest else output.logits.sigmoid()
         best, label = scores.double().max(-1)
         middle, size = output.pred_boxes.double().split(2, -1)

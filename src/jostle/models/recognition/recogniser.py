@@ -16,11 +16,13 @@ from torch import Tensor, nn
 
 from jostle.core.config import convert_settings
 from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
+from jostle.core.finite import check_finite
 from jostle.core.plugins import import_object
 from jostle.core.registry import Registry
 from jostle.core.state_dict import describe_mismatch
-from jostle.errors import BadValue, CheckpointError, DataError
+from jostle.errors import BadValue, CheckpointError
 from jostle.models.devices import inference_mode
+from jostle.models.finite import check_weights
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.models.weights.shipped.sources import WeightSource, fetch_hint, source_of
 
@@ -88,9 +90,11 @@ class Recogniser:
         every = [self._checked(part) for part in parts]
         with inference_mode():
             if self.spec is None:
-                return [self._scores(self._rows(self.network(clips), len(clips))).numpy() for clips in every]
-            begun = (self._begun(pieces, self.spec) for pieces in iter_batches(every, self.at_once))
-            scores = np.concatenate([finish() for finish in prefetch_one(begun)])
+                scores = np.concatenate([self._scores(self._rows(self.network(clips), len(clips))) for clips in every])
+            else:
+                begun = (self._begun(pieces, self.spec) for pieces in iter_batches(every, self.at_once))
+                scores = np.concatenate([finish() for finish in prefetch_one(begun)])
+        check_finite(scores, f"{self.name}, scores")
         return np.split(scores, np.cumsum([len(part) for part in every])[:-1])
 
     @property
@@ -145,10 +149,7 @@ class Recogniser:
         scores = rows.cpu()
         if self.outputs == "logits" and (self.spec is None or self.spec.joined == "scores"):
             scores = scores.softmax(1)
-        scores = scores.reshape(size or len(rows), -1, scores.shape[1]).mean(1)[:count]
-        if not scores.isfinite().all():
-            raise DataError(f"{self.name}: the model returned scores that are not finite numbers", fault="F78")
-        return scores
+        return scores.reshape(size or len(rows), -1, scores.shape[1]).mean(1)[:count]
 
     @property
     def device(self) -> torch.device:
@@ -324,7 +325,8 @@ def load_weights(name: str, network: nn.Module, weights: Mapping[str, Tensor], *
         assign: take the tensors themselves, instead of copying their values.
 
     Raises:
-        CheckpointError: F54 if they belong to another one; the message lists the differences.
+        CheckpointError: F54 if they belong to another one; the message lists the differences. F120 if one is not
+            finite.
     """
     try:
         network.load_state_dict(weights, assign=assign)
@@ -332,6 +334,7 @@ def load_weights(name: str, network: nn.Module, weights: Mapping[str, Tensor], *
         expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
         apart = describe_mismatch(expected, weights).replace("\n", "; ") or str(error)
         raise CheckpointError(f"{name}: the weights belong to another network: {apart}", fault="F54") from None
+    check_weights(network, name)
 
 
 def with_weights(
