@@ -245,8 +245,11 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"file/set.*: cannot be .* choose another folder by \$JOSTLE_CACHE"):
         fill(tmp_path / "file" / "set", songs(1))
     (tmp_path / "odd" / MANIFEST).mkdir(parents=True)
-    with pytest.raises(DataError, match=rf"{MANIFEST}: cannot be read \(Is a directory\)"):
-        fill(tmp_path / "odd", songs(1))
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / MANIFEST)
+    for folder in ("odd", "pipe"):
+        with pytest.raises(DataError, match=rf"{MANIFEST}: not a regular file; delete it, or choose another folder"):
+            fill(tmp_path / folder, songs(1))
 
 
 def test_a_folder_without_permission_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

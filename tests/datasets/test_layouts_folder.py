@@ -167,3 +167,26 @@ def test_sets_of_frames(tmp_path: Path) -> None:
     put(tmp_path / "v" / "5.jpg")
     found = jostle.load_dataset("folder", root=tmp_path)
     assert (found.task, found.missing) == ("frames", ("v/4.jpg",))
+
+
+@pytest.mark.fault("F143")
+def test_f143_what_jostle_itself_wrote_there_is_no_annotation(root: Path) -> None:
+    """Outputs of `train`, `run`, `build` and `generate` in the folder of their data."""
+    put(root / "mine.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\nb,1,2,run\n")
+    before = jostle.load_dataset("folder", root=root)
+    put(root / "model/log.jsonl", '{"event": "warning", "message": "slow"}\n{"step": 1, "loss": 2.0}\n')
+    put(root / "model/train.json", '{"steps": 1}\n')
+    put(root / "run/run.json", "{}\n")
+    put(root / "run/journal.jsonl", '{"event": "video", "video": "a"}\n{"event": "done", "videos": 1}\n')
+    put(root / "run/failures.jsonl", '{"video": "a", "why": "damaged"}\n')
+    entry = {"subset": "test", "annotations": [{"label": "jump", "segment": [0, 1]}]}
+    put(root / "run/truth.json", json.dumps({"database": {"a": entry}}))
+    line = {"file": "a.mp4", "key": "1f", "size": 1, "mtime_ns": 2, "sha256": "3e"}
+    put(root / "manifest.jsonl", f"\n{json.dumps(line)}\n")
+    after = jostle.load_dataset("folder", root=root)
+    assert (after.source, after.truth.videos) == (root / "mine.csv", before.truth.videos)
+
+
+def test_a_manifest_of_ones_own_is_read(root: Path) -> None:
+    put(root / "manifest.jsonl", '{"file_name": "a.mp4", "label": "jump"}\n{"file_name": "b.AVI", "label": "run"}\n')
+    assert classes_of(jostle.load_dataset("folder", root=root)) == {"a": "jump", "b": "run"}

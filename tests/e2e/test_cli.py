@@ -97,6 +97,7 @@ def test_images(video: Path, tmp_path: Path) -> None:
         ),
         (["corrupt", "{video}", "-o", "{out}"], 2, "say what to do to the video: -c SPEC"),
         (["corrupt", "{video}", "-c", "fog:1", "-o", "{video}"], 2, "is the input itself"),
+        (["mend", "{video}", "-o", "-"], 2, "error[F139]: '-' is no file"),
         (["corrupt", "{video}", "-c", "fog:1", "-o", "{out}.xyz"], 2, "a video file ends in"),
         (["corrupt", "{video}", "-c", "fog:1", "-o", "{nowhere}/x.mp4"], 3, "its folder does not exist"),
         (["corrupt", "{nowhere}.mp4", "-c", "fog:1", "-o", "{out}"], 3, "nowhere"),
@@ -118,6 +119,42 @@ def test_bad_words_get_a_clear_error(words: list[str], code: int, message: str, 
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
     assert video.read_bytes() == before
+
+
+@pytest.mark.fault("F139")
+@pytest.mark.parametrize("link", [False, True])
+def test_f139_nothing_is_written_into_the_input_folder(video: Path, tmp_path: Path, link: bool) -> None:
+    folder = tmp_path / "images"
+    assert run("corrupt", video, "-c", "freeze:1", "-o", folder).returncode == 0
+    before = sorted(path.name for path in folder.iterdir())
+    if link:
+        (tmp_path / "link").symlink_to(folder)
+        folder = tmp_path / "link"
+    for words in (["mend"], ["corrupt", "-c", "fog:1"], ["sheet", "-c", "fog"], ["inspect"]):
+        done = run(*words, folder, "-o", tmp_path / "images" / "sub.png")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "error[F139]" in done.stderr
+        assert "lies in the input folder" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.fault("F141")
+@pytest.mark.parametrize(
+    ("words", "redirection", "code"),
+    [
+        ("--version", ">&-", 0),
+        ("names nothing", "2>&-", 2),
+        ("names corruptions --json", "| true", 141),
+        ("--help", "| true", 141),
+        ("names nothing", "2>&1 | true", 141),
+        ("--version", "> /dev/full", 5),
+    ],
+)
+def test_f141_an_output_that_nobody_reads_ends_quietly(words: str, redirection: str, code: int) -> None:
+    shell = f"{sys.executable} -m jostle {words} {redirection}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "No space left" in done.stderr if code == 5 else not done.stderr
 
 
 def test_an_existing_target_is_not_replaced_unasked(video: Path, tmp_path: Path) -> None:

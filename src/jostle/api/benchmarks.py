@@ -16,6 +16,7 @@ from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.core.config import is_toml
 from jostle.errors import BadValue, DataError, JostleError, UnknownName
 from jostle.evaluation.runner.options import RunOptions
+from jostle.io.files.atomic import refuse_output_in
 from jostle.models.loading.names import need_torch
 from jostle.parallel.workers import available_cpus
 
@@ -74,6 +75,8 @@ def build(
     from jostle.evaluation.recipes.building import build as write
 
     recipe, dataset_files, plan = _load_plan(benchmark, DataSpec(data, dataset, subset, fps), cells, seed, lossless)
+    if data is not None:
+        refuse_output_in(Path(data), Path(out))
     many = available_cpus() if jobs is None else jobs
     return write(recipe, dataset_files, plan, Path(out), seed=seed, jobs=many, progress=progress)
 

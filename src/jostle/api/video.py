@@ -18,6 +18,7 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import corrupt_one, corrupted_frames
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError
+from jostle.io.files.atomic import refuse_output_in
 from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
@@ -169,8 +170,7 @@ def corrupt_file(
     from jostle.datasets.videos import id_at
 
     source, out = single_video(source), Path(out)
-    if out.exists() and source.exists() and out.samefile(source):
-        raise BadValue(f"{out} is the input itself; write somewhere else")
+    refuse_output_in(source, out)
     if not overwrite and out.exists():
         raise BadValue(f"{out} exists; pass --overwrite to replace it")
     identity = video_id if video_id is not None else id_at(source)
@@ -223,6 +223,8 @@ def sheet(
         from jostle.io.video.decode import Reader
 
         path = single_video(source)
+        if out is not None:
+            refuse_output_in(path, Path(out))
         identity = video_id if video_id is not None else id_at(path)
         with Reader(path, fps=fps) as reader:
             first = max(len(reader) // 2 - SHEET_FRAMES // 2, 0)
@@ -488,8 +490,7 @@ def mend_file(
     from jostle.mending.repair import mend_video
 
     source, out = single_video(source), Path(out)
-    if out.exists() and source.exists() and out.samefile(source):
-        raise BadValue(f"{out} is the input itself; write somewhere else")
+    refuse_output_in(source, out)
     if not overwrite and out.exists():
         raise BadValue(f"{out} exists; pass --overwrite to replace it")
     if struck is None:

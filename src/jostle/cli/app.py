@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import io
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from jostle.cli import console
 from jostle.core import compilation, plugins
 from jostle.core.interruption import Stopped, exits_as_errors
 from jostle.core.plugins import is_import_path
-from jostle.errors import JostleError
+from jostle.errors import BadValue, JostleError
 
 # The verbs in the order of work, as the help lists them.
 VERBS = {
@@ -79,13 +80,18 @@ def _with_common_options(verb: Verb) -> Verb:
 
     @wraps(verb)
     def run_verb(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
+        if any(Path("-") in (value if isinstance(value, list) else [value]) for value in named.values()):
+            raise BadValue("'-' is no file: jostle reads and writes files and folders; name one", fault="F139")
         if imports:
             plugins.import_modules(*imports)
         compilation.set_compile_callback(None if named.get("quiet") or named.get("as_json") else console.say)
         if speaks:
             console.speak(named.pop("quiet", False), named.pop("verbose", 0))
-        with exits_as_errors():  # verbs end by returning or by typer.Exit, so a SystemExit is of a plugin or a model
-            return verb(*arguments, **named)
+        try:
+            with exits_as_errors():  # verbs end by returning or by typer.Exit; a SystemExit is of a plugin or a model
+                return verb(*arguments, **named)
+        except BrokenPipeError as error:  # Typer takes any for that of the output, and ends in silence
+            raise RuntimeError("a connection between processes ended") from error
 
     vars(run_verb)["__signature__"] = signature.replace(parameters=[*own, *options])
     run_verb.__annotations__ = hints | {name: annotation for name, (annotation, _) in common.items()}
@@ -119,14 +125,54 @@ def _top(
 
 def main() -> NoReturn:
     """Run the command line and exit with the code the contract gives each outcome."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a plain terminal gets escapes, never a crash
+    _open_streams()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, _stop)
     warnings.showwarning = _warn
-    sys.exit(_run())
+    try:
+        code = _run()
+        sys.stderr.flush()
+    except Stopped as stopped:
+        code = 128 + stopped.number
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for handle in (1, 2):  # for what Python flushes at its end
+            os.dup2(nowhere, handle)
+    sys.exit(code)
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output or error whose reader may go, as `head` does: that ends the program as SIGPIPE would.
+
+    The signal itself stays ignored, or it would end servers whose clients go.
+    """
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            raise Stopped(signal.SIGPIPE) from None
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            raise Stopped(signal.SIGPIPE) from None
+
+
+def _open_streams() -> None:
+    """Prepare the standard streams: closed ones lead nowhere, and no file that is opened later takes their place."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            stream = open(number, "w" if number else "r", closefd=False)  # noqa: SIM115
+            setattr(sys, f"__{name}__", stream)  # keeps it open
+            setattr(sys, name, stream)
+        if number and hasattr(stream, "buffer"):
+            # A plain terminal gets escapes, never a crash.
+            wrapped = _Output(stream.buffer, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)
+            setattr(sys, name, wrapped)
 
 
 def _warn(message: Warning | str, *where: Any, **more: Any) -> None:
@@ -140,13 +186,14 @@ def _stop(number: int, frame: object) -> NoReturn:
 
 def _run() -> int:
     try:
-        app()
-        return 0
-    except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 0
+        code = _call()
+        sys.stdout.flush()  # while an error can still be told
+        return code
     except JostleError as error:
         return _failed(error, str(error), error.exit_code, error.fault)
     except Stopped as stopped:
+        if stopped.number == signal.SIGPIPE:
+            raise  # nobody is there to be told
         console.say("stopped; nothing half-written is left, run the same command again")
         return 128 + stopped.number
     except MemoryError as error:
@@ -159,6 +206,15 @@ def _run() -> int:
         if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
             return _failed(error, f"out of memory on the device; use fewer --jobs or --device cpu ({error})", 5, "F69")
         return _failed(error, f"this is a bug of ours, please report it ({type(error).__name__}: {error})", 1, "")
+
+
+def _call() -> int:
+    """Run the verb, and return its exit code."""
+    try:
+        app()
+        return 0
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
 
 
 def _failed(error: BaseException, message: str, code: int, fault: str) -> int:

@@ -13,6 +13,7 @@ from jostle.cli.app import Device, ImageRate, Jobs, Json, PlacementOption, Seed,
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
 from jostle.errors import BadValue
+from jostle.io.files.atomic import refuse_output_in
 
 OnMissing = Literal["error", "drop", "hold"]
 
@@ -125,6 +126,8 @@ def inspect(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
+    if out is not None:
+        refuse_output_in(source, out)
     with console.progress(f"inspecting {console.escape(source.name)}") as advance:
         inspection = api.inspection(
             source,

@@ -175,6 +175,10 @@ def sha256_of(path: Path) -> str:
 def _read_manifest(folder: Path) -> dict[str, ManifestLine]:
     """Read the last line of each file; invalid lines are ignored, and their files generated again."""
     path = folder / MANIFEST
+    if path.exists() and not path.is_file():  # reading a pipe might never end
+        raise DataError(
+            f"{path}: not a regular file; delete it, or choose another folder by $JOSTLE_CACHE", fault="F137"
+        )
     try:
         text = path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
@@ -185,7 +189,7 @@ def _read_manifest(folder: Path) -> dict[str, ManifestLine]:
     for written in text.split("\n"):
         try:
             line = ManifestLine(**json.loads(written))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue
         if isinstance(line.file, str):
             lines[line.file] = line

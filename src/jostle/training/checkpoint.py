@@ -145,7 +145,7 @@ class Log:
         for line in self._path.read_text(encoding="utf-8").splitlines():
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError:
+            except (ValueError, RecursionError):
                 continue  # truncated when the process was killed
             if row.get("step", 0) <= step:
                 lines.append(line + "\n")

@@ -167,7 +167,7 @@ def read_bank(path: str | Path) -> FilmBank:
         )
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); pass a file of descriptors") from None
-    except (lzma.LZMAError, ValueError, KeyError, TypeError, EOFError):
+    except (lzma.LZMAError, ValueError, KeyError, TypeError, EOFError, RecursionError):
         raise DataError(f"{path}: not a complete file of descriptors; create it again") from None
     return FilmBank(np.cumsum(steps, axis=0, dtype=np.uint8), films, visible)
 

@@ -241,6 +241,34 @@ def test_sound_is_copied_untouched(suffix: str, tmp_path: Path, frames: list[Fra
         assert reader.facts.audio_codec == "aac"
 
 
+@pytest.mark.fault("F140")
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_f140_the_priming_of_sound_does_not_move_the_pictures(suffix: str, tmp_path: Path, frames: list[Frame]) -> None:
+    source = with_sound(tmp_path / "source.mp4", "aac", rate=44100)
+    assert sound_packets(source)[0][0] == pytest.approx(-1024 / 44100)
+    path = write(tmp_path / f"a.{suffix}", frames, audio_from=source).path
+    assert sound_packets(path)[0][0] == pytest.approx(-1024 / 44100, abs=1e-3)
+    with av.open(str(path)) as container:
+        assert container.streams.video[0].start_time == 0
+
+
+@pytest.mark.fault("F140")
+def test_f140_sound_long_before_the_pictures_is_told_of(tmp_path: Path, frames: list[Frame]) -> None:
+    early = with_sound(tmp_path / "early.mp4", "aac")
+    late = tmp_path / "late.mp4"
+    with av.open(str(early)) as container, av.open(str(late), "w") as out:
+        streams = {stream.index: out.add_stream_from_template(stream) for stream in container.streams}
+        for packet in container.demux():
+            if packet.size:
+                if packet.stream.type == "video":
+                    packet.pts, packet.dts = (int(time + 1.5 / packet.time_base) for time in (packet.pts, packet.dts))
+                packet.stream = streams[packet.stream.index]
+                out.mux(packet)
+    writer = write(tmp_path / "a.mkv", frames, audio_from=late)
+    assert "its sound begins 1.52 s before its pictures" in writer.warnings[0]
+    assert sound_packets(tmp_path / "a.mkv")[0][0] == 0
+
+
 def test_sound_that_does_not_fit_is_left_out_with_a_warning(tmp_path: Path, frames: list[Frame]) -> None:
     source = with_sound(tmp_path / "source.mkv", "libopus")
     writer = write(tmp_path / "a.mov", frames, audio_from=source)

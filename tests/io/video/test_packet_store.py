@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -62,6 +64,16 @@ def test_what_is_kept_is_undamaged(frames: np.ndarray, streams: StreamCache) -> 
     assert (sent(frames, streams, damage=drop_third) == lost).all()
     assert (sent(frames, streams) == sent(frames, None)).all()
     assert (sent(frames, streams, damage=drop_third) == lost).all()
+
+
+@pytest.mark.fault("F137")
+def test_f137_a_stream_that_is_a_pipe_or_has_no_index_counts_as_missing(tmp_path: Path) -> None:
+    store = PacketStore(tmp_path, 10**7)
+    os.mkfifo(tmp_path / "pipe")
+    index = b"[" * 100_000
+    (tmp_path / "deep").write_bytes(index + struct.pack("<Q32s", len(index), hashlib.sha256(index).digest()))
+    assert store.read("pipe") is None
+    assert store.read("deep") is None
 
 
 def test_another_video_setting_or_rate_is_another_stream(tmp_path: Path, streams: StreamCache) -> None:

@@ -25,7 +25,7 @@ class Files:
         held: bytes by path.
         cut: bytes after which it ends an answer, one number an answer; then it behaves.
         stall: whether it then keeps the line open and says nothing.
-        claims: a length to claim instead of the true one.
+        claims: a length to claim instead of the true one; an empty text for none.
         moved: where else it sends a path on to.
         status: an answer instead of a file, one an answer.
         tagless: whether it does not say which version a file is.
@@ -35,7 +35,7 @@ class Files:
     held: dict[str, bytes] = field(default_factory=dict)
     cut: list[int] = field(default_factory=list)
     stall: bool = False
-    claims: int | None = None
+    claims: int | str | None = None
     moved: dict[str, str] = field(default_factory=dict)
     status: list[int] = field(default_factory=list)
     tagless: bool = False
@@ -74,8 +74,8 @@ def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
                 code = 206
                 headers["Content-Range"] = f"bytes {begin}-{len(whole) - 1}/{len(whole)}"
             body = whole[begin:]
-            headers["Content-Length"] = str(files.claims if files.claims is not None else len(body))
-            self._head(code, headers)
+            length = str(len(body) if files.claims is None else files.claims)
+            self._head(code, headers | ({"Content-Length": length} if length else {}))
             self.wfile.write(body[: files.cut[0]] if files.cut else body)
             self.wfile.flush()
             if files.cut:
@@ -129,6 +129,7 @@ class _serving:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self._server.handle_error = lambda *_: None  # a client may hang up
         files.url = f"https://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 

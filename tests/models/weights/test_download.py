@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from pathlib import Path
 
@@ -174,3 +176,79 @@ def test_two_that_want_the_same_fetch_it_once(files, tmp_path: Path) -> None:
         one.join()
     assert (tmp_path / "net.pth").read_bytes() == WHOLE
     assert len(files.asked) == 1
+
+
+@pytest.mark.fault("F135")
+@pytest.mark.parametrize("length", ["", "500000\r\nTransfer-Encoding: chunked"], ids=["none", "chunked"])
+def test_f135_more_than_the_published_size_is_not_stored(files, tmp_path: Path, length: str) -> None:
+    """Also in chunks, which go on whatever length is announced."""
+    files.held["/net.pth"], files.claims = (b"FA000\r\n" + WHOLE + b"\r\n0\r\n\r\n" if length else WHOLE), length
+    with pytest.raises(Tampered, match=r"sends more than the 5\d{5} bytes") as caught:
+        download(WeightFile(f"{files.url}/net.pth", mebibytes=500_000 / MIB), tmp_path / "net.pth")
+    assert caught.value.fault == "F135"
+    assert leftovers(tmp_path) == []
+    assert len(files.asked) == 1
+
+
+def test_a_file_without_a_length_is_fetched_if_its_size_is_the_published_one(files, tmp_path: Path) -> None:
+    files.held["/net.pth"], files.claims = WHOLE, ""
+    download(WeightFile(f"{files.url}/net.pth", mebibytes=len(WHOLE) / MIB), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == WHOLE
+    with pytest.raises(Tampered, match=r"offers 0\.977 MiB, and the file has 2\.000"):
+        download(WeightFile(f"{files.url}/net.pth", mebibytes=2), tmp_path / "short.pth")
+    assert not (tmp_path / "short.pth").exists()
+
+
+@pytest.mark.fault("F136")
+@pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "9" * 400, "-5", "0x10"])
+def test_f136_a_length_that_is_no_number_is_refused(files, tmp_path: Path, length: str) -> None:
+    files.held["/net.pth"], files.claims = WHOLE, length
+    with pytest.raises(ResourceError, match="a length that is no number of bytes") as caught:
+        download(WeightFile(f"{files.url}/net.pth", mebibytes=1), tmp_path / "net.pth")
+    assert caught.value.fault == "F136"
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.fault("F136")
+@pytest.mark.parametrize("where", ["https://[::1", "https://[nothing]/net.pth"])
+def test_f136_an_address_that_is_none_is_not_followed(files, tmp_path: Path, where: str) -> None:
+    files.moved = {"/net.pth": where}
+    with pytest.raises(Tampered, match="sends on to an address that is none") as caught:
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
+    assert caught.value.fault == "F136"
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.fault("F137")
+@pytest.mark.parametrize("record", [b"[" * 100_000, b'{"url": 5', b"pipe", b'{"url": "URL", "mark": "a\\r\\nb"}'])
+def test_f137_a_damaged_record_of_a_partial_file_begins_anew(files, tmp_path: Path, record: bytes) -> None:
+    files.held["/net.pth"] = WHOLE
+    (tmp_path / ".net.pth.part").write_bytes(b"something else")
+    note = tmp_path / ".net.pth.part.json"
+    if record == b"pipe":
+        os.mkfifo(note)
+    else:
+        note.write_bytes(record.replace(b"URL", f"{files.url}/net.pth".encode()))
+    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == WHOLE
+    assert files.asked == [("/net.pth", None)]
+
+
+@pytest.mark.fault("F138")
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("cut", [False, True])
+def test_f138_a_partial_file_that_is_a_link_leaves_its_target_alone(files, tmp_path: Path, link, cut: bool) -> None:
+    files.held["/net.pth"] = WHOLE
+    files.cut = [100_000, 0, 0, 0] if cut else []
+    (tmp_path / "thesis.tex").write_bytes(b"years of work")
+    (tmp_path / "cache").mkdir()
+    link(tmp_path / "thesis.tex", tmp_path / "cache" / ".net.pth.part")
+    note = {"url": f"{files.url}/net.pth", "mark": f'"{hash(WHOLE):x}"'}
+    (tmp_path / "cache" / ".net.pth.part.json").write_text(json.dumps(note))
+    if cut:
+        with pytest.raises(ResourceError, match="cut off after 100000"):
+            download(WeightFile(f"{files.url}/net.pth"), tmp_path / "cache" / "net.pth")
+    else:
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "cache" / "net.pth")
+        assert (tmp_path / "cache" / "net.pth").read_bytes() == WHOLE
+    assert (tmp_path / "thesis.tex").read_bytes() == b"years of work"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,20 @@ def test_a_file_that_changed_there_is_refused(files, place: WeightSource, tmp_pa
     assert not target.exists()
     Path(f"{target}.json").unlink()
     assert weights_path("models", "fetched_net", "public").read_bytes() == other.read_bytes()
+
+
+@pytest.mark.fault("F137")
+@pytest.mark.parametrize("record", [b"[" * 100_000, b"{}", b"\xff", b"pipe", b" " * 2**17])
+def test_f137_a_damaged_record_is_told(place: WeightSource, record: bytes) -> None:
+    note = Path(f"{weights_path('models', 'fetched_net', 'public')}.json")
+    note.unlink()
+    if record == b"pipe":
+        os.mkfifo(note)
+    else:
+        note.write_bytes(record)
+    with pytest.raises(Tampered, match=r"net\.safetensors\.json: is damaged; delete it") as caught:
+        weights_path("models", "fetched_net", "public")
+    assert caught.value.fault == "F137"
 
 
 def test_a_published_checksum_is_held_to(files, place: WeightSource, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,9 +91,14 @@ def test_a_damaged_file_is_rendered_again(store: MediaStore, tmp_path: Path) -> 
     settled(store, work)
     (tmp_path / "cache" / f"{work.key}.mp4").write_bytes(b"v")
     assert settled(store, work).name == "ready"
-    (tmp_path / "cache" / f"{work.key}.json").write_text("{")
+    about = tmp_path / "cache" / f"{work.key}.json"
+    for damaged in ("{", "[" * 100_000, "[]"):
+        about.write_text(damaged)
+        assert settled(store, work).name == "ready"
+    about.unlink()
+    os.mkfifo(about)
     assert settled(store, work).name == "ready"
-    assert len(work.begun) == 3
+    assert len(work.begun) == 6
 
 
 def test_the_original_is_played_where_it_lies(store: MediaStore, tmp_path: Path) -> None:

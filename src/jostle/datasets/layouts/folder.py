@@ -14,13 +14,14 @@ The first of these that exists is used:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
+from jostle.datasets.generated_files import MANIFEST, ManifestLine
 from jostle.datasets.layouts import search
 from jostle.datasets.layouts.clips import ClipsLayout, build_dataset, from_folders, read_subsets
 from jostle.datasets.layouts.matching import VideoIndex
@@ -40,7 +41,11 @@ _VIDEO = ("file_name", "filename", "path", "video", "video_id", "video_name", "i
 _LABEL = ("label", "class", "category", "action", "class_name")
 _SUBSET = ("split", "subset")
 _DEPTH = 1  # depth of folders below the root to search for annotations
-_NO_ANNOTATIONS = ("class*.txt", "*label_map*", "readme*", "licen?e*", "requirements*", "jostle*.json")
+_NO_ANNOTATIONS = (
+    *("class*.txt", "*label_map*", "readme*", "licen?e*", "requirements*"),
+    *("jostle*.json", "log.jsonl", "journal.jsonl", "failures.jsonl"),  # written by `build`, `train` and `run`
+)
+_MANIFEST_KEYS = {field.name for field in fields(ManifestLine)}
 _LAYOUT = ClipsLayout(name="folder", title=TITLE, patterns=(), class_lists=("class*.txt", "*label_map*.txt"))
 
 
@@ -64,7 +69,7 @@ def folder(request: Request) -> Dataset:
     if request.annotations is not None:
         own = [_require_annotations(request.annotations)]
     else:
-        known = set(search.named(files, _NO_ANNOTATIONS))
+        known = {*search.named(files, _NO_ANNOTATIONS), *filter(_is_manifest, search.named(files, [MANIFEST]))}
         own = [annotations for file in files if file not in known and (annotations := _open_annotations(file))]
     if not own:
         return _by_folders(request)
@@ -88,6 +93,12 @@ def folder(request: Request) -> Dataset:
         unlisted=matched.unlisted,
         notes=videos.notes,
     )
+
+
+def _is_manifest(path: Path) -> bool:
+    """Return whether a file lists files that jostle generated."""
+    first = next((line for line in Source(path).lines if line.strip()), "{}")
+    return set(parse_json(first, path)) == _MANIFEST_KEYS
 
 
 def _for(request: Request, subset: str) -> Request:

@@ -42,7 +42,10 @@ def check_root(root: Path, what: str) -> None:
 
 
 def folders_of(root: Path, depth: int = DEPTH) -> Iterator[Path]:
-    """Yield `root` and the folders below it, nearest first; links to folders are followed in `root` only."""
+    """Yield `root` and the folders below it, nearest first; links to folders are followed in `root` only.
+
+    Folders of runs are left out: the annotations in them are copies.
+    """
     level = [root]
     for below in range(depth + 1):
         yield from level
@@ -55,7 +58,11 @@ def folders_of(root: Path, depth: int = DEPTH) -> Iterator[Path]:
                 inside += folders
         if below == 0:
             inside += linked_folders(root)
-        level = inside
+        level = [folder for folder in inside if not _is_run(folder)]
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "run.json").is_file() and (folder / "journal.jsonl").is_file()
 
 
 def linked_folders(root: Path) -> list[Path]:

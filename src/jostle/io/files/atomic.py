@@ -82,6 +82,15 @@ def _temporary_path(path: Path) -> Iterator[Path]:
                 temporary.unlink()
 
 
+def refuse_output_in(source: Path, out: Path) -> None:
+    """Raise a BadValue if an output is the input, or lies in the input folder, where it would count as input."""
+    target, origin = out.resolve(), source.resolve()
+    if target == origin or (out.exists() and source.exists() and out.samefile(source)):  # samefile: also hard links
+        raise BadValue(f"{out} is the input itself; write somewhere else", fault="F139")
+    if source.is_dir() and target.is_relative_to(origin):
+        raise BadValue(f"{out} lies in the input folder {source}; write somewhere else", fault="F139")
+
+
 def replace_and_sync(temporary: Path, path: Path) -> None:
     """Rename a complete file to its final name, and sync the folder."""
     _replace(temporary, path)

@@ -47,6 +47,8 @@ class PacketStore:
     def read(self, key: str) -> Stream | None:
         """Return the stream with this key, or None if it is missing or damaged."""
         path = self._folder / key
+        if not path.is_file():  # opening a pipe might never end
+            return None
         try:
             file = path.open("rb")
         except OSError:
@@ -57,11 +59,11 @@ class PacketStore:
                 file.close()
                 return None
             os.utime(path)
-        except OSError:
+            height, width = index["size"]
+            return Stream((height, width), index["count"], _payloads(file, index["packets"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             file.close()
             return None
-        height, width = index["size"]
-        return Stream((height, width), index["count"], _payloads(file, index["packets"]))
 
     def keep(
         self, key: str, packets: Iterator[Coded], facts: Callable[[], tuple[tuple[int, int], int]]

@@ -25,6 +25,8 @@ from jostle.io.video.encoders import min_width, require_encoder, set_up
 from jostle.io.video.ffmpeg import open_input, picture_stream
 from jostle.io.video.validation import Limits, PathLike, check_file, printable_name
 
+PRIMING_S = 1.0  # more than any encoder puts before the sound for its decoder to begin with
+
 # The thread count affects x264's output, so it is fixed.
 ENCODER_THREADS = 4
 
@@ -194,6 +196,16 @@ class VideoFile(Sink):
             self.warnings.append(f"{muxer} cannot hold {codec} sound, so there is none; write .mkv to keep it")
             return None
         sound.target = self._container.add_stream_from_template(sound.stream)
+        if muxer == "matroska" and sound.first_s < 0:
+            if sound.first_s >= -PRIMING_S:
+                # FFmpeg would move everything to begin at 0, the pictures too. A block may begin before 0; it is
+                # decoded and not played, as the encoder's priming should be.
+                self._container.options["avoid_negative_ts"] = "disabled"
+            else:
+                self.warnings.append(
+                    f"its sound begins {-sound.first_s:.2f} s before its pictures, which therefore begin "
+                    f"{-sound.first_s:.2f} s after the beginning of the .mkv; write .mp4 to have them begin at 0"
+                )
         return sound
 
     def write(self, frame: Frame, tick: int) -> None:
@@ -239,7 +251,15 @@ class VideoFile(Sink):
 
 
 class _Sound:
-    """Audio packets of another file, synchronized with the pictures."""
+    """Audio packets of another file, synchronized with the pictures.
+
+    Attributes:
+        stream: the audio stream there, or None.
+        target: the stream that the packets are written to.
+        first_s: seconds from the first picture to the first packet.
+    """
+
+    first_s = 0.0
 
     def __init__(self, path: PathLike) -> None:
         limits = Limits()
@@ -256,6 +276,9 @@ class _Sound:
         start = (pictures.start_time or 0) * (pictures.time_base or Fraction(1))
         self._shift = round(start / self.stream.time_base)
         self._packets: Iterator[Packet[AudioStream]] = self._container.demux(self.stream)
+        self._waiting = next((packet for packet in self._packets if packet.pts is not None), None)
+        if self._waiting is not None and self._waiting.pts is not None:
+            self.first_s = float((self._waiting.pts - self._shift) * self.stream.time_base)
 
     def until(self, seconds: float) -> Iterator[Packet[AudioStream]]:
         """Yield the packets that are due before this time."""

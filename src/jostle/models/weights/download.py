@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import ssl
+import stat
 import time
 import urllib.error
 import urllib.request
@@ -20,8 +21,9 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from jostle.errors import JostleError, ResourceError, Tampered
+from jostle.errors import DataError, JostleError, ResourceError, Tampered
 from jostle.io.files.atomic import replace_and_sync, write_text
+from jostle.io.files.text import read_json
 
 STALL_S = 30.0  # without a byte
 PAUSE_S = 1.0  # before another try
@@ -29,9 +31,11 @@ TRIES = 3  # in a row that bring nothing
 CHUNK = 2**18
 MIB = 2**20
 OFF = 0.01  # by how much a file may differ from its published size
+RECORD_BYTES = 2**16  # of a record beside a file
 
 Progress = Callable[[int, int], None]
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+_LENGTH = re.compile(r"[0-9]{1,15}")  # int takes other digits too, and refuses thousands of them
+_CONTENT_RANGE = re.compile(rf"bytes ({_LENGTH.pattern})-{_LENGTH.pattern}/({_LENGTH.pattern})")
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -61,7 +65,7 @@ def download(source: WeightFile, target: Path, *, progress: Progress | None = No
 
     Raises:
         ResourceError: if it cannot be had; the message says what to fetch by hand, and where to put it.
-        Tampered: if the host sends on to another one.
+        Tampered: if the host sends on to another one, or sends another size than the published one.
     """
     part = target.with_name(f".{target.name}.part")
     try:
@@ -70,7 +74,7 @@ def download(source: WeightFile, target: Path, *, progress: Progress | None = No
             if target.is_file():  # another process was here meanwhile
                 return
             try:
-                with part.open("ab+") as file:
+                with _open_part(part) as file:
                     _fetch(source, file, part, target, progress)
                     file.flush()
                     os.fsync(file.fileno())
@@ -87,6 +91,17 @@ def download(source: WeightFile, target: Path, *, progress: Progress | None = No
             _note(part).unlink(missing_ok=True)
     except OSError as error:
         raise ResourceError(f"{target}: cannot be written ({error.strerror}); see that there is room") from None
+
+
+def _open_part(part: Path) -> IO[bytes]:
+    """Open a partial file for appending; a link, or anything else that is no file of its own, is replaced."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with contextlib.suppress(FileNotFoundError):
+        status = os.lstat(part)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            part.unlink()
+            flags |= os.O_EXCL
+    return os.fdopen(os.open(part, flags, 0o666), "ab+")
 
 
 @contextlib.contextmanager
@@ -152,7 +167,7 @@ def _resume(
             total: int | None = int(match[2])
         else:
             file.truncate(0)
-            have, total = 0, _length(answer)
+            have, total = 0, _length(source, answer)
             if answer.status == 206:
                 raise _Unfinished("the server sent another range than requested")
         _refuse_size(source, total)
@@ -160,13 +175,22 @@ def _resume(
         mark = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
         # A weak tag may stand for other bytes, and must not be resumed by.
         write_text(_note(part), [json.dumps({"url": source.url, "mark": "" if mark.startswith("W/") else mark}), "\n"])
+        limit = total if total is not None else _largest(source)
         for piece in _pieces(answer):
-            file.write(piece)
             have += len(piece)
+            if limit is not None and have > limit:
+                file.truncate(0)
+                raise Tampered(
+                    f"{source.url}: the server sends more than the {limit} bytes that it announced or that were "
+                    "published; it is another file, and was not kept",
+                    fault="F135",
+                )
+            file.write(piece)
             if progress is not None and total:
                 progress(have // MIB, max(1, total // MIB))
     if total is not None and have != total:
         raise _Unfinished(f"it was cut off after {have} of {total} bytes")
+    _refuse_size(source, have)  # where no length was announced
 
 
 def _pieces(answer: Any) -> Iterator[bytes]:
@@ -174,9 +198,22 @@ def _pieces(answer: Any) -> Iterator[bytes]:
         yield piece
 
 
-def _length(answer: Any) -> int | None:
-    header = answer.headers.get("Content-Length", "")
-    return int(header) if header.isdigit() else None
+def _length(source: WeightFile, answer: Any) -> int | None:
+    header = answer.headers.get("Content-Length")
+    if header is None:
+        return None
+    if not _LENGTH.fullmatch(header):
+        raise ResourceError(
+            f"{source.url}: the server announces a length that is no number of bytes ({header[:40]!r}); fetch the file "
+            "by hand, and give its path as the weights",
+            fault="F136",
+        )
+    return int(header)
+
+
+def _largest(source: WeightFile) -> int | None:
+    """Return the number of bytes that a file of the published size may have."""
+    return None if source.mebibytes is None else int((1 + OFF) * source.mebibytes * MIB)
 
 
 def _refuse_size(source: WeightFile, total: int | None) -> None:
@@ -206,10 +243,13 @@ def _note(part: Path) -> Path:
 def _record_version(part: Path, url: str) -> str:
     """Return the recorded version of the file on the server, for resuming."""
     try:
-        record = json.loads(_note(part).read_bytes())
-        return str(record["mark"]) if record["url"] == url else ""
-    except (OSError, ValueError, KeyError, TypeError):
+        record = read_json(_note(part), max_bytes=RECORD_BYTES)
+    except DataError:
         return ""
+    mark = record.get("mark")
+    # It becomes a header, which what somebody wrote into the record might break.
+    fits = isinstance(mark, str) and mark.isascii() and mark.isprintable()
+    return str(mark) if fits and record.get("url") == url else ""
 
 
 def _forget(part: Path) -> None:
@@ -222,6 +262,19 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def __init__(self, source: WeightFile) -> None:
         self._wanted, self._hosts = source, {urlsplit(source.url).netloc, *source.through}
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except ValueError as error:
+            fp.close()
+            raise Tampered(
+                f"{self._wanted.url}: refused, the server sends on to an address that is none ({error}); fetch the "
+                "file by hand",
+                fault="F136",
+            ) from None
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         to = urlsplit(newurl)

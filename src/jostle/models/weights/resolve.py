@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +20,10 @@ from urllib.parse import urlsplit
 
 from jostle.core.environment import cache_folder
 from jostle.core.state_dict import join_names
-from jostle.errors import BadValue, CheckpointError, JostleError, MissingExtra, ResourceError, Tampered
+from jostle.errors import BadValue, CheckpointError, DataError, JostleError, MissingExtra, ResourceError, Tampered
 from jostle.io.files.atomic import write_bytes, write_text
-from jostle.models.weights.download import Progress, WeightFile, checksum, download
+from jostle.io.files.text import read_json
+from jostle.models.weights.download import RECORD_BYTES, Progress, WeightFile, checksum, download
 from jostle.models.weights.shipped import trained_weights
 from jostle.models.weights.shipped.sources import HUB, PUBLIC, WeightSource, source_of
 
@@ -204,13 +206,13 @@ def _again(path: Path) -> str:
 
 
 def _seen(record: Path) -> str | None:
-    try:
-        return str(json.loads(record.read_bytes())["sha256"])
-    except FileNotFoundError:
+    if not os.path.lexists(record):
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    try:
+        return str(read_json(record, max_bytes=RECORD_BYTES)["sha256"])
+    except (DataError, KeyError):
         raise Tampered(
-            f"{record}: is damaged; delete it, and the file beside it, which is then fetched again"
+            f"{record}: is damaged; delete it, and the file beside it, which is then fetched again", fault="F137"
         ) from None
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from jostle.errors import JostleError
+from jostle.errors import DataError, JostleError
 from jostle.io.files.atomic import write_text
+from jostle.io.files.text import read_json
 from jostle.reporting.viewer.rendering import FORMAT, Cancelled, Progress, RenderedVideo
 
 QUOTA = 2 * 2**30  # bytes of rendered video
@@ -99,9 +100,9 @@ class MediaStore:
     def _there(self, key: str, work: Work) -> RenderState | None:
         about, video = self._files(key)
         try:
-            film = json.loads(about.read_text(encoding="utf-8"))
+            film = read_json(about)
             whole = film["format"] == FORMAT and (film["original"] or video.stat().st_size == film["bytes"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (DataError, OSError, KeyError):
             return None
         if not whole:
             return None
