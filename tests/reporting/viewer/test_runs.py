@@ -45,6 +45,21 @@ def test_a_snapshot_stays_until_the_run_changes(runs: dict[str, Path], tmp_path:
     shelf.close()
 
 
+@pytest.mark.fault("F142")
+def test_f142_videos_come_from_where_the_journal_says_now(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(runs["detection"], tmp_path / "run")
+    shelf = RunCollection([folder])
+    first = shelf.run("run")
+    assert isinstance(first, Snapshot)
+    video, path = next(iter(first.record.sources.items()))
+    events = (folder / "journal.jsonl").read_text()
+    (folder / "journal.jsonl").write_text(events.replace(str(path), "/moved/there.mp4"))
+    second = shelf.run("run")
+    assert second is first  # the analysis need not be made again
+    assert second.record.sources[video] == Path("/moved/there.mp4")
+    shelf.close()
+
+
 def test_predictions_are_read_once(runs: dict[str, Path]) -> None:
     shelf = RunCollection([runs["detection"]])
     found = shelf.run("detection")

@@ -99,6 +99,14 @@ class KeptRecord(RunRecord):
                 self._held.popitem(last=False)
         return predictions
 
+    def update_journal(self) -> None:
+        """Forget what was read from the journal, if it has changed."""
+        state = _state(RunFolder(self.folder).journal)
+        if vars(self).setdefault("_journal_state", state) != state:
+            vars(self)["_journal_state"] = state
+            for name in ("_events", "_portions", "sources", "rates"):
+                vars(self).pop(name, None)
+
     @cached_property
     def _held(self) -> OrderedDict[str, Predictions]:
         return OrderedDict()
@@ -195,12 +203,14 @@ class RunCollection:
             mark = _mark(folder)
             held = self._held.get(key)
             if held is not None and held[0] == mark:
+                held[1].record.update_journal()  # by itself: in a run under way it grows, and the analysis may stay
                 return held[1]
             if not RunFolder(folder).scores.exists():
                 return _unfinished(key, folder)
             read = RunRecord.read(folder)
             snapshot = Snapshot(key, KeptRecord(read.folder, read.about, read.scores), self._pool)
             _ = snapshot.cells  # read now: a snapshot has the cells of its moment
+            snapshot.record.update_journal()
             self._held[key] = (mark, snapshot)
             return snapshot
 
@@ -210,9 +220,10 @@ class RunCollection:
 
 
 def _mark(folder: Path) -> tuple[Any, ...]:
-    """Return a value that changes whenever a file of the run is written."""
+    """Return a value that changes whenever a file of the run other than its journal is written."""
     known = RunFolder(folder)
-    return tuple(_state(path) for path in (known.about, known.scores, known.truth, known.predictions))
+    paths = (known.about, known.scores, known.truth, known.predictions, known.diagnosis, known.failures)
+    return tuple(_state(path) for path in paths)
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
