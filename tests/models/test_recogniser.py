@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,9 +15,11 @@ from jostle import names
 from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
 from jostle.models.extractors.extractor import ExtractorKind
 from jostle.models.input_spec import InputSpec
+from jostle.models.recognition.image_classifier import OneFrame
 from jostle.models.recognition.recogniser import (
     CROPS_AT_ONCE,
     Recogniser,
+    as_recogniser,
     changed,
     load_recogniser,
     recognisers,
@@ -121,7 +125,7 @@ def test_colours_interpolation_and_antialias_are_data() -> None:
     [
         ({"frames": 0}, "frames must be at least 1"),
         ({"step": 0}, "step must be at least 1"),
-        ({"layout": "HWC"}, "layout is one of CTHW, TCHW, THWC, not 'HWC'"),
+        ({"layout": "HWC"}, "layout is one of CTHW, TCHW, THWC, CHW, not 'HWC'"),
         ({"interpolation": "area"}, "interpolation is one of"),
         ({"std": (0.2, 0.0, 0.2)}, "std must be above 0"),
         ({"sise": 3}, "m: its input has no setting sise; there are frames, stride"),
@@ -181,3 +185,46 @@ def test_names_are_listed_and_weights_are_asked_for() -> None:
             load_recogniser(name)
     with pytest.raises(UnknownName, match="no model is called 'r3d_19'"):
         load_recogniser("r3d_19")
+
+
+def images(classes: int = 3) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, classes))
+
+
+@pytest.mark.parametrize("crops", ["centre", "ten"])
+def test_an_image_classifier_takes_single_frames(crops: str) -> None:
+    network = images()
+    spec = InputSpec(frames=1, resize=None, size=8, crops=crops, layout="CHW")
+    clips = np.random.default_rng(0).integers(0, 256, (3, 1, 12, 14, 3), np.uint8)
+    wrapped = Recogniser(OneFrame(network), replace(spec, layout="TCHW"))
+    assert np.array_equal(Recogniser(network, spec)(clips), wrapped(clips))
+    with pytest.raises(BadValue, match="clips of 1 frame, not of 2"):
+        Recogniser(network, spec)(np.repeat(clips, 2, 1))
+    with pytest.raises(BadValue, match="frames must be 1, not 8"):
+        replace(spec, frames=8)
+
+
+@pytest.mark.parametrize("frames", [1, 4])
+def test_an_image_classifier_that_gets_clips_is_told_how_to_get_images(frames: int) -> None:
+    model = Recogniser(images(), InputSpec(frames=frames, resize=None, size=8))
+    with pytest.raises(BadValue, match="single images give frames=1, layout='CHW'"):
+        model(np.zeros((1, frames, 12, 12, 3), np.uint8))
+
+
+def test_a_stride_need_not_be_given() -> None:
+    spec = InputSpec(frames=8, step=2, resize=40, size=32, spread="even")
+    assert spec.stride == 16
+    assert spec == InputSpec(8, 16, 40, 32, step=2, spread="even")
+    with pytest.raises(BadValue, match="stride must be at least 1, got 0"):
+        InputSpec(frames=8, stride=0, resize=40, size=32)
+    with pytest.raises(BadValue, match="resize and size must be given"):
+        InputSpec(frames=8)
+
+
+def test_a_module_without_a_spec_takes_the_fields_of_one() -> None:
+    model = as_recogniser(images(), "mine:net", None, {"frames": 1, "size": 8, "layout": "CHW"})
+    assert model.spec == InputSpec(frames=1, resize=8, size=8, layout="CHW")
+    with pytest.raises(BadValue, match="say what it wants to see: size as input, or --input"):
+        as_recogniser(images(), "mine:net", None, {"frames": 1})
+    with pytest.raises(BadValue, match=r"needs an InputSpec.*--input frames=8 --input size=224"):
+        as_recogniser(images(), "mine:net", None, {})

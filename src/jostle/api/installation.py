@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,30 @@ from jostle.errors import JostleError
 CORE = ("numpy", "opencv-python-headless", "numba", "av", "typer", "rich")
 OPTIONAL = {
     "torch": "torch",
+    "torchvision": "torchvision",
+    "timm": "timm",
     "transformers": "hf",
+    "onnxruntime": "onnx",
     "matplotlib": "report",
     "jinja2": "report",
     "fastapi": "view",
     "ray": "ray",
 }
+# Packages with native code that may be installed and not load, as torchvision beside another build of torch.
+IMPORTED = ("torch", "torchvision", "timm", "transformers", "onnxruntime", "ray")
+IMPORT_S = 60.0  # after which an import counts as hung
+_MARK = "jostle imported "
+# Imports packages, and prints a line for each: what native code and the packages themselves print is told apart.
+_IMPORTS = f"""
+import importlib, sys
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+        why = ""
+    except BaseException as error:
+        why = type(error).__name__ + ": " + (str(error).strip().splitlines() or [""])[0][:200]
+    print("\\n{_MARK}" + name + " " + why, flush=True)
+"""
 NEEDED_ENCODERS = ("libx264", "libx265", "ffv1", "mpeg1video", "mpeg2video", "mpeg4")
 
 
@@ -53,6 +72,7 @@ class Health:
     devices: dict[str, str]
     checks: tuple[Check, ...]
     plugins: tuple[Plugin, ...] = ()
+    import_errors: dict[str, str] = field(default_factory=dict)
 
     @property
     def well(self) -> bool:
@@ -82,7 +102,8 @@ class Health:
         lines += [f"{name:24} {version or 'MISSING: pip install jostle'}" for name, version in self.packages.items()]
         for name, version in self.extras.items():
             hint = f"not installed (pip install 'jostle[{OPTIONAL[name]}]')"
-            lines.append(f"{name:24} {version or hint}")
+            fails = f" DOES NOT IMPORT: {self.import_errors[name]}" if name in self.import_errors else ""
+            lines.append(f"{name:24} {version or hint}{fails}")
         lines += [f"{name:24} {build}" for name, build in self.builds.items()]
         lines += [f"encoder {name:16} {'yes' if there else 'no'}" for name, there in self.encoders.items()]
         lines += [f"{name:24} {device}" for name, device in self.devices.items()]
@@ -97,6 +118,7 @@ def examine() -> Health:
     """Look at this machine and test it."""
     encoders = _encoders()
     plugins = tuple(examine_plugins())
+    extras = {name: _version(name) or _version(f"{name}-gpu") for name in OPTIONAL}
     return Health(
         versions={
             "jostle": _version("jostle") or "not installed",
@@ -104,7 +126,7 @@ def examine() -> Health:
             "machine": platform.machine(),
         },
         packages={name: _version(name) for name in CORE},
-        extras={name: _version(name) for name in OPTIONAL},
+        extras=extras,
         builds=_builds(),
         encoders=encoders,
         devices=_devices(),
@@ -115,7 +137,34 @@ def examine() -> Health:
             _check("a lossless file returns every pixel", _round_trip),
         ),
         plugins=plugins,
+        import_errors=import_errors([name for name in IMPORTED if extras[name] is not None]),
     )
+
+
+def import_errors(names: Sequence[str]) -> dict[str, str]:
+    """Import packages in another process, which may crash or hang, and return why each fails that does."""
+    errors, left = {}, list(names)
+    while left:
+        command = [sys.executable, "-c", _IMPORTS, *left]
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=IMPORT_S)
+                ending = f"it ends the process with code {process.returncode}"
+            except subprocess.TimeoutExpired:
+                process.kill()
+                output, _ = process.communicate()
+                ending = f"it takes more than {IMPORT_S:.0f} s"
+        lines = [line for line in output.decode(errors="replace").splitlines() if line.startswith(_MARK)]
+        for line in lines:
+            name, _, why = line.removeprefix(_MARK).partition(" ")
+            left.remove(name)
+            if why:
+                errors[name] = why
+        if left and process.returncode:  # it did not come to the end: by the first that it says nothing of
+            errors[left.pop(0)] = ending
+    return errors
 
 
 def _version(package: str) -> str | None:

@@ -19,14 +19,20 @@ from jostle.models.preprocessing.fused import Interpolation, Normalization, Resi
 from jostle.models.preprocessing.geometry import Crops, OddMargin, centre_crop, crops_of, cut, pillow_resize
 
 Frames = npt.NDArray[np.uint8]
-Layout = Literal["CTHW", "TCHW", "THWC"]
+Layout = Literal["CTHW", "TCHW", "THWC", "CHW"]
 Arithmetic = Literal["exact", "pillow"]
 Fit = Literal["short", "long"]
 Beyond = Literal["black", "mean"]
 Spread = Literal["step", "span", "even", "first"]
 Starts = Literal["ends", "parts"]
 Joined = Literal["scores", "logits"]
-AXES: dict[Layout, tuple[int, ...]] = {"CTHW": (0, 2, 1, 3, 4), "TCHW": (0, 1, 2, 3, 4), "THWC": (0, 1, 3, 4, 2)}
+# Of (crops, T, C, H, W); single images are clips of one frame whose time axis is dropped.
+AXES: dict[Layout, tuple[int, ...]] = {
+    "CTHW": (0, 2, 1, 3, 4),
+    "TCHW": (0, 1, 2, 3, 4),
+    "THWC": (0, 1, 3, 4, 2),
+    "CHW": (0, 1, 2, 3, 4),
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class InputSpec:
 
     Attributes:
         frames: length of a window, in frames.
-        stride: frames from one window to the next.
+        stride: frames from one window of an extractor to the next; by default `frames * step`.
         resize: (height, width) that every frame is resized to, whatever its shape; or the length of the short side,
             keeping the shape; or None.
         size: height and width of a crop.
@@ -45,7 +51,8 @@ class InputSpec:
         std: standard deviation per colour.
         fps: frame rate that the video is resampled to; None for its own.
         step: frames of the video from one frame of a window to the next.
-        layout: order of a crop's axes: colours C, time T, height H, width W.
+        layout: order of a crop's axes: colours C, time T, height H, width W. `CHW`: single images, for networks that
+            take no clips; `frames` is then 1.
         colours: order of the colours.
         interpolation: interpolation of resizing.
         antialias: whether to low-pass filter when shrinking; some models were trained without.
@@ -75,9 +82,9 @@ class InputSpec:
     """
 
     frames: int
-    stride: int
-    resize: tuple[int, int] | int | None
-    size: int
+    stride: int = None  # type: ignore[assignment]  # set by __post_init__
+    resize: tuple[int, int] | int | None = ...  # type: ignore[assignment]  # must be given, as the next
+    size: int = ...  # type: ignore[assignment]
     crops: Crops = "centre"
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -99,6 +106,11 @@ class InputSpec:
     joined: Joined = "scores"
 
     def __post_init__(self) -> None:
+        lacking = [name for name in ("resize", "size") if getattr(self, name) is ...]
+        if lacking:
+            raise BadValue(f"InputSpec: {' and '.join(lacking)} must be given")
+        if self.stride is None:
+            object.__setattr__(self, "stride", self.frames * self.step)
         for name in ("frames", "stride", "size", "step", "shrunk", "clips"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise BadValue(f"InputSpec: {name} must be at least 1, got {getattr(self, name)}")
@@ -118,6 +130,8 @@ class InputSpec:
             if getattr(self, name) not in known:
                 allowed, value = ", ".join(map(str, known)), getattr(self, name)
                 raise BadValue(f"InputSpec: {name} is one of {allowed}, not {value!r}")
+        if self.layout == "CHW" and self.frames != 1:
+            raise BadValue(f"InputSpec: layout 'CHW' is for single images; frames must be 1, not {self.frames}")
         if min(self.std) <= 0:
             raise BadValue(f"InputSpec: std must be above 0, got {self.std}")
         if self.spread in ("even", "first") and self.clips not in (None, 1):
@@ -157,12 +171,15 @@ class InputSpec:
 
     def prepare_clips(self, clips: Sequence[Frames | Tensor]) -> Tensor:
         """Return (B, crops, 3, T, size, size) float32 from B clips (T, H, W, 3) uint8, in few steps if of one shape."""
+        if self.layout == "CHW" and any(len(clip) != 1 for clip in clips):
+            raise BadValue(f"single images are clips of 1 frame, not of {max(map(len, clips))}")
         if any(clip.shape != clips[0].shape for clip in clips):
             return torch.stack([self.prepare(clip) for clip in clips])
         tensors = [torch.as_tensor(clip) for clip in clips]
         frames = _checked(tensors[0] if len(tensors) == 1 else torch.cat(tensors))
         if self._fits_one_pass(frames):
-            return self._in_one_pass(frames, len(clips[0]), self.crops, self.layout)
+            crops = self._in_one_pass(frames, len(clips[0]), self.crops, self.layout)
+            return crops[:, :, 0] if self.layout == "CHW" else crops
         normal = self._normal(frames)
         if len(clips) == 1:
             return self._crops(normal)[None]  # not copied
@@ -193,8 +210,12 @@ class InputSpec:
         return round(height * to / short), round(width * to / short)
 
     def _crops(self, video: Tensor) -> Tensor:
-        squares = cut(video, self.size, self.crops, self.odd_margin)
-        return self.shrink(squares).permute(AXES[self.layout]).contiguous()
+        return self.arrange(self.shrink(cut(video, self.size, self.crops, self.odd_margin)))
+
+    def arrange(self, crops: Tensor) -> Tensor:
+        """Return (crops, T, 3, H, W) in the axis order of `layout`."""
+        arranged = crops.permute(AXES[self.layout]).contiguous()
+        return arranged[:, 0] if self.layout == "CHW" else arranged
 
     def shrink(self, crops: Tensor) -> Tensor:
         """Return (..., 3, H, W) crops at the size that they are to have in the end."""

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from jostle.core.random import rng_for
-from jostle.models.input_spec import AXES, InputSpec
+from jostle.models.input_spec import InputSpec
 from jostle.training.clips import PixelClips
 from jostle.training.recognition_config import ClipsConfig, NoiseConfig, PatternsConfig
 
@@ -226,4 +226,4 @@ def prepare_batch(
     if spec.colours == "bgr":
         clips = clips.flip(2)
     mean, std = (torch.tensor(values, device=clips.device)[:, None, None] for values in (spec.mean, spec.std))
-    return spec.shrink((clips - mean) / std).permute(AXES[spec.layout]).contiguous()
+    return spec.arrange(spec.shrink((clips - mean) / std))

@@ -322,20 +322,12 @@ def _load_recogniser(
     user_model: ModelSource, spec: InputSpec | None, changes: Mapping[str, Any], sampling: Sampling, clips: ClipsFrom
 ) -> Recogniser:
     """Load a recogniser and adapt its spec to the benchmark."""
-    from jostle.models.input_spec import InputSpec
-    from jostle.models.recognition.recogniser import Recogniser, changed
+    from jostle.models.recognition.recogniser import Recogniser, as_recogniser
 
-    model = user_model.get()
-    if not isinstance(model, Recogniser):
-        beside = getattr(model, "spec", None)
-        model = Recogniser(model, spec or (beside if isinstance(beside, InputSpec) else None), name=user_model.name)
-    elif spec is not None:
-        raise BadValue(f"{user_model.name}: is a Recogniser, which has an InputSpec already; leave spec out")
+    model = as_recogniser(user_model.get(), user_model.name, spec, changes)
     if model.spec is None:
-        if changes:
-            raise BadValue(f"{user_model.name}: has no InputSpec whose fields could be changed; give one as spec")
         return model
-    spec = changed(user_model.name, model.spec, changes)
+    spec = model.spec
     if clips == "benchmark":
         spec = _apply_benchmark_sizes(spec, sampling)
     if sampling.crops == "ten":

@@ -70,7 +70,10 @@ class Recogniser:
         module = isinstance(network, nn.Module)
         self.name = name or (type(network).__name__ if module else getattr(network, "__name__", type(network).__name__))
         if module and spec is None:
-            raise BadValue(f"{self.name}: a torch.nn.Module needs an InputSpec, which defines its input")
+            raise BadValue(
+                f"{self.name}: a torch.nn.Module needs an InputSpec, which defines its input: as spec, or as its "
+                "attribute `spec`; or give frames and size as input, --input frames=8 --input size=224"
+            )
         if not callable(network):
             raise BadValue(f"{self.name}: a model is a torch.nn.Module or a callable, not {type(network).__name__}")
         if outputs not in (None, "logits", "scores"):
@@ -125,7 +128,14 @@ class Recogniser:
                 try:
                     raw = self.network(crops.flatten(0, 1))
                 except (RuntimeError, ValueError) as error:
-                    if len(clips[0]) == spec.frames or isinstance(error, torch.OutOfMemoryError):
+                    if isinstance(error, torch.OutOfMemoryError):
+                        raise
+                    if spec.layout != "CHW" and (spec.frames == 1 or "conv2d" in str(error)):
+                        raise BadValue(
+                            f"{self.name}: cannot take clips of shape {tuple(crops.flatten(0, 1).shape)}; for a "
+                            f"network that takes single images give frames=1, layout='CHW' ({error})"
+                        ) from error
+                    if len(clips[0]) == spec.frames:
                         raise
                     raise BadValue(
                         f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
@@ -394,8 +404,38 @@ def load_user_recogniser(
         raise BadValue(f"{option} {place}: a {type(model).__name__} is no torch.nn.Module, nor a Recogniser with one")
     if weights is not None:
         load_weights(place, network, weights)
-    spec = changed(place, spec, changes) if isinstance(spec, InputSpec) else _spec_from_changes(place, changes)
+    spec = changed(place, spec, changes) if isinstance(spec, InputSpec) else spec_from_changes(place, changes)
     return Recogniser(network, spec, outputs="logits", name=place, head=head)
+
+
+def as_recogniser(model: Any, name: str, spec: InputSpec | None, changes: Changes) -> Recogniser:
+    """Return the recogniser of a model object, with fields of its input spec changed.
+
+    A module without a spec takes the changes as one.
+
+    Args:
+        model: a `Recogniser`, a `torch.nn.Module`, perhaps with its `spec`, or another callable.
+        name: for messages.
+        spec: its input spec, unless it has one.
+
+    Raises:
+        BadValue: if it has no spec and needs one, or has one already.
+    """
+    if isinstance(model, Recogniser):
+        if spec is not None:
+            raise BadValue(f"{name}: is a Recogniser, which has an InputSpec already; leave spec out")
+    else:
+        own = spec or getattr(model, "spec", None)
+        own = own if isinstance(own, InputSpec) else None
+        if own is None and changes and isinstance(model, nn.Module):
+            own, changes = spec_from_changes(name, changes, "as input, or --input"), {}
+        model = Recogniser(model, own, name=name)
+    if not changes:
+        return model
+    if model.spec is None:
+        raise BadValue(f"{name}: has no InputSpec whose fields could be changed; give one as spec")
+    changed_spec = changed(name, model.spec, changes)
+    return Recogniser(model.network, changed_spec, outputs=model.outputs, classes=model.classes, name=model.name)
 
 
 def _build_network(factory: Any, classes: int, path: str) -> Any:
@@ -415,11 +455,11 @@ def _takes_classes(maker: Callable[..., Any]) -> bool:
     return True
 
 
-def _spec_from_changes(place: str, changes: Changes) -> InputSpec:
+def spec_from_changes(place: str, changes: Changes, where: str = "in [input]") -> InputSpec:
+    """Return the input spec of a module without one, from its fields; `where` they are given, for the message."""
     lacking = [name for name in ("frames", "size") if name not in changes]
     if lacking:
         raise BadValue(
-            f"{place}: has no InputSpec as its `spec`, so say what it wants to see: {' and '.join(lacking)} in [input]"
+            f"{place}: has no InputSpec as its `spec`, so say what it wants to see: {' and '.join(lacking)} {where}"
         )
-    defaults = {"stride": changes["frames"], "resize": changes["size"]}
-    return InputSpec(**{**defaults, **changes})
+    return InputSpec(**{"resize": changes["size"], **changes})

@@ -1,0 +1,44 @@
+"""Packages that are installed and do not import are named, with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jostle.api import installation
+from jostle.api.installation import Health, import_errors
+
+
+def test_imports_that_fail_crash_or_hang_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(installation, "IMPORT_S", 0.5)
+    modules = {
+        "sound_one": "print('hello')",
+        "mismatched": "raise RuntimeError('operator torchvision::nms does not exist\\nand more')",
+        "leaves": "raise SystemExit(0)",
+        "crashes": "import os; os.abort()",
+        "ends": "import os; os._exit(3)",
+        "hangs": "import threading; threading.Event().wait()",
+        "last": "",
+    }
+    for name, code in modules.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    assert import_errors(list(modules)) == {
+        "mismatched": "RuntimeError: operator torchvision::nms does not exist",
+        "leaves": "SystemExit: 0",
+        "crashes": "it ends the process with code -6",
+        "ends": "it ends the process with code 3",
+        "hangs": "it takes more than 0 s",
+    }
+
+
+def test_the_report_names_them() -> None:
+    extras = {"torchvision": "0.28.0", "timm": None}
+    health = Health({}, {}, extras, {}, {}, {}, (), import_errors={"torchvision": "RuntimeError: no"})
+    assert [line.split(None, 1) for line in health.lines()] == [
+        ["torchvision", "0.28.0 DOES NOT IMPORT: RuntimeError: no"],
+        ["timm", "not installed (pip install 'jostle[timm]')"],
+    ]
+    assert health.well
+    assert health.to_dict()["import_errors"] == {"torchvision": "RuntimeError: no"}
