@@ -12,7 +12,7 @@ import torch
 from jostle.core.config import make_settings
 from jostle.errors import BadValue, DataError
 from jostle.models.checkpoints import write_weights
-from jostle.models.detection.afsd import AFSD
+from jostle.models.detection.afsd import AFSD, AfsdOutputs
 from jostle.models.detection.blocks.afsd import Cut
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.boundaries import boundary_max_pool, pool_levels
@@ -227,3 +227,17 @@ def test_settings_that_cannot_be() -> None:
     ):
         with pytest.raises(BadValue, match=message):
             tiny(**changes)
+
+
+@pytest.mark.parametrize(("reproduce_bugs", "step"), [(False, 20), (True, 31)])
+def test_regions_of_the_triplet_loss_are_in_steps_of_the_finest_level(reproduce_bugs: bool, step: int) -> None:
+    """A step is 8 frames of ActivityNet: frame 160 is step 20. The program divides by 4, beyond the last step, 31."""
+    detector = tiny(form="activitynet", max_length=256, reproduce_bugs=reproduce_bugs)
+    assert detector.config.finest == 8
+    sides = torch.zeros(1, 2, 32)
+    sides[0, 0, step] = 5.0  # where the second segment starts
+    nothing = torch.zeros(0)
+    outputs = AfsdOutputs(nothing, nothing, nothing, nothing, nothing, torch.zeros(1, 2, 256), sides, sides)
+    loss = detector.triplet(outputs, torch.tensor([[[16.0, 48.0], [160.0, 192.0], [96.0, 128.0]]]))
+    # The margin of 1 of the frames, where nothing is; on the finest level the positive is 5 further than the negative.
+    assert loss.item() == pytest.approx(1 + 0.1 * (6 + 6), rel=1e-5)
