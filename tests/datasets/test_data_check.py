@@ -14,9 +14,9 @@ from jostle.cli.app import _run
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    for name in ("wave/a", "wave/b", "nod/c"):
+    for seed, name in enumerate(("wave/a", "wave/b", "nod/c")):
         (tmp_path / "test" / name).parent.mkdir(parents=True, exist_ok=True)
-        write_video(tmp_path / "test" / f"{name}.mkv", frames=5)
+        write_video(tmp_path / "test" / f"{name}.mkv", frames=5, seed=seed)
     return tmp_path
 
 

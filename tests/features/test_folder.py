@@ -16,6 +16,7 @@ import pytest
 
 import jostle
 from helpers.numpy_extractor import TwoParts, WindowsWhole, write_video
+from helpers.small_work import losing
 from jostle.core.types import Segments
 from jostle.errors import BadValue, DataError, MediaError, ResourceError
 from jostle.features.engine import Cost
@@ -187,6 +188,15 @@ def test_a_full_disk_ends_it_and_keeps_what_is_finished(
 def test_names_that_are_one_file_on_some_disks_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="one file on a disk that ignores case"):
         extract({"v": videos["a"], "V": videos["b"]}, tmp_path)
+
+
+@pytest.mark.fault("F7")
+def test_F7_a_video_that_workers_die_of_is_set_aside(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.features.folder.map_unordered", losing("b"))
+    done = extract(videos, tmp_path)
+    assert (done.made, done.set_aside) == (("a", "short"), {"b": "the worker was killed"})
 
 
 @pytest.mark.slow

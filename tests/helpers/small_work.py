@@ -243,3 +243,15 @@ def ending_the_program() -> Callable[[str], str]:
 def leave(model: object) -> None:
     """Ask a process that holds a model to end itself."""
     raise SystemExit(0)
+
+
+def losing(name: str) -> Callable[..., Any]:
+    """Return a `map_unordered` whose workers die of the item whose path has this stem."""
+
+    def map_unordered(start: Callable[[], Any], items: Any, jobs: int, *, lost: Callable[..., Any]) -> Any:
+        work = start()
+        for item in items:
+            died = item.path.stem == name
+            yield item, lost(item, ResourceError("the worker was killed")) if died else work(item)
+
+    return map_unordered

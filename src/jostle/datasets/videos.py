@@ -156,21 +156,6 @@ def duplicates(files: Mapping[str, Path]) -> list[tuple[str, ...]]:
     return sorted(groups, key=lambda ids: order[ids[0]])
 
 
-def refuse_duplicates(files: Mapping[str, Path]) -> None:
-    """Raise a DataError that lists the ids under which one video appears more than once."""
-    groups = duplicates(files)
-    if groups:
-        listed = [
-            " = ".join(f"{quote_name(video_id)} ({quote_name(str(files[video_id]))})" for video_id in ids)
-            for ids in groups
-        ]
-        raise DataError(
-            f"{len(groups)} video(s) appear under more than one id: {join_names(listed, separator='; ')}; "
-            "remove one of each, or pass an explicit map from id to file",
-            fault="F20",
-        )
-
-
 @dataclass(frozen=True)
 class VideoCoverage:
     """Coverage of a list of videos by existing files, reported with every score computed from them.
@@ -311,7 +296,7 @@ class CheckedData:
     """Result of a check of a data set."""
 
     data: Dataset
-    lacking: tuple[str, ...]  # videos that are not there or cannot be opened, and files that nobody annotated
+    lacking: tuple[str, ...]  # videos that are not there or cannot be opened, and those that are there twice
     altered: tuple[str, ...] = ()  # nothing, as nobody knows what the files of others were
 
     @property
@@ -330,8 +315,8 @@ class CheckedData:
 
 
 def check_data(data: Dataset, progress: Callable[[int, int], None] | None = None) -> CheckedData:
-    """Open every video of a data set, without decoding it."""
-    lacking = []
+    """Open every video of a data set, without decoding it, and find those that appear under several ids (F20)."""
+    lacking, sound = [], {}
     if data.missing:
         lacking.append(
             f"{len(data.missing)} are annotated and have no file: {join_names(map(quote_name, data.missing))}"
@@ -340,8 +325,16 @@ def check_data(data: Dataset, progress: Callable[[int, int], None] | None = None
         why = _wrong_with(path)
         if why is not None:
             lacking.append(f"{quote_name(name)} cannot be used: {why}")
+        else:
+            sound[name] = path
         if progress is not None:
             progress(done, len(data.videos))
+    groups = [" = ".join(map(quote_name, ids)) for ids in duplicates(sound)]
+    if groups:
+        lacking.append(
+            f"{len(groups)} video(s) appear under more than one id and count as often: "
+            f"{join_names(groups, separator='; ')}; remove all but one of each"
+        )
     return CheckedData(data, tuple(lacking))
 
 

@@ -160,7 +160,7 @@ def extract_videos(
             if min(jobs, len(pending)) > 1
             else lambda: here
         )
-        with closing(map_unordered(start, pending, jobs)) as results:
+        with closing(map_unordered(start, pending, jobs, lost=lambda job, error: error)) as results:
             for done, (job, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
                     if len(videos) == 1:

@@ -9,6 +9,7 @@ import pytest
 
 import jostle
 from helpers.numpy_extractor import TwoParts, write_video
+from helpers.small_work import losing
 from jostle.core.types import Segments
 from jostle.errors import BadValue, DataError, MediaError
 from jostle.evaluation.inference.feature_detection import FeatureGrid, detect_features, read_grid
@@ -63,6 +64,16 @@ def test_features_that_jostle_wrote_need_no_rate(videos: dict[str, Path], tmp_pa
     (tmp_path / "features.json").write_text("{}")
     assert read_grid(tmp_path) == FeatureGrid()
     assert read_grid(tmp_path / "none" / "a.npy") == FeatureGrid()
+
+
+@pytest.mark.fault("F7")
+def test_F7_a_video_that_workers_die_of_is_told_of(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jostle.evaluation.inference.video_detection.map_unordered", losing("a"))
+    bad: dict[str, str] = {}
+    found = detect_videos(
+        ByFeatures(Sums(), TwoParts()), videos, on_bad=lambda name, error: bad.update({name: str(error)})
+    )
+    assert (found.videos, bad) == (("odd name!",), {"a": "the worker was killed"})
 
 
 def test_a_bad_video_is_told_of(videos: dict[str, Path], tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def detect_videos(
     items = [_Item(name, path, (rates or {}).get(name)) for name, path in videos.items()]
     segments: dict[str, Segments] = {}
     start = partial(_start_worker, find, progress if len(videos) == 1 else None)
-    with closing(map_unordered(start, items, jobs)) as results:
+    with closing(map_unordered(start, items, jobs, lost=lambda item, error: error)) as results:
         for done, (item, result) in enumerate(results, 1):
             if not isinstance(result, JostleError):
                 segments[item.name] = result
