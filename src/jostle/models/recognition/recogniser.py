@@ -424,18 +424,19 @@ def as_recogniser(model: Any, name: str, spec: InputSpec | None, changes: Change
     if isinstance(model, Recogniser):
         if spec is not None:
             raise BadValue(f"{name}: is a Recogniser, which has an InputSpec already; leave spec out")
+        own_recogniser = model
     else:
         own = spec or getattr(model, "spec", None)
         own = own if isinstance(own, InputSpec) else None
         if own is None and changes and isinstance(model, nn.Module):
             own, changes = spec_from_changes(name, changes, "as input, or --input"), {}
-        model = Recogniser(model, own, name=name)
+        own_recogniser = Recogniser(model, own, name=name)
     if not changes:
-        return model
-    if model.spec is None:
+        return own_recogniser
+    if own_recogniser.spec is None:
         raise BadValue(f"{name}: has no InputSpec whose fields could be changed; give one as spec")
-    changed_spec = changed(name, model.spec, changes)
-    return Recogniser(model.network, changed_spec, outputs=model.outputs, classes=model.classes, name=model.name)
+    about: dict[str, Any] = {key: getattr(own_recogniser, key) for key in ("outputs", "classes", "name")}
+    return Recogniser(own_recogniser.network, changed(name, own_recogniser.spec, changes), **about)
 
 
 def _build_network(factory: Any, classes: int, path: str) -> Any:
