@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,3 +43,15 @@ def test_a_desk_begins_once() -> None:
     desk.begin()
     with pytest.raises(TypeError, match="not callable"):
         load_reply(desk.handle(dumps(1, "")))
+
+
+def test_exception_of_the_script_itself_travels_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes do not import the script, and could not unpickle its classes."""
+    own = type("OwnError", (Exception,), {"__module__": "__main__"})
+    monkeypatch.setattr(sys.modules["__main__"], "OwnError", own, raising=False)
+
+    def failing() -> None:
+        raise own("no such luck")
+
+    with pytest.raises(RuntimeError, match="OwnError: no such luck"):
+        load_reply(dump_reply(failing))

@@ -119,9 +119,10 @@ class _RemoteTraceback(Exception):
 
 
 def _make_picklable(error: Exception) -> Exception:
-    """Return the exception, or a RuntimeError with its text if it does not survive pickling."""
+    """Return the exception, or a RuntimeError with its text if another process cannot unpickle it."""
     try:
         pickle.loads(_to_bytes(error))
+        known = type(error).__module__ != "__main__"  # a script or notebook, which other processes do not import
     except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+        known = False
+    return error if known else RuntimeError(f"{type(error).__name__}: {error}")
