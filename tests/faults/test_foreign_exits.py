@@ -19,7 +19,7 @@ from jostle.evaluation.inference.detection import FrameDetectionPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
-from jostle.features.deferred_corruption import NO_CORRUPTION
+from jostle.features.deferred_corruption import DeferredCorruptions
 from jostle.parallel.serving.processes import serving
 
 
@@ -77,6 +77,6 @@ def test_f122_a_verb_that_foreign_code_ends_does_not_end_with_success(
 def test_f122_a_batch_of_several_workers_is_not_ended_by_one_of_them() -> None:
     """The server computes each request by itself where the batch raises an exception, which SystemExit is not."""
     predictor = RecognitionPredictor(exiting, small_recognition.SAMPLING, ClassMatch("by number", 3))  # type: ignore[arg-type]
-    requests = [(np.zeros((1, 2, 4, 4, 3), np.uint8), NO_CORRUPTION)] * 2
+    requests = [(np.zeros((1, 2, 4, 4, 3), np.uint8), DeferredCorruptions())] * 2
     with pytest.raises(ForeignExit, match="SystemExit: 0"):
         remote._predict.together(predictor, requests)  # type: ignore[attr-defined]

@@ -22,6 +22,7 @@ from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.features.deferred_corruption import (
     NO_CORRUPTION,
     DeferredCorruption,
+    DeferredCorruptions,
     can_corrupt_on_device,
     corrupt_on_device,
 )
@@ -53,6 +54,8 @@ class Striking(Weigher):
     """Strikes where the model is, as a GPU does by programs: here by the compiled kernels, frame by frame."""
 
     corrupted: list[str] = field(default_factory=list)
+    sent: int = 0  # clips
+    most: int = 8  # per batch
 
     def can_corrupt(self, spec: str) -> bool:
         from jostle.corruptions.engine.spec import Spec
@@ -60,11 +63,13 @@ class Striking(Weigher):
 
         return gpu_kernel(Spec.parse(spec)) is not None
 
-    def submit(self, frames: np.ndarray, deferred: DeferredCorruption = NO_CORRUPTION) -> Any:
-        if deferred.spec:
-            self.corrupted.append(deferred.spec)
-            frames = corrupt_on_device(torch.from_numpy(frames), pickle.loads(pickle.dumps(deferred))).numpy()
-        given = self(frames)
+    def submit(self, frames: np.ndarray, corruptions: DeferredCorruptions) -> Any:
+        self.sent += len(frames)
+        clean, copies = torch.from_numpy(frames), [frames]
+        if corruptions:
+            self.corrupted += [one.spec for one in corruptions]
+            copies = [corrupt_on_device(clean, one).numpy() for one in pickle.loads(pickle.dumps(corruptions))]
+        given = self(np.concatenate(copies))
         return lambda: given
 
 
@@ -123,6 +128,7 @@ def test_scores_are_the_same_wherever_clips_are_struck(batch: int, order: VideoJ
     }
     assert {*model.corrupted} == {*SPECS[:-1], "contrast:2"}
     assert (there.clean.joined, there.cells.joined) == (here.clean.joined, here.cells.joined)
+    assert model.sent < (there.clean + there.cells).joined  # clips are sent once for several cells
 
 
 def test_a_model_strikes_on_a_gpu_only() -> None:
@@ -141,7 +147,9 @@ def test_clips_are_looked_at_together_whatever_is_done_to_each() -> None:
     frames = np.zeros((1, 4, 8, 8, 3), np.uint8)
     row = np.arange(4)[None]
     noisy = DeferredCorruption("gaussian_noise:3", 1, "a", numbers=row, times=row / 30, affected=row >= 0)
-    assert batching_of(remote._predict, (frames, noisy), 8) == batching_of(remote._predict, (frames, NO_CORRUPTION), 8)
+    plain, one, two = (batching_of(remote._predict, (frames, DeferredCorruptions([noisy] * n)), 8) for n in range(3))
+    assert plain == one
+    assert two == (one[0], 2, 8)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -156,9 +164,10 @@ def test_a_recogniser_on_a_gpu_scores_what_it_strikes_as_what_it_is_sent(order: 
         for cell in CELLS[1:-2]:
             assert can_corrupt_on_device(model, cell.specs[0])
             struck = footage.under(cell).block(0, 16)[None].copy()
-            parts = [(clean, footage.deferred(cell)(row[None])), (struck, NO_CORRUPTION)]
+            corruption = footage.deferred(cell)(row[None])
+            parts = [(clean, DeferredCorruptions([corruption, corruption])), (struck, DeferredCorruptions())]
             there, here = remote._predict_together(look, parts)
-            assert there.tolist() == here.tolist()
+            assert there.tolist() == [*here.tolist(), *here.tolist()]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -43,6 +43,19 @@ class DeferredCorruption:
 
 
 NO_CORRUPTION = DeferredCorruption()
+
+
+class DeferredCorruptions(tuple[DeferredCorruption, ...]):
+    """Corruptions of the same clips, which are sent once: each gives a copy of them; none, the clips as they are."""
+
+    kind: ClassVar[str] = "strike"
+
+    @property
+    def copies(self) -> int:
+        """Number of copies of the clips that a model processes."""
+        return max(len(self), 1)
+
+
 DeferredCorruptionFactory = Callable[[Indices], DeferredCorruption]  # from frame indices to the corruption of a cell
 
 
@@ -72,6 +85,21 @@ def corrupt_on_device(frames: Any, deferred: DeferredCorruption) -> Any:
         spec.corruption.name, size, times, deferred.fps, mask, seed=deferred.seed, video_id=deferred.video_id
     )
     return corrupt_frames(frames.reshape(-1, *frames.shape[-3:]), numbers, spec, scene).view_as(frames)
+
+
+def corrupt_copies(model: Any, requests: Sequence[tuple[Frames, DeferredCorruptions]]) -> list[Any]:
+    """Return the clips of all requests, one copy after the other, corrupted on the model's device."""
+    from jostle.core.cuda import launch_turn, to_device
+
+    copies: list[Any] = []
+    for frames, corruptions in requests:
+        if not corruptions:
+            copies.append(frames)
+            continue
+        with launch_turn(model.device):
+            clean = to_device(frames, model.device)
+            copies += [corrupt_on_device(clean, corruption) for corruption in corruptions]
+    return copies
 
 
 def corrupt_inputs(model: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Any]:

@@ -23,7 +23,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames, SlidingFrames
-from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, DeferredCorruptionFactory
+from jostle.features.deferred_corruption import DeferredCorruptionFactory, DeferredCorruptions
 from jostle.features.engine import Cost
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.mending.damage_finders import Mending
@@ -70,6 +70,7 @@ class RecognitionPredictor:
             scorer = ClipScorer(job.name, partial(submit_clips, self.model, self.match), self.batch)
             clean, mended = Cost(), dict[str, MendingResult]()
             finding = None if self.mending is None else self.mending.finder_for(footage.clean)
+            on_device: list[_CorruptedOnDevice] = []
             for cell in job.cells:
                 top: PipelineSource = footage.under(cell)
                 every, indices = origins(top), rows
@@ -79,13 +80,20 @@ class RecognitionPredictor:
                         corrupted = finding.find_damaged(top, every)
                     indices = nearest_undamaged(corrupted)[rows]
                     mended[cell.name] = MendingResult(corrupted, bool(corrupted.all()))
-                deferred = footage.deferred(cell) if finding is None and self._corrupts_on_device(cell) else None
-                came_from, belt = every[indices], SlidingFrames(top if deferred is None else footage.clean, indices)
+                if finding is None and self._corrupts_on_device(cell):
+                    on_device.append(_CorruptedOnDevice(cell.name, every[rows], footage.deferred(cell)))
+                    continue
+                came_from, belt = every[indices], SlidingFrames(top, indices)
                 for number, row in enumerate(indices):
-                    scorer.request((cell.name, number), came_from[number], row, belt, deferred)
+                    scorer.request((cell.name, number), came_from[number], row, belt)
                 if cell.name == CLEAN:
                     scorer.flush()
                     clean = scorer.cost(footage.decoded)
+            copies = max(getattr(self.model, "most", 1) // self.batch, 1)  # so that copies of clips fill a batch
+            for lo in range(0, len(on_device), copies):
+                belt = SlidingFrames(footage.clean, rows)
+                for number, row in enumerate(rows):
+                    scorer.request_copies(number, on_device[lo : lo + copies], row, belt)
             scorer.wait()
             outputs = {
                 cell.name: np.asarray(
@@ -112,53 +120,74 @@ class RecognitionPredictor:
         return sample_frames(self.sampling, self.model.spec, footage.clean.pts, footage.clean.fps, rng)
 
 
+@dataclass(frozen=True, eq=False)
+class _CorruptedOnDevice:
+    """Cell whose clips are sent clean, to be corrupted on the model's device."""
+
+    name: str
+    came_from: Indices  # (clips, frames) the clean frames that its frames equal
+    deferred: DeferredCorruptionFactory
+
+
 class ClipScorer(Generic[Answer]):
     """Batched scoring of the clips of one video; clips known to have the same pixels are scored once.
 
     Args:
-        submit: starts scoring of (B, T, H, W, 3) clips; the function it returns waits for one answer per clip.
+        submit: starts scoring of (B, T, H, W, 3) clips; the function it returns waits for one answer per clip, of each
+            corruption one after the other.
     """
 
-    def __init__(self, video: str, submit: Callable[[Frames, DeferredCorruption], Pending[Answer]], batch: int) -> None:
+    def __init__(
+        self, video: str, submit: Callable[[Frames, DeferredCorruptions], Pending[Answer]], batch: int
+    ) -> None:
         self._video, self._submit, self._batch = video, submit, batch
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
         self._answers: list[Answer | None] = []
-        self._queue: list[tuple[int, Indices]] = []
+        self._queue: list[tuple[tuple[int, ...], Indices]] = []  # slots of each clip, one for each copy, and its frames
         self._clips_queued: Frames | None = None  # (batch, T, H, W, 3), of which the queue fills the first
-        self._deferred: DeferredCorruptionFactory | None = None  # of all queued clips
+        self._deferred: tuple[DeferredCorruptionFactory, ...] = ()  # of all queued clips
         self._pending: list[tuple[list[int], Pending[Answer]]] = []
         self._clips = self._frames = 0
 
-    def request(
-        self,
-        slot_key: tuple[str, int],
-        came_from: Indices,
-        row: Indices,
-        belt: SlidingFrames,
-        deferred: DeferredCorruptionFactory | None = None,
-    ) -> None:
-        """Queue the clip of frames `row` for scoring; `came_from` gives the clean frames they equal.
+    def request(self, slot_key: tuple[str, int], came_from: Indices, row: Indices, belt: SlidingFrames) -> None:
+        """Queue the clip of frames `row` for scoring; `came_from` gives the clean frames they equal."""
+        slot = self._add_slot(slot_key, came_from)
+        if slot is not None:
+            self._enqueue((slot,), row, belt, ())
 
-        Args:
-            deferred: corruption to apply on the model's device; the belt's frames are clean then.
-        """
+    def request_copies(
+        self, number: int, cells: Sequence[_CorruptedOnDevice], row: Indices, belt: SlidingFrames
+    ) -> None:
+        """Queue a clip of clean frames for scoring in several cells, whose corruptions the model's device applies."""
+        slots = {cell: self._add_slot((cell.name, number), cell.came_from[number]) for cell in cells}
+        new = {cell: slot for cell, slot in slots.items() if slot is not None}
+        if new:
+            self._enqueue(tuple(new.values()), row, belt, tuple(cell.deferred for cell in new))
+
+    def _add_slot(self, slot_key: tuple[str, int], came_from: Indices) -> int | None:
+        """Add a slot for an answer and return it; None if another slot has the answer to the same frames."""
         key = came_from.tobytes() if (came_from != MADE).all() else None
         if key is not None and key in self._known:
             self._slot[slot_key] = self._known[key]
-            return
+            return None
         slot = self._slot[slot_key] = len(self._answers)
         self._answers.append(None)
         if key is not None:
             self._known[key] = slot
-        if deferred is not self._deferred:
+        return slot
+
+    def _enqueue(
+        self, slots: tuple[int, ...], row: Indices, belt: SlidingFrames, deferred: tuple[DeferredCorruptionFactory, ...]
+    ) -> None:
+        if deferred != self._deferred:
             self.flush()
             self._deferred = deferred
         if self._clips_queued is None:
             shape = (*row.shape, *belt.size, 3)
             self._clips_queued = np.empty((self._most_clips(shape), *shape), np.uint8)
         belt.take(row, into=self._clips_queued[len(self._queue)])
-        self._queue.append((slot, row))
+        self._queue.append((slots, row))
         if len(self._queue) == len(self._clips_queued):
             self.flush()
 
@@ -167,12 +196,13 @@ class ClipScorer(Generic[Answer]):
         if not self._queue:
             return
         assert self._clips_queued is not None
-        slots, rows = zip(*self._queue, strict=True)
-        clips, self._clips_queued = self._clips_queued[: len(slots)], None
-        deferred = NO_CORRUPTION if self._deferred is None else self._deferred(np.stack(rows))
-        self._pending.append((list(slots), self._call(lambda: self._submit(clips, deferred), slots)))
-        self._clips += len(clips)
-        self._frames += clips.shape[0] * clips.shape[1]
+        slots_by_clip, rows = zip(*self._queue, strict=True)
+        slots = [slot for copies in zip(*slots_by_clip, strict=True) for slot in copies]
+        clips, self._clips_queued = self._clips_queued[: len(rows)], None
+        corruptions = DeferredCorruptions(deferred(np.stack(rows)) for deferred in self._deferred)
+        self._pending.append((slots, self._call(lambda: self._submit(clips, corruptions), slots)))
+        self._clips += len(slots)
+        self._frames += len(slots) * clips.shape[1]
         self._queue.clear()
 
     def _most_clips(self, shape: tuple[int, ...]) -> int:
@@ -207,19 +237,24 @@ class ClipScorer(Generic[Answer]):
 
 
 def submit_frames(
-    model: Callable[[Frames], Any], frames: Frames, deferred: DeferredCorruption = NO_CORRUPTION
+    model: Callable[[Frames], Any],
+    frames: Frames,
+    corruptions: DeferredCorruptions = DeferredCorruptions(),  # noqa: B008
 ) -> Callable[[], Any]:
     """Submit frames to a model, which a remote one corrupts first; the returned function waits for the output."""
     if hasattr(model, "submit"):
-        pending: Callable[[], Any] = model.submit(frames, deferred)
+        pending: Callable[[], Any] = model.submit(frames, corruptions)
         return pending
     output = model(frames)
     return lambda: output
 
 
 def submit_clips(
-    model: ClipModel, match: ClassMatch, clips: Frames, deferred: DeferredCorruption = NO_CORRUPTION
+    model: ClipModel,
+    match: ClassMatch,
+    clips: Frames,
+    corruptions: DeferredCorruptions = DeferredCorruptions(),  # noqa: B008
 ) -> Pending[Scores]:
     """Submit clips to a model; the returned function waits for scores of the data set's classes."""
-    pending = submit_frames(model, clips, deferred)
+    pending = submit_frames(model, clips, corruptions)
     return lambda: list(match.apply(pending(), model.name))

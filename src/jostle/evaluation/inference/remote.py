@@ -20,7 +20,14 @@ from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
 from jostle.evaluation.inference.feature_detection import check_segments
 from jostle.evaluation.recipes.sampling import RemoteInputSpec
-from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, can_corrupt_on_device, corrupt_inputs
+from jostle.features.deferred_corruption import (
+    NO_CORRUPTION,
+    DeferredCorruption,
+    DeferredCorruptions,
+    can_corrupt_on_device,
+    corrupt_copies,
+    corrupt_inputs,
+)
 from jostle.models.extractors.protocol import Features
 
 TOGETHER = 4  # clips of a worker per request: they are corrupted together, and few requests fill a batch
@@ -229,9 +236,9 @@ class RemoteModel:
         """Whether this corruption is applied where the model is, so that clips are sent clean."""
         return _corrupts_remotely(self.ask, "model", spec)
 
-    def submit(self, frames: Frames, deferred: DeferredCorruption = NO_CORRUPTION) -> Callable[[], Any]:
-        """Submit frames to corrupt there first; the returned function waits for the output."""
-        return self.ask.submit(_predict, frames, deferred, together=self.most)
+    def submit(self, frames: Frames, corruptions: DeferredCorruptions = DeferredCorruptions()) -> Callable[[], Any]:  # noqa: B008
+        """Submit frames; the returned function waits for the output, of each corruption one after the other."""
+        return self.ask.submit(_predict, frames, corruptions, together=self.most)
 
 
 def _see(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> Any:
@@ -308,17 +315,18 @@ def _can_corrupt(predictor: Any, part: str, spec: str) -> bool:
     return can_corrupt_on_device(getattr(predictor, part), spec)
 
 
-def _predict(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> Any:
-    return _predict_together(predictor, [(frames, deferred)])[0]
+def _predict(predictor: Any, frames: Frames, corruptions: DeferredCorruptions) -> Any:
+    return _predict_together(predictor, [(frames, corruptions)])[0]
 
 
-def _predict_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Any]:
+def _predict_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruptions]]) -> list[Any]:
     with exits_as_errors(), predictor.guard():
-        parts = corrupt_inputs(predictor.model, requests)
+        parts = corrupt_copies(predictor.model, requests)
+        ends = np.cumsum([len(frames) * corruptions.copies for frames, corruptions in requests]).tolist()
         if hasattr(predictor.model, "together"):
-            answers: list[Any] = predictor.model.together(parts)
-            return answers
-        outputs, ends = predictor.model(np.concatenate(parts)), np.cumsum([len(part) for part in parts]).tolist()
+            outputs = np.concatenate(predictor.model.together(parts))
+        else:
+            outputs = predictor.model(np.concatenate(parts))
         return [outputs[begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
 
 

@@ -299,7 +299,7 @@ def batching_of(
     """Return a request's batch key (None for no batching), its number of items, and the maximum batch size.
 
     Requests with equal keys may share a batch. Arguments after the items are part of the key, or their `kind` attribute
-    where they have one.
+    where they have one. With `copies`, an argument says how often each item is processed.
     """
     if together == 1:
         return None, 1, 1
@@ -307,4 +307,5 @@ def batching_of(
     assert isinstance(items, np.ndarray)
     others = tuple(getattr(argument, "kind", argument) for argument in arguments[1:])
     common = (function.__module__, function.__qualname__, items.shape[1:], items.dtype.str, others)
-    return repr(common).encode(), len(items), together
+    copies = max((getattr(argument, "copies", 1) for argument in arguments[1:]), default=1)
+    return repr(common).encode(), len(items) * copies, together
