@@ -48,7 +48,10 @@ MODELS = {
     "x3d_m": Fed("x3d_m", step=5),
     "puppet_net": Fed("puppet_net", "detection"),
     "small": Fed("small"),
+    "tiny": Fed("tiny"),
 }
+# Input size, and arguments of `transformer`, of the networks defined here.
+TRANSFORMERS = {"videomae_b": (224, ()), "small": (112, (192, 4, 3, 112)), "tiny": (32, (48, 1, 3, 32))}
 
 
 def transformer(dim: int = 768, depth: int = 12, heads: int = 12, size: int = 224, frames: int = 16) -> nn.Module:
@@ -94,12 +97,12 @@ def recogniser(name: str) -> Recogniser:
     from jostle.models.input_spec import InputSpec
     from jostle.models.recognition.recogniser import Recogniser, recognisers
 
-    if name not in ("videomae_b", "small"):
+    if name not in TRANSFORMERS:
         return recognisers[name].load("random", {})
-    size = 224 if name == "videomae_b" else 112
+    size, arguments = TRANSFORMERS[name]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = transformer() if name == "videomae_b" else transformer(192, 4, 3, size)
+        network = transformer(*arguments)
     spec = InputSpec(frames=16, stride=64, step=4, resize=size, size=size, mean=(0.45,) * 3, std=(0.225,) * 3)
     return Recogniser(network, spec, name=name)
 
