@@ -135,8 +135,11 @@ def test_object_stays_in_this_process(
     """By default other processes decode and corrupt, once the work has taken a while; the bytes are the same."""
     model = Locked()
     run(here, tmp_path / "one", model, spec=SPEC, jobs=1, mend=mend)
-    monkeypatch.setattr(engines, "LOCAL_S", 0.0)
+    monkeypatch.setattr(engines, "LOCAL_S", 60.0)
     monkeypatch.setattr(engines, "available_cpus", lambda: 2)
+    alone = run(here, tmp_path / "alone", model, spec=SPEC, mend=mend).work
+    assert (alone.workers, alone.apart) == (1, False)
+    monkeypatch.setattr(engines, "LOCAL_S", 0.0)
     with ThreadPoolExecutor(1) as thread:  # `run` may be called from any
         thread.submit(run, here, tmp_path / "two", model, spec=SPEC, mend=mend).result()
     assert content(tmp_path / "one") == content(tmp_path / "two")

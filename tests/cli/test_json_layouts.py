@@ -18,6 +18,9 @@ from helpers.made_runs import made_run
 from jostle.api.installation import Health
 from jostle.cli.app import _run as run_command
 from jostle.cli.app import app
+from jostle.evaluation.run_folder.journal import WorkDone
+from jostle.evaluation.runner.runner import Run
+from jostle.features.engine import Cost
 from jostle.training.loop import TrainingResult
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
@@ -57,7 +60,9 @@ def test_finished_runs(printed: Print) -> None:
     made_run(Path("a"))
     made_run(Path("b"), model="other", weakness=0.3)
     keys = documented()
-    assert sorted(json.loads(Path("a/scores.json").read_text(encoding="utf-8"))) == sorted(set(keys["run"]) - {"mend"})
+    assert sorted(json.loads(Path("a/scores.json").read_text(encoding="utf-8"))) == sorted(
+        set(keys["run"]) - {"mend", "work"}
+    )
     assert [*printed("board", "a", "-o", "board", "--bootstrap", "0")] == keys["board"]
     assert [*printed("board", "--export", "a", "-o", "a.json", "--bootstrap", "0")] == keys["board --export"]
     assert [*printed("card", "a", "-o", "cards")] == keys["card"]
@@ -76,6 +81,18 @@ def test_a_diff_is_one_layout_for_both(printed: Print) -> None:
     section = PAGE.read_text(encoding="utf-8").split("## Of two runs")[1]
     assert all(f"`{key}`" in section for key in value["rows"][0])
     assert value["rows"][0]["difference"] == found.rows[0].difference.value
+
+
+def test_the_times_of_a_run() -> None:
+    work = WorkDone(8, 2, 42.0, 10.0, 60.0, 4.0, 0.1, "corrupting")
+    done = Run(Path("a"), {"format": 1}, (), Cost(), Cost(), work, "more cores would help")
+    value = done.to_dict()
+    assert [*value] == ["format", "work"]
+    assert documented()["run"][-1] == "work"
+    section = PAGE.read_text(encoding="utf-8").split("## Of a run")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(value["work"]) == sorted(re.findall(r"`(\w+)`", " ".join(rows)))
+    assert dataclasses.replace(done, work=None).to_dict() == {"format": 1, "work": None}
 
 
 def test_frame_classifiers(printed: Print) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from jostle.cli import benchmarks, console
 from jostle.cli.tables import BARS, sparkline, summary_lines
+from jostle.evaluation.runner.runner import Run
+from jostle.features.engine import Cost
 from jostle.metrics.robustness import robustness
 
 CELLS = {"kinetics-c/fog:1": 0.64, "kinetics-c/fog:3": 0.4, "black_frame:1": 0.8, "black_frame:3": 0.9}
@@ -65,8 +67,7 @@ def test_where_it_is_drawn(name: str, value: str, drawn: bool, monkeypatch: pyte
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv(name, value)
     assert console.drawing() is drawn
-    work = SimpleNamespace(joined=1)
-    benchmarks._show(SimpleNamespace(scores=scores(), folder="run", clean=work, cells=work), False)
+    benchmarks._show(Run(Path("run"), scores(), (), Cost(), Cost()), False)
     assert ("█▅▁" in sys.stdout.getvalue()) is drawn  # type: ignore[attr-defined]
 
 

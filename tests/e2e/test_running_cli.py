@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -58,14 +59,16 @@ def test_run_and_verify(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert json.loads(capsys.readouterr().out)["looks"] == 6
     assert not (here / "out").exists()
     assert say(monkeypatch, *words) == 0
-    said = capsys.readouterr().out
+    said, remarks = capsys.readouterr()
     assert "freeze:3" in said
     assert "mean corrupted" in said
+    assert re.fullmatch(r"\d+ s with one worker, limited by .* would help", remarks.splitlines()[-1])
     assert say(monkeypatch, "verify", "out") == 0
     assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"
 
     usual = [word for word in words if word not in ("--weights", "clean")]
     assert say(monkeypatch, *usual) == 0  # the same run: clean weights are the usual ones
+    assert "limited by" not in capsys.readouterr().err  # nothing was left to do
     assert say(monkeypatch, *usual, "--weights", "robust") == 6
     other = [word if word != "temporalmaxer_puppets" else "tridet_thumos_i3d" for word in usual]
     assert say(monkeypatch, *other) == 2
@@ -73,8 +76,11 @@ def test_run_and_verify(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert say(monkeypatch, *words, "--seed", "1") == 6
     (here / "out" / "predictions" / "clean.json").unlink()
     assert say(monkeypatch, "verify", "out") == 4
-    assert say(monkeypatch, *words, "--json") == 0
     capsys.readouterr()
+    assert say(monkeypatch, *words, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((here / "out" / "scores.json").read_text()) | {
+        "work": None
+    }
     assert say(monkeypatch, "verify", "out") == 0
     (here / "out" / "predictions" / "clean.json").write_text("{}")
     assert say(monkeypatch, "verify", "out") == 6

@@ -207,7 +207,7 @@ def run(
                 task = make_task(known.recipe, known.data)
                 orders = tuple(task.make_job(name, path, (), seed) for name, path in usable_videos(task).items())
                 run_trial(benchmark_model.load, orders)
-            return run_benchmark(
+            done = run_benchmark(
                 known.recipe,
                 known.data,
                 benchmark_model,
@@ -220,6 +220,8 @@ def run(
                 progress=callback,
                 watch=watch,
             )
+            advice = "" if done.work is None else place.advise(done.work, benchmark_model)
+            return replace(done, advice=advice)
 
 
 def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.plugins import plugins_are_importable
-from jostle.errors import BadValue, ResourceError
+from jostle.errors import BadValue, JostleError, ResourceError
 from jostle.parallel.workers import available_cpus, lower_priority, map_unordered
 
 if TYPE_CHECKING:
     from jostle.evaluation.inference.jobs import JobEngine, WorkerFactory
     from jostle.evaluation.inference.remote import RemoteCall
+    from jostle.evaluation.run_folder.journal import WorkDone
     from jostle.evaluation.runner.runner import BenchmarkModel
 
 ENGINES = ("local", "ray")
@@ -67,6 +68,55 @@ class Engine:
                 yield served
         else:
             yield None
+
+    def advise(self, work: WorkDone, model: BenchmarkModel) -> str:
+        """Return what would have made a run faster, by what limited it; empty where nothing is known to."""
+        if work.limit == "disk":
+            return "a run folder on a faster disk would help"
+        if self.model_stays and not work.apart:
+            return ""  # it was over before workers were worth starting
+        # A callable may compute anything, anywhere; GPUs and precision are for networks.
+        network = model.weights is not None or model.extractor_weights is not None
+        if work.limit == "model" and (work.apart or self.device != "cpu"):
+            remedies = self._speed_up_model(work, model, network)
+        else:
+            remedies = [self._add_workers(work)]
+            if work.limit == "model" and network:
+                remedies.append("a GPU")
+        return f"{' or '.join(remedies)} would help"
+
+    def _add_workers(self, work: WorkDone) -> str:
+        """Return what speeds up the work of workers, each of which takes one video at a time."""
+        cores = available_cpus()
+        if work.videos <= work.workers:
+            return "faster cores (every video had a worker to itself)"
+        if self.cluster is not None or self.jobs >= cores:
+            return "more cores"
+        if not plugins_are_importable():
+            return "a module for the corruptions that this script registers (workers could import it)"
+        return f"more jobs ({self.jobs} for {cores} cores)"
+
+    def _speed_up_model(self, work: WorkDone, model: BenchmarkModel, network: bool) -> list[str]:
+        """Return what speeds up a model that workers wait for, or that is on a GPU."""
+        if self.device == "cpu":
+            copies = (
+                "model_processes=0 (a copy in every worker, if it is picklable)"
+                if self.model_stays
+                else "--model-processes 0 (a copy in every worker)"
+            )
+            return [copies, "a GPU"] if network else [copies]
+        remedies = []
+        if network and model.precision in ("float32", "tf32"):
+            remedies.append(
+                'precision="bfloat16" (scores change; no gain if it computes so already)'
+                if self.model_stays
+                else "--precision bfloat16 (scores change)"
+            )
+        elif network and not model.compiled:
+            remedies.append(f"{'compiled=True' if self.model_stays else '--compile'} (last digits change)")
+        if work.apart and not self.model_stays:
+            remedies.append("one more GPU")
+        return remedies or ["a faster model"]
 
 
 @contextmanager
@@ -145,7 +195,8 @@ def map_around_model(
     attempt, left, begin = start.attempt(predict), deque(items), time.monotonic()
     while left and (min(len(left), jobs) == 1 or time.monotonic() < begin + local_s):
         item = left.popleft()
-        yield item, attempt(item)
+        result = attempt(item)
+        yield item, result if isinstance(result, JostleError) else replace(result, by_caller=True)
     if left:
         with _serve_here(predict, device) as served:
             remote = replace(start, load=partial(_remote_predictor, served))

@@ -27,9 +27,10 @@ from jostle.cli.app import (
     app,
     fetch,
 )
-from jostle.cli.console import LIMITS, time_of, watching
+from jostle.cli.console import watching
 from jostle.cli.tables import lines_of, summary_lines
-from jostle.core.formatting import between, percent
+from jostle.core.formatting import between, percent, time_of
+from jostle.core.timing import LIMITS
 from jostle.errors import BadValue, JostleError, MissingExtra
 from jostle.models.loading.names import check_known, check_names, registry_of
 
@@ -66,7 +67,7 @@ def show_many(done: Many, out: Path, as_json: bool) -> None:
         except MissingExtra as error:
             console.remark(str(error))
     if as_json:
-        scores = {name: run.scores for name, run in done.runs.items()}
+        scores = {name: run.to_dict() for name, run in done.runs.items()}
         drawn = [str(path) for path in figures]
         console.show_json({"format": 1, "runs": scores, "failed": done.failed, "figures": drawn})
     elif stabilities is not None:
@@ -82,6 +83,8 @@ def show_many(done: Many, out: Path, as_json: bool) -> None:
         if chance := first.scores["clean_more"].get("chance"):
             console.remark(f"chance level is {percent(chance)} %")
     for name, run in done.runs.items():
+        if run.bottleneck and not as_json:
+            console.remark(f"{console.escape(name)}: {run.bottleneck}")
         for failure in run.failures:
             console.say(f"{console.escape(name)}: {console.escape(failure['video'])}: set aside: {failure['message']}")
     for name, why in done.failed.items():
@@ -317,7 +320,7 @@ def _show(done: Run, as_json: bool) -> None:
 
     scores = done.scores
     if as_json:
-        console.show_json(scores)
+        console.show_json(done.to_dict())
         return
     rows = [["cell", scores["metric"], "of clean"], ["clean", percent(scores["clean"]), ""]]
     for cell in [*scores["cells"], *scores["beside"]]:
@@ -353,6 +356,8 @@ def _show(done: Run, as_json: bool) -> None:
             console.remark(f"{name} {percent(scores['clean_more']['pm_k'][key])}")
     seen = f"{done.clean.joined} clean clips or windows, {done.cells.joined} more for the cells"
     console.remark(f"{console.escape(str(done.folder))}: {seen}")
+    if done.bottleneck:
+        console.remark(done.bottleneck)
 
 
 @app.command(help="Make the files of a data set, check them, and mend what is damaged.")

@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.core.finite import without_nan
-from jostle.core.formatting import percent
+from jostle.core.formatting import percent, time_of
+from jostle.core.timing import LIMITS
 
 if TYPE_CHECKING:
     from jostle.evaluation.runner.progress import CellProgress, ProgressUpdate
@@ -109,7 +110,6 @@ def stages() -> Iterator[Any]:
 
 
 PAUSE_S = 0.5  # between two drawings of the table
-LIMITS = {"decoding": "decoding", "corrupting": "corrupting", "model": "the model", "disk": "the disk"}
 
 
 @contextmanager
@@ -185,14 +185,3 @@ def _cell_text(cell: CellProgress | None) -> str:
     if cell is None:
         return ""
     return str(cell.videos) if cell.value is None else percent(cell.value, 1)
-
-
-def time_of(seconds: float) -> str:
-    """Format seconds for reading.
-
-    >>> time_of(50), time_of(600), time_of(20000)
-    ('50 s', '10 min', '5.6 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Numbers as readers see them: fractions as percentages, differences in points, intervals in brackets."""
+"""Numbers as readers see them: fractions as percentages, differences in points, intervals in brackets, times."""
 
 from __future__ import annotations
 
@@ -31,3 +31,14 @@ def between(ends: Sequence[float] | None, digits: int = 2) -> str:
     ('[10.00, 25.00]', '')
     """
     return "" if ends is None else f"[{percent(ends[0], digits)}, {percent(ends[1], digits)}]"
+
+
+def time_of(seconds: float) -> str:
+    """Format seconds for reading.
+
+    >>> time_of(50), time_of(600), time_of(20000)
+    ('50 s', '10 min', '5.6 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

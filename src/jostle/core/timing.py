@@ -10,6 +10,8 @@ from typing import Literal
 
 Part = Literal["decoding", "corrupting", "model"]
 
+# Names of stages, and of the disk, in messages about what limits a run.
+LIMITS = {"decoding": "decoding", "corrupting": "corrupting", "model": "the model", "disk": "the disk"}
 WAITING_SHARE = 0.1  # share of waiting from which the model is the bottleneck
 _seconds: dict[Part, float] = {"decoding": 0.0, "corrupting": 0.0, "model": 0.0}
 _stack: list[Part] = []

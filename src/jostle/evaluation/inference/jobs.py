@@ -63,6 +63,7 @@ class VideoResult(Generic[Output]):
         frame_indices: indices of the frames that the model processed, where not all were.
         spent: time by kind of work.
         mended: corrupted frames found, by cell; None without mending.
+        by_caller: whether the process that called `run` did it alone, before it started workers.
     """
 
     outputs: dict[str, Output]
@@ -72,6 +73,7 @@ class VideoResult(Generic[Output]):
     frame_indices: tuple[int, ...] | None = None
     spent: StageTimes = StageTimes()  # noqa: RUF009
     mended: dict[str, MendingResult] | None = None
+    by_caller: bool = False
 
 
 Predictor = Callable[[VideoJob], VideoResult[Output]]

@@ -79,14 +79,17 @@ class WorkTimer:
     workers: int
     apart: bool  # whether the model runs in a process of its own
     spent: StageTimes = StageTimes()  # noqa: RUF009
+    by_caller: StageTimes = StageTimes()  # noqa: RUF009 - the part of it before the calling process started workers
     videos: int = 0
     disk: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
 
-    def add(self, spent: StageTimes) -> None:
+    def add(self, spent: StageTimes, *, by_caller: bool = False) -> None:
         """Add the time of one more video."""
         self.spent += spent
         self.videos += 1
+        if by_caller:
+            self.by_caller += spent
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -104,9 +107,15 @@ class WorkTimer:
 
     @property
     def limit(self) -> Limit | None:
-        """Bottleneck of the run; None before the first video."""
-        limit = self.spent.limit(waited_for=self.apart)
+        """Bottleneck of the run, of its workers as soon as there are any; None before the first video."""
+        spent = self.spent if self._alone else self.spent - self.by_caller
+        limit = spent.limit(waited_for=self.apart and not self._alone)
         return "disk" if limit is not None and self.disk > BUSY * self.seconds else limit
+
+    @property
+    def _alone(self) -> bool:
+        """Whether the calling process has done everything so far, with the model in it."""
+        return self.spent == self.by_caller
 
     def to_event(self) -> WorkDone | None:
         """Return the event for the journal; None before the first video."""
@@ -114,12 +123,12 @@ class WorkTimer:
             return None
         return WorkDone(
             self.videos,
-            self.workers,
+            1 if self._alone else self.workers,
             seconds=round(self.seconds, 3),
             decoding=round(self.spent.decoding, 3),
             corrupting=round(self.spent.corrupting, 3),
             model=round(self.spent.model, 3),
             disk=round(self.disk, 3),
             limit=self.limit,
-            apart=self.apart,
+            apart=self.apart and not self._alone,
         )

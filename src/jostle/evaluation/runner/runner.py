@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from jostle.core.environment import library_versions
+from jostle.core.formatting import time_of
 from jostle.core.notebook import data_frame, format_percent, html_table
+from jostle.core.timing import LIMITS
 from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
@@ -35,6 +37,7 @@ from jostle.evaluation.run_folder.journal import (
     VideoFailed,
     VideoKept,
     VideoList,
+    WorkDone,
     event_to_dict,
     read_events,
 )
@@ -78,6 +81,8 @@ class Run:
         failures: videos that could not be used, with the errors.
         clean: cost of the clean videos in this session.
         cells: additional cost of all other cells in this session.
+        work: time of this session by kind of work, and what limited it; None if no video was processed.
+        advice: what would have made it faster; empty where nothing is known to.
     """
 
     folder: Path
@@ -85,6 +90,24 @@ class Run:
     failures: tuple[dict[str, str], ...]
     clean: Cost
     cells: Cost
+    work: WorkDone | None = None
+    advice: str = ""
+
+    @property
+    def bottleneck(self) -> str | None:
+        """One line on what limited this session and what would help; None if no video was processed."""
+        if self.work is None:
+            return None
+        by = f"{self.work.workers} workers" if self.work.workers > 1 else "one worker"
+        line = f"{time_of(self.work.seconds)} with {by}, limited by {LIMITS[self.work.limit]}"
+        return f"{line}: {self.advice}" if self.advice else line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of scores.json, and the times of this session as `work`."""
+        work = None if self.work is None else event_to_dict(self.work) | {"advice": self.advice}
+        if work is not None:
+            del work["event"]
+        return self.scores | {"work": work}
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per cell, the clean one first, values as fractions.
@@ -107,6 +130,8 @@ class Run:
         notes = [f"{model}; {coverage['videos']} of {coverage['of']} videos; {self.folder}"]
         if self.failures:
             notes.append(f"{len(self.failures)} videos could not be used")
+        if self.bottleneck:
+            notes.append(self.bottleneck)
         head = html_table(f"{scores['benchmark']}, {scores['metric']}", ["", "%"], rows, notes=notes)
         cells = [[cell["cell"], format_percent(cell["value"])] for cell in scores["cells"]]
         return head + html_table("Cells", ["cell", "%"], cells, folded=True) if cells else head
@@ -187,7 +212,7 @@ def run_benchmark(
                 else:
                     with timer.writing():
                         _store_results(folder, state, task, job, result, note)
-                    timer.add(result.spent)
+                    timer.add(result.spent, by_caller=result.by_caller)
                     spent = [spent[0] + result.clean, spent[1] + result.cells]
                     tracker.add_result(job.name, result.outputs)
                 if progress is not None:
@@ -208,7 +233,7 @@ def run_benchmark(
         scores = summarize_scores(recipe, model.model, plan.cells, values, coverage, model.mend)
         write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
         _write_diagnosis(folder, plan, task, names)
-    return Run(out, scores, failures, *spent)
+    return Run(out, scores, failures, spent[0], spent[1], work)
 
 
 def plan_benchmark(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jostle.core import formatting
+from jostle.core.timing import LIMITS
 from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.run_folder.metadata import RunOrigin
 from jostle.metrics.robustness import split_cell
@@ -135,9 +136,8 @@ def describe_work(work: WorkDone) -> str:
     model = "waiting for the model" if work.apart else "the model"
     parts = {"decoding": work.decoding, "corrupting": work.corrupting, model: work.model}
     shares = ", ".join(f"{part} {100 * seconds / whole:.0f} %" for part, seconds in parts.items())
-    limit = {"model": "the model", "disk": "the disk"}.get(work.limit, work.limit)
     by = f"{work.workers} workers" if work.workers > 1 else "one worker"
-    return f"{work.seconds:.0f} s for {work.videos} videos by {by}: {shares}; limited by {limit}"
+    return f"{work.seconds:.0f} s for {work.videos} videos by {by}: {shares}; limited by {LIMITS[work.limit]}"
 
 
 def describe_mending(mend: str | None, weights: str | None) -> str | None:

@@ -1,0 +1,95 @@
+"""What the end of a run advises, by what limited it and where its model was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jostle.api import engines
+from jostle.api.engines import Engine
+from jostle.core.timing import StageTimes
+from jostle.evaluation.run_folder.journal import WorkDone
+from jostle.evaluation.runner.progress import WorkTimer
+from jostle.evaluation.runner.runner import BenchmarkModel, Run
+from jostle.features.engine import Cost
+from jostle.parallel.workers import map_unordered
+
+WORK = WorkDone(8, 2, 42.0, 10.0, 60.0, 4.0, 0.1, "corrupting")
+MODEL, APART = replace(WORK, limit="model"), replace(WORK, limit="model", apart=True)
+NETWORK, CALLABLE = BenchmarkModel(object, "network", weights="sha256:0"), BenchmarkModel(object, "callable")
+CPU = Engine(map_unordered, "cpu", 2)
+GPU = Engine(map_unordered, "cuda", 2, processes=({},))
+STAYS = {"model_stays": True}
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "available_cpus", lambda: 2)
+
+
+@pytest.mark.parametrize(
+    ("engine", "work", "model", "advice"),
+    [
+        (CPU, WORK, NETWORK, "more cores would help"),
+        (CPU, replace(WORK, limit="decoding"), CALLABLE, "more cores would help"),
+        (replace(CPU, jobs=1), WORK, NETWORK, "more jobs (1 for 2 cores) would help"),
+        (replace(CPU, cluster=object(), jobs=1), WORK, NETWORK, "more cores would help"),
+        (CPU, replace(WORK, videos=2), NETWORK, "faster cores (every video had a worker to itself) would help"),
+        (CPU, replace(WORK, limit="disk"), NETWORK, "a run folder on a faster disk would help"),
+        (CPU, MODEL, NETWORK, "more cores or a GPU would help"),
+        (CPU, MODEL, CALLABLE, "more cores would help"),
+        (replace(CPU, processes=({},)), APART, NETWORK,
+         "--model-processes 0 (a copy in every worker) or a GPU would help"),
+        (replace(CPU, **STAYS), APART, NETWORK,
+         "model_processes=0 (a copy in every worker, if it is picklable) or a GPU would help"),
+        (replace(CPU, **STAYS), APART, CALLABLE,
+         "model_processes=0 (a copy in every worker, if it is picklable) would help"),
+        (replace(CPU, **STAYS), replace(MODEL, workers=1), NETWORK, ""),
+        (GPU, APART, NETWORK, "--precision bfloat16 (scores change) or one more GPU would help"),
+        (GPU, APART, replace(NETWORK, precision="float16"),
+         "--compile (last digits change) or one more GPU would help"),
+        (GPU, APART, replace(NETWORK, precision="float16", compiled=True), "one more GPU would help"),
+        (replace(GPU, processes=(), **STAYS), APART, NETWORK,
+         'precision="bfloat16" (scores change; no gain if it computes so already) would help'),
+        (replace(GPU, processes=(), **STAYS), APART, CALLABLE, "a faster model would help"),
+        (replace(GPU, processes=()), MODEL, NETWORK, "--precision bfloat16 (scores change) would help"),
+    ],
+)  # fmt: skip
+def test_advice_is_true_for_where_the_model_is(
+    engine: Engine, work: WorkDone, model: BenchmarkModel, advice: str
+) -> None:
+    assert engine.advise(work, model) == advice
+
+
+def test_corruptions_of_the_script_keep_a_run_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "plugins_are_importable", lambda: False)
+    assert "the corruptions that this script registers" in replace(CPU, jobs=1).advise(WORK, NETWORK)
+
+
+def test_the_line_of_a_run() -> None:
+    done = Run(Path("run"), {}, (), Cost(), Cost())
+    assert done.bottleneck is None
+    done = replace(done, work=WORK, advice="more cores would help")
+    assert done.bottleneck == "42 s with 2 workers, limited by corrupting: more cores would help"
+    done = replace(done, work=replace(MODEL, workers=1, seconds=600.0), advice="")
+    assert done.bottleneck == "10 min with one worker, limited by the model"
+
+
+def test_what_the_caller_did_alone_is_not_waiting() -> None:
+    """A short run of an object ends before workers start; its time in the model is the model's, in one process."""
+
+    def event(timer: WorkTimer) -> Any:
+        work = timer.to_event()
+        assert work is not None
+        return work.workers, work.apart, work.limit, work.videos
+
+    timer = WorkTimer(16, apart=True)
+    timer.add(StageTimes(1, 5, 3), by_caller=True)
+    assert event(timer) == (1, False, "corrupting", 1)
+    timer.add(StageTimes(1, 50, 1))
+    assert event(timer) == (16, True, "corrupting", 2)
+    timer.add(StageTimes(1, 5, 9))
+    assert event(timer) == (16, True, "model", 3)
