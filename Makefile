@@ -37,13 +37,16 @@ test-pythons: $(PYTHONS:%=.venv-%/.stamp)
 	set -e; for python in $(PYTHONS); do \
 	  echo "Python $$python"; .venv-$$python/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider; done
 
-# The wheel without the checkout: the demo, from an environment that holds nothing else.
+# The wheel without the checkout: the demo, from an environment that holds nothing else, and whether docs/start.md has its
+# numbers.
 test-wheel: .venv/.stamp
 	rm -rf dist .venv-wheel
 	$(BIN)/python -m hatchling build -t wheel -d dist
 	$(PYTHON) -m venv .venv-wheel
 	$(call install,.venv-wheel,"$$(echo dist/jostle-*.whl)[$(DEMO_EXTRAS)]")
-	cd "$$(mktemp -d)" && $(CURDIR)/.venv-wheel/bin/jostle demo --out demo
+	cd "$$(mktemp -d)" && $(CURDIR)/.venv-wheel/bin/jostle demo --out demo >demo.txt && \
+	  $(CURDIR)/.venv-wheel/bin/jostle diff demo/clean demo/robust >diff.txt && \
+	  $(CURDIR)/.venv-wheel/bin/python $(CURDIR)/docs/compare_start.py demo.txt diff.txt
 
 test-all: lint types .venv-parts/.stamp .venv-peer/.stamp
 	$(PARTS)/python -m pytest -n $(WORKERS) -m "not peer"

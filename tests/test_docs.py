@@ -29,7 +29,8 @@ import typer
 from PIL import Image
 
 import jostle
-from jostle import errors
+from jostle import api, errors
+from jostle.api.demonstration import HOW, SHORT, Demo
 from jostle.cli import app
 from jostle.cli.app import _run as run_command
 from jostle.core.types import Clip
@@ -528,6 +529,60 @@ def begins_alike(shown: str, said: str) -> bool:
     first = [(text.splitlines() or [""])[0] for text in (shown, said)]
     one, other = (NUMBER.sub("", line).split() for line in first)
     return one == other or first[0] == "..."
+
+
+def demo_table() -> tuple[str, dict[str, list[float]]]:
+    """The demo's output on its page, without progress, and the rows of its table."""
+    start = (DOCS / "start.md").read_text(encoding="utf-8")
+    (shown,) = [
+        output
+        for language, body in FENCE.findall(start)
+        if language == "console"
+        for words, output in commands(body)
+        if words == ["jostle", "demo"]
+    ]
+    shown = shown.partition("...\n")[2]
+    rows = [re.fullmatch(r"(.*?)  +([\d. ]+)", line) for line in shown.splitlines()[1:]]
+    return shown, {row[1]: [float(value) for value in row[2].split()] for row in rows if row}
+
+
+def test_the_start_page_shows_what_the_demo_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its words and its arithmetic; `make test-wheel` holds the numbers themselves to a real demo."""
+    shown, rows = demo_table()
+    assert list(rows) == ["clean", *SHORT, "corrupted, mean", "relative robustness"]
+    cells, clean = np.array([rows[cell] for cell in SHORT]), np.array(rows["clean"])
+    np.testing.assert_allclose(rows["corrupted, mean"], cells.mean(0), atol=0.0101)
+    np.testing.assert_allclose(rows["relative robustness"], 100 * (cells / clean).mean(0), atol=0.0201)
+    results = {
+        how: {
+            "metric": "mAP@0.5",
+            "clean": clean[i] / 100,
+            "cells": [{"cell": cell, "value": rows[cell][i] / 100} for cell in SHORT],
+            "mean_corrupted": rows["corrupted, mean"][i] / 100,
+            "relative_robustness": rows["relative robustness"][i] / 100,
+        }
+        for i, how in enumerate(HOW)
+    }
+    runs, report = {how: Path("demo", how) for how in HOW}, Path("demo", "report.html")
+    monkeypatch.setattr(api, "demo", lambda *_, **__: Demo(report, Path("clean.mp4"), None, runs, results))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["jostle", "demo"])
+    monkeypatch.setattr(sys, "stderr", sys.stdout)
+    assert run_command() == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_stale_numbers_on_the_start_page_are_found() -> None:
+    compare, page = load(DOCS / "compare_start.py"), (DOCS / "start.md").read_text(encoding="utf-8")
+    table, _ = demo_table()
+    assert compare.stale_lines(page, "jostle demo", table) == []
+    (stale,) = compare.stale_lines(page, "jostle demo", table.replace("69.21", "69.31"))
+    assert stale.split()[:2] == ["corrupted,", "mean"]
+    assert len(compare.stale_lines(page, compare.COMMANDS[1], "")) == 2
+    with pytest.raises(ValueError, match="shows no numbers under"):
+        compare.stale_lines(page, "jostle names profiles", "")
 
 
 def test_the_example_that_scores_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
