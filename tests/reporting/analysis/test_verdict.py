@@ -64,7 +64,7 @@ def test_a_word_for_every_loss(detection: RunRecord, left: float, words: str) ->
     ("ends", "said"),
     [
         ((0.902, 0.95), "m is fairly robust (relative robustness [90.2, 95.0]): under corruption it keeps"),
-        ((0.85, 0.93), "Whether m is clearly affected or is fairly robust is open (relative robustness [85.0, 93.0]):"),
+        ((0.85, 0.93), "Whether m is clearly affected or fairly robust is open (relative robustness [85.0, 93.0]):"),
         ((0.45, 0.98), "Whether m fails or is robust is open (relative robustness [45.0, 98.0]):"),
         (None, "No verdict on m without an interval: under corruption it keeps 89.8 % of its clean"),
     ],

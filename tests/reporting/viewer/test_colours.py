@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jostle.reporting.html
 from jostle.reporting.analysis.loss_steps import STEPS
+from jostle.reporting.html.charts import NAMES
 from jostle.reporting.viewer.server import _files
 
 
@@ -18,3 +20,20 @@ def test_viewer_and_report_have_one_scale() -> None:
     for step in [*(f"h{i}" for i in range(len(STEPS) + 1)), "above"]:
         assert f"--{step}:" in heat
         assert f".square.{step} {{ background: var(--{step}); }}" in files["style.css"]
+
+
+def test_kinds_of_detections_have_one_colour() -> None:
+    """Except background: the viewer shows it beside annotated actions, which are grey there."""
+    report = (Path(jostle.reporting.html.__file__).parent / "report.css").read_text(encoding="utf-8")
+    viewer = _files()["style.css"].decode()
+    for number, kind in enumerate(NAMES):
+        colours = [re.search(rf"--{name}: (#\w+)", css) for name, css in ((f"k{number}", report), (kind, viewer))]
+        assert all(colours)
+        if kind != "background":
+            assert colours[0][1] == colours[1][1], kind
+        assert f".swatch.{kind} {{" in viewer
+
+
+def test_captions_hold_in_dark_mode() -> None:
+    """There a greater loss is brighter, not darker."""
+    assert "Darker" not in _files()["run.js"].decode()

@@ -63,6 +63,8 @@ def _judge(model: str, relative: Estimate) -> str:
     ends = between(relative)
     if low == high:
         return f"{model} {low} (relative robustness {ends}):"
+    if low.startswith("is "):
+        high = high.removeprefix("is ")
     return f"Whether {model} {low} or {high} is open (relative robustness {ends}):"
 
 

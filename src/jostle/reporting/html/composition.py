@@ -242,7 +242,7 @@ def confusions_of(analysis: RunAnalysis, name: str, run: int) -> tuple[Figure | 
         return None, table
     growth = confusion.corrupted - confusion.clean
     svg = charts.draw_confusion(confusion.classes, growth, f"What {name} takes for what, corrupted less clean")
-    note = "Rows are true classes, columns what they are taken for; dark: worse under corruption, blue: better."
+    note = "Rows are true classes, columns what they are taken for; orange to red: worse when corrupted, blue: better."
     return Figure(f"confusion-{run}", name, svg, note), table
 
 

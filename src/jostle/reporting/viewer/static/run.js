@@ -90,7 +90,7 @@ function heatMap(data) {
       body(counted),
       beside.length ? [el('tbody', {}, el('tr', {}, el('th', { colspan: data.severities.length + 1, scope: 'colgroup', class: 'beside' }, 'Beside the benchmark'))), body(beside)] : null)),
     el('figcaption', { class: 'quiet small' },
-      `${data.run.metric} in %, and below it the share of the clean value that is left. Darker is a greater loss, in the steps of the report; blue is above clean. A square opens its videos.`));
+      `${data.run.metric} in %, and below it the share of the clean value that is left. Orange to red is a loss, the greater the more it stands out, in the steps of the report; blue is above clean. A square opens its videos.`));
 }
 
 function failures(data) {

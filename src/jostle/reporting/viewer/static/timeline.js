@@ -7,7 +7,7 @@ export const KINDS = {
   true_positive: 'right',
   double_detection: 'double detection',
   wrong_label: 'wrong label',
-  localization: 'localisation error',
+  localization: 'localization',
   confusion: 'confusion',
   background: 'background',
 };
@@ -113,7 +113,7 @@ export class Timeline {
       ...this.#ticks(axis),
       ...marks);
     this.labels.replaceChildren(
-      this.hasCorrupted ? el('span', { class: 'row-name first', style: { top: '0px' } }, 'Struck') : '',
+      this.hasCorrupted ? el('span', { class: 'row-name first', style: { top: '0px' } }, 'Frames') : '',
       this.mended ? el('span', { class: 'row-name first', style: { top: `${second}px` } }, 'Found') : '',
       ...rows.map(([name, y]) => el('span', { class: 'row-name', style: { top: `${y}px` } }, name)));
     this.node.style.setProperty('--height', `${height}px`);

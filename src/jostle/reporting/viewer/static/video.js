@@ -197,7 +197,7 @@ function detectionPanel(data, players, two) {
         Object.entries(KINDS).map(([kind, says]) => el('li', {}, el('span', { class: `swatch ${kind}` }), says)),
         two ? el('li', {}, el('span', { class: 'swatch lost' }), 'action lost') : null,
         two ? el('li', {}, el('span', { class: 'swatch strike' }), 'corrupted frames') : null,
-        data.found_struck ? el('li', {}, el('span', { class: 'swatch found' }), 'frames found struck, and mended') : null),
+        data.found_struck ? el('li', {}, el('span', { class: 'swatch found' }), 'frames found damaged, and mended') : null),
       table),
     controls: [
       el('label', { class: 'near slider' }, 'Score ≥ ', score, scoreShown),
