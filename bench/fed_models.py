@@ -48,10 +48,9 @@ MODELS = {
     "x3d_m": Fed("x3d_m", step=5),
     "puppet_net": Fed("puppet_net", "detection"),
     "small": Fed("small"),
-    "tiny": Fed("tiny"),
 }
 # Input size, and arguments of `transformer`, of the networks defined here.
-TRANSFORMERS = {"videomae_b": (224, ()), "small": (112, (192, 4, 3, 112)), "tiny": (32, (48, 1, 3, 32))}
+TRANSFORMERS = {"videomae_b": (224, ()), "small": (112, (192, 4, 3, 112))}
 
 
 def transformer(dim: int = 768, depth: int = 12, heads: int = 12, size: int = 224, frames: int = 16) -> nn.Module:
