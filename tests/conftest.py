@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from jostle import Clip
+from jostle.api import engines
 from jostle.core import compilation
 from jostle.core.registry import Registry
 
@@ -29,6 +30,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("JOSTLE_CODEC_CACHE", "0")  # runs of tests leave no streams in anybody's cache
 
 compilation.REPORT_AFTER_S = 3600.0  # what a test expects to be printed does not depend on who compiled before it
+
+# Runs of tests are short, on a busy machine too: workers for them are started by tests that are about workers.
+engines.LOCAL_S = 3600.0
 
 # How long a draw takes says how busy the machine is, and nothing about jostle.
 hypothesis.settings.register_profile("jostle", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

@@ -61,5 +61,6 @@ def test_the_command(tmp_path: Path, mend: tuple[str, ...]) -> None:
     ]
     assert [done.returncode for done in told] == [0, 0], told[1].stderr
     assert told[0].stdout == told[1].stdout
-    assert told[0].stderr.replace("here", "there") == told[1].stderr
+    here, there = ([line for line in done.stderr.splitlines() if "limited by" not in line] for done in told)
+    assert [line.replace("here", "there") for line in here] == there
     assert tiny_run.content(root / "there") == tiny_run.content(root / "here")
