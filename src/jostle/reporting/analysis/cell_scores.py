@@ -14,9 +14,9 @@ from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
 from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.bootstrap import Resamples, Weights
-from jostle.metrics.pm_k import pm_k
 from jostle.metrics.pm_k_detection import bootstrap_pm_k, pm_k_detection
 from jostle.metrics.score import score
+from jostle.reporting.analysis.pm_k import frame_measure
 from jostle.reporting.analysis.record import RunRecord
 
 
@@ -166,19 +166,14 @@ def _recognition(record: RunRecord, cell: str, videos: Sequence[str], weights: W
 
 
 def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    k, labels_of = record.about.content.k, record.about.content.labels_of
-    assert k is not None
-    assert labels_of is not None
-    names, scores = record.table(cell)
-    known = dict(zip(names, scores, strict=True))
-    sets = record.frames.without([frame for frame in record.frames.frames if frame not in known])
+    sets, measure = frame_measure(record, cell)
     by_video: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
     for anchor, others in sets.sets.items():
         by_video[anchor.rpartition("/")[0]][anchor] = others
     right, anchors = np.zeros(len(videos)), np.zeros(len(videos))
     for v, name in enumerate(videos):
         if name in by_video:
-            result = pm_k(known, by_video[name], sets.labels, k, labels_of=labels_of)
+            result = measure(by_video[name])
             right[v], anchors[v] = result.correct_by_radius[-1], result.anchors
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = weights @ right / (weights @ anchors)

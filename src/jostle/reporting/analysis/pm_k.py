@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from jostle.datasets.frame_sets import FrameSets
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.scores import BoxScore, PmKScore
+from jostle.metrics.frame_sets import Sets
 from jostle.metrics.pm_k import PmK, describe_share_intervals, pm_k
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.tables import Column, Table
@@ -62,13 +64,19 @@ def _over_videos(record: RunRecord, cell: str, result: PmKScore) -> PmKScore | P
 
 def frame_result(record: RunRecord, cell: str) -> PmK:
     """Compute pm-k of a cell from its predictions."""
+    sets, measure = frame_measure(record, cell)
+    return measure(sets.sets)
+
+
+def frame_measure(record: RunRecord, cell: str) -> tuple[FrameSets, Callable[[Sets], PmK]]:
+    """Return the frames that a cell has predictions for, and a function that computes pm-k of some of their sets."""
     k, labels_of = record.about.content.k, record.about.content.labels_of
     assert k is not None
     assert labels_of is not None
     names, scores = record.table(cell)
     known = dict(zip(names, scores, strict=True))
     sets = record.frames.without([frame for frame in record.frames.frames if frame not in known])
-    return pm_k(known, sets.sets, sets.labels, k, labels_of=labels_of)
+    return sets, lambda some: pm_k(known, some, sets.labels, k, labels_of=labels_of)
 
 
 def _errors(cell: str, result: PmKScore | PmK) -> OffsetErrors:
