@@ -20,7 +20,6 @@ from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.features.deferred_corruption import (
-    NO_CORRUPTION,
     DeferredCorruption,
     DeferredCorruptions,
     can_corrupt_on_device,
@@ -31,6 +30,7 @@ from jostle.parallel.serving.client import batching_of
 
 torch = pytest.importorskip("torch")
 
+NO_CORRUPTIONS = DeferredCorruptions()
 THREE = ClassMatch("by number", 3)
 # Drawn for each frame, for the clip, moving over its time, placed by an action, and order, which has no form.
 SPECS = ("gaussian_noise:3", "imagenet-c/frost:2", "fog:2", "motion_blur:1", "thumos14-c/overexposure:3", "freeze:3")
@@ -92,15 +92,19 @@ class StrikingExtractor(TwoParts):
     def __init__(self) -> None:
         super().__init__()
         self.corrupted: list[str] = []
+        self.sent = 0  # frames
 
     def can_corrupt(self, spec: str) -> bool:
         return Striking().can_corrupt(spec)
 
-    def submit(self, what: str, *shown: np.ndarray, deferred: DeferredCorruption = NO_CORRUPTION) -> Any:
-        if deferred.spec:
-            self.corrupted.append(deferred.spec)
-            shown = (corrupt_on_device(torch.from_numpy(shown[0]), pickle.loads(pickle.dumps(deferred))).numpy(),)
-        given = self.see(*shown) if what == "see" else self(*shown)
+    def submit(self, method: str, *shown: np.ndarray, corruptions: DeferredCorruptions = NO_CORRUPTIONS) -> Any:
+        self.sent += len(shown[0]) if method == "see" else 0
+        if corruptions:
+            self.corrupted += [one.spec for one in corruptions]
+            frames = torch.from_numpy(shown[0])
+            copies = [corrupt_on_device(frames, one).numpy() for one in pickle.loads(pickle.dumps(corruptions))]
+            shown = (np.concatenate(copies),)
+        given = getattr(self, method or "__call__")(*shown)
         return lambda: given
 
 
@@ -116,6 +120,24 @@ def test_features_are_the_same_wherever_frames_are_struck(cell: Cell, order: Vid
     assert here.seen is not None
     assert there.seen.tobytes() == here.seen.tobytes()
     assert {*extractor.corrupted} == ({cell.specs[0]} if extractor.can_corrupt(cell.specs[0]) else set())
+
+
+def test_clean_frames_are_sent_once_for_several_cells(order: VideoJob) -> None:
+    cells = {
+        spec: (cell_of(spec).parsed, None) for spec in ("fog:1", "fog:2", "contrast:3", "freeze:3", "brightness:1")
+    }
+    with open_footage(order) as footage:
+        facts = {"seed": order.seed, "video_id": order.name}
+        extractor = StrikingExtractor()
+        video = VideoFeatures(footage.clean, extractor, **facts)
+        count = len(footage.clean)
+        video.clean()
+        there = dict(video.sweep(cells))
+        here = dict(VideoFeatures(footage.clean, TwoParts(), **facts).sweep(cells))
+    assert list(there) == list(here) == list(cells)
+    assert all(there[name].features.tobytes() == here[name].features.tobytes() for name in cells)
+    assert [there[name].cost.seen for name in cells] == [count, count, count, 0, count]
+    assert extractor.sent == 3 * count  # clean, then three cells together, and one after a cell without new frames
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -181,6 +203,7 @@ def test_an_extractor_on_a_gpu_sees_what_it_strikes_as_what_it_is_sent(order: Vi
         for cell in CELLS[1:-2]:
             assert can_corrupt_on_device(look.extractor, cell.specs[0])
             sent = footage.under(cell).block(0, 40).copy()
-            parts = [(clean, footage.deferred(cell)(numbers)), (sent, NO_CORRUPTION)]
+            corruption = footage.deferred(cell)(numbers)
+            parts = [(clean, DeferredCorruptions([corruption, corruption])), (sent, NO_CORRUPTIONS)]
             there, here = remote._see_together(look, parts)
-            assert there.tobytes() == here.tobytes()
+            assert there.tobytes() == 2 * here.tobytes()

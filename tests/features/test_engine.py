@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,12 +168,19 @@ def test_only_struck_frames_and_their_windows_are_computed() -> None:
     assert np.flatnonzero((done.features != video.clean().features).any(1)).tolist() == [22, 23, 24, 25, 26]
 
 
-def test_black_frames_are_seen_once_and_nested_cells_pay_once() -> None:
-    extractor = TwoParts()
+class Submitting(TwoParts):
+    """Answers only when it is waited for, as one in another process may."""
+
+    def submit(self, method: str, *shown: np.ndarray, corruptions: tuple[object, ...] = ()) -> Any:
+        assert not corruptions
+        return lambda: getattr(self, method or "__call__")(*shown)
+
+
+@pytest.mark.parametrize("extractor", [TwoParts(), Submitting()], ids=["here", "elsewhere"])
+def test_black_frames_are_seen_once_and_nested_cells_pay_once(extractor: TwoParts) -> None:
     video = made(moving(300), extractor, segments=Segments.from_pairs([(1.0, 5.0), (6.0, 11.0)]))
     video.clean()
-    cells = {spec: parsed(spec) for spec in FIFTEEN}
-    done = video.sweep(cells)
+    done = dict(video.sweep({spec: (parsed(spec), None) for spec in FIFTEEN}))
     assert list(done) == FIFTEEN
     assert [done[f"thumos14-c/black_frame:{s}"].cost.seen for s in (1, 2, 3)] == [1, 0, 0]
     struck = [np.zeros(300, bool) for _ in range(3)]

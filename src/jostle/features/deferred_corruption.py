@@ -42,9 +42,6 @@ class DeferredCorruption:
         return cls(spec, seed, name, video.fps, numbers, video.pts[numbers], mask[numbers])
 
 
-NO_CORRUPTION = DeferredCorruption()
-
-
 class DeferredCorruptions(tuple[DeferredCorruption, ...]):
     """Corruptions of the same clips, which are sent once: each gives a copy of them; none, the clips as they are."""
 
@@ -100,17 +97,3 @@ def corrupt_copies(model: Any, requests: Sequence[tuple[Frames, DeferredCorrupti
             clean = to_device(frames, model.device)
             copies += [corrupt_on_device(clean, corruption) for corruption in corruptions]
     return copies
-
-
-def corrupt_inputs(model: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Any]:
-    """Corrupt the frames or clips of requests that ask for it, on the model's device."""
-    if not any(deferred.spec for _, deferred in requests):
-        return [frames for frames, _ in requests]
-    from jostle.core.cuda import launch_turn, to_device
-
-    with launch_turn(model.device):
-        inputs = [to_device(frames, model.device) for frames, _ in requests]
-        return [
-            corrupt_on_device(frames, deferred) if deferred.spec else frames
-            for frames, (_, deferred) in zip(inputs, requests, strict=True)
-        ]

@@ -9,11 +9,13 @@ Where damaged frames are mended, the features they touch are not computed but in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import MADE, PipelineSource, chain, origins, stretches
 from jostle.errors import BadValue
 from jostle.features.caches import KEEP_BYTES, CachedFrames, FlowCache, FrameFeatureCache, SlidingFrames
-from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, DeferredCorruptionFactory
+from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory, DeferredCorruptions
 from jostle.features.interpolation import DamageFinder, MendingResult, MendingStrategy, interpolate_rows
 from jostle.features.windows import ReleasedBug, Rule, WindowGrid, mean_rate, resample_frames
 from jostle.models.extractors.protocol import FeatureExtractor, Features, FlowExtractor
@@ -68,8 +70,33 @@ class Extraction:
 # Batch sizes. The networks of jostle may divide a batch further; the bits do not depend on it.
 BATCH_BYTES, BATCH_FRAMES, BATCH_WINDOWS = 16 * 2**20, 64, 256
 
+# Cells that are sent to another process as one request, where the same frames are corrupted on its device, and requests
+# of this kind that a video has in progress: while the network computes one, the next is corrupted here.
+CELLS_AT_ONCE, IN_PROGRESS = 4, 3
+
 Progress = Callable[[int, int], None]
 Indices = npt.NDArray[np.int64]
+Corruptions = tuple[Sequence[Spec], str | Placement | None]  # the specs of a cell and their placement
+
+
+@dataclass(eq=False)
+class CellExtraction:
+    """Extraction of a cell in progress."""
+
+    name: str
+    top: PipelineSource  # the corrupted video
+    came_from: Indices  # for each frame the clean frame that it equals, or `MADE`
+    created: Indices  # frames whose features have to be computed
+    defer: DeferredCorruptionFactory | None  # the corruption, where the extractor's device applies it
+    cost: Cost
+    finish: Callable[[], Features] = lambda: np.empty((0, 0), np.float32)  # waits for what was submitted last
+    rows: Indices | None = None  # rows of the features that are computed; None while frames are embedded
+    frame_features: Features | None = None
+    done: Extraction | None = None
+
+    def can_join(self, other: CellExtraction) -> bool:
+        """Whether the same clean frames are sent for both cells."""
+        return self.defer is not None and other.defer is not None and np.array_equal(self.created, other.created)
 
 
 class VideoFeatures:
@@ -135,6 +162,7 @@ class VideoFeatures:
             self._flow_from = np.minimum(ticks, max(len(self._ticks) - 2, 0))
             self._flow_to = np.minimum(self._flow_from + 1, len(self._ticks) - 1)
         self._feature_cache = FrameFeatureCache()
+        self._in_flight: dict[bytes, Callable[[], Features]] = {}  # by picture, those submitted and not cached yet
         self._seen_count = self._joined_count = 0
         self._progress = progress
         self._keep_bytes = keep_bytes
@@ -155,7 +183,9 @@ class VideoFeatures:
         if self._damage_finder is None:
             return self.plain()
         if self._mended_clean is None:
-            self._mended_clean = self._extract_mended(self._source, self._damage_finder, self.cost)
+            before = self.cost
+            mended = self._extract_mended(self._source, self._damage_finder)
+            self._mended_clean = replace(mended, cost=self._cost_since(before))
         return self._mended_clean
 
     def whole(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
@@ -174,35 +204,95 @@ class VideoFeatures:
 
     def under(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
         """Return the same features as `whole`, bit for bit, computed only where they can differ from the clean ones."""
-        clean = self.plain()
-        before = self.cost
-        top = self._corrupted(specs, placement)
-        if self._damage_finder is not None:
-            return self._extract_mended(top, self._damage_finder, before)
-        came_from = origins(top)
-        changed = came_from != np.arange(len(came_from))
-        features, frame_features = np.array(clean.features), None
-        if clean.seen is None:
-            windows, rows = self.grid.patched(self._changed_ticks(changed))
-            features[rows] = self._extract_windows(top, windows)
-        else:
-            frame_features = clean.seen[came_from]  # rows of new frames are arbitrary until they are filled in
-            created = np.flatnonzero(came_from == MADE)
-            defer = self._deferred_corruption(specs, placement)
-            frame_features[created] = (
-                self._embed_made(top, created) if defer is None else self._embed_deferred(created, defer)
-            )
-            if not self.grid.reproduce_bugs:  # the bugs depend on which frames were corrupted, visibly or not
-                changed = (frame_features.view(np.uint32) != clean.seen.view(np.uint32)).any(1)
-            windows, rows = self.grid.patched(self._changed_ticks(changed))
-            features[rows] = self._join(frame_features, windows)
-        return Extraction(features, frame_features, self._cost_since(before))
+        ((_, done),) = self.sweep({"": (specs, placement)})
+        return done
 
-    def sweep(
-        self, cells: Mapping[str, Sequence[Spec]], placement: str | Placement | None = None
-    ) -> dict[str, Extraction]:
-        """Return the features under each of many corruptions, decoding the video once."""
-        return {name: self.under(specs, placement) for name, specs in cells.items()}
+    def sweep(self, cells: Mapping[str, Corruptions]) -> Iterator[tuple[str, Extraction]]:
+        """Yield the features under each of many corruptions in order, decoding the video once.
+
+        With an extractor in another process, cells are corrupted here while it computes those before.
+        """
+        clean = self.plain()
+        most = IN_PROGRESS if hasattr(self._extractor, "submit") else 1
+        in_progress: deque[list[CellExtraction]] = deque()
+        for together in self._groups(cells):
+            self._submit_frames(together, clean)
+            in_progress.append(together)
+            for earlier in list(in_progress)[:-1]:
+                self._submit_windows(earlier, clean)
+            if len(in_progress) == most:
+                yield from self._finish_cells(in_progress.popleft(), clean)
+        for earlier in in_progress:
+            yield from self._finish_cells(earlier, clean)
+
+    def _groups(self, cells: Mapping[str, Corruptions]) -> Iterator[list[CellExtraction]]:
+        """Yield cells that are computed together: those for which an extractor's device corrupts the same frames."""
+        group: list[CellExtraction] = []
+        for name, (specs, placement) in cells.items():
+            before = self.cost
+            top = self._corrupted(specs, placement)
+            came_from, defer = origins(top), None
+            if self._damage_finder is None and self._extractor.frame_dim is not None:
+                defer = self._deferred_corruption(specs, placement)
+            created = np.flatnonzero(came_from == MADE)
+            cell = CellExtraction(name, top, came_from, created, defer, self._cost_since(before))
+            if group and (len(group) == CELLS_AT_ONCE or not group[0].can_join(cell)):
+                yield group
+                group = []
+            group.append(cell)
+        if group:
+            yield group
+
+    def _submit_frames(self, cells: Sequence[CellExtraction], clean: Extraction) -> None:
+        """Submit the frames, or windows of frames, that cells changed."""
+        for cell, answer in zip(cells, self._embed_deferred(cells), strict=False):
+            cell.finish = answer
+        for cell in cells:
+            with self._account(cell):
+                if self._damage_finder is not None:
+                    cell.done = self._extract_mended(cell.top, self._damage_finder)
+                elif clean.seen is None:
+                    changed = cell.came_from != np.arange(len(cell.came_from))
+                    windows, cell.rows = self.grid.patched(self._changed_ticks(changed))
+                    cell.finish = self._extract_windows(cell.top, windows)
+                elif cell.defer is None:
+                    cell.finish = self._embed_made(cell.top, cell.created)
+
+    def _submit_windows(self, cells: Sequence[CellExtraction], clean: Extraction) -> None:
+        """Wait for the features of frames, and submit the windows that they change; once for each cell."""
+        for cell in cells:
+            if cell.done is not None or cell.rows is not None:
+                continue
+            assert clean.seen is not None
+            with self._account(cell):
+                frame_features = clean.seen[cell.came_from]  # rows of new frames are arbitrary until they are filled in
+                frame_features[cell.created] = cell.finish()
+                if self.grid.reproduce_bugs:  # the bugs depend on which frames were corrupted, visibly or not
+                    changed = cell.came_from != np.arange(len(cell.came_from))
+                else:
+                    changed = (frame_features.view(np.uint32) != clean.seen.view(np.uint32)).any(1)
+                windows, cell.rows = self.grid.patched(self._changed_ticks(changed))
+                cell.frame_features, cell.finish = frame_features, self._submit_join(frame_features, windows)
+
+    def _finish_cells(self, cells: Sequence[CellExtraction], clean: Extraction) -> Iterator[tuple[str, Extraction]]:
+        """Wait for the features of windows, and yield the extractions."""
+        self._submit_windows(cells, clean)
+        for cell in cells:
+            done = cell.done
+            if done is None:
+                features = np.array(clean.features)
+                with self._account(cell):
+                    features[cell.rows] = cell.finish()
+                done = Extraction(features, cell.frame_features)
+            yield cell.name, replace(done, cost=cell.cost)
+
+    @contextmanager
+    def _account(self, cell: CellExtraction) -> Iterator[None]:
+        """Add what is computed meanwhile to the cost of a cell, and name the cell in errors."""
+        before = self.cost
+        with naming(cell=cell.name):
+            yield
+        cell.cost += self._cost_since(before)
 
     def plain(self) -> Extraction:
         """Return the features of the clean video without mending; computed once."""
@@ -210,7 +300,7 @@ class VideoFeatures:
             self._clean = self._extract_fully(self._source)
         return self._clean
 
-    def _extract_mended(self, top: PipelineSource, finder: DamageFinder, before: Cost) -> Extraction:
+    def _extract_mended(self, top: PipelineSource, finder: DamageFinder) -> Extraction:
         """Extract a state of the video, interpolating what damaged frames touch instead of computing it."""
         clean, came_from = self.plain(), origins(top)
         reference = clean
@@ -224,23 +314,21 @@ class VideoFeatures:
             lost &= not unmended
             stale = np.flatnonzero(self._touched_windows(came_from != np.arange(len(came_from))) & ~lost)
             features = np.array(clean.features)
-            features[stale] = self._extract_windows(top, stale, came_from)
-            return Extraction(
-                interpolate_rows(features, lost), None, self._cost_since(before), MendingResult(damaged, unmended)
-            )
+            features[stale] = self._extract_windows(top, stale, came_from)()
+            return Extraction(interpolate_rows(features, lost), mended=MendingResult(damaged, unmended))
         unmended = bool(damaged.all())
         lost = damaged & (not unmended)
         frame_features = clean.seen[came_from]  # rows of new frames are arbitrary until they are filled in
         created = np.flatnonzero((came_from == MADE) & ~lost)
-        frame_features[created] = self._embed_made(top, created)
+        frame_features[created] = self._embed_made(top, created)()
         frame_features = interpolate_rows(frame_features, lost)
         assert reference.seen is not None
         stale = np.flatnonzero(
             self._touched_windows((frame_features.view(np.uint32) != reference.seen.view(np.uint32)).any(1))
         )
         features = np.array(reference.features)
-        features[stale] = self._join(frame_features, stale)
-        return Extraction(features, frame_features, self._cost_since(before), MendingResult(damaged, unmended))
+        features[stale] = self._submit_join(frame_features, stale)()
+        return Extraction(features, frame_features, mended=MendingResult(damaged, unmended))
 
     def _extract_mended_fully(self, top: PipelineSource, finder: DamageFinder) -> Extraction:
         """Extract a mended state without reusing clean features."""
@@ -253,7 +341,7 @@ class VideoFeatures:
         if done.seen is None:
             return Extraction(interpolate_rows(done.features, lost), None, self._cost_since(before), mended)
         frame_features = interpolate_rows(done.seen, lost)
-        features = self._join(frame_features, np.arange(len(self), dtype=np.int64))
+        features = self._submit_join(frame_features, np.arange(len(self), dtype=np.int64))()
         return Extraction(features, frame_features, self._cost_since(before), mended)
 
     def _touched_windows(self, frames: Mask) -> Mask:
@@ -271,7 +359,7 @@ class VideoFeatures:
         before = self.cost
         every = np.arange(len(self) if windows is None else windows, dtype=np.int64)
         if self._extractor.frame_dim is None:
-            return Extraction(self._extract_windows(top, every), None, self._cost_since(before))
+            return Extraction(self._extract_windows(top, every)(), None, self._cost_since(before))
         frame_features = np.empty((len(top), self._extractor.frame_dim), np.float32)
         step, pending = self._frames_at_once(), []
         for lo in range(0, len(top), step):
@@ -280,20 +368,23 @@ class VideoFeatures:
             self._report_progress(hi, len(top))
         for lo, hi, answer in pending:
             frame_features[lo:hi] = answer()
-        return Extraction(self._join(frame_features, every), frame_features, self._cost_since(before))
+        return Extraction(self._submit_join(frame_features, every)(), frame_features, self._cost_since(before))
 
-    def _embed_made(self, top: PipelineSource, numbers: Indices) -> Features:
-        """Return the features of these frames, processing each distinct picture once."""
+    def _embed_made(self, top: PipelineSource, numbers: Indices) -> Callable[[], Features]:
+        """Submit these frames, each distinct picture once; the returned function waits for their features."""
         assert self._extractor.frame_dim is not None
         out = np.empty((len(numbers), self._extractor.frame_dim), np.float32)
         rows_of: dict[bytes, list[int]] = {}  # rows of `out` by picture
+        awaited: dict[bytes, Callable[[], Features]] = {}  # pictures that an earlier cell submitted
         keys: list[bytes] = []
         pictures: list[npt.NDArray[np.uint8]] = []
         pending: list[tuple[list[bytes], Callable[[], Features]]] = []
         step, row = self._frames_at_once(), 0
 
         def submit() -> None:
-            pending.append((keys.copy(), self._embed_frames(np.stack(pictures))))
+            answer = cache(self._embed_frames(np.stack(pictures)))
+            pending.append((keys.copy(), answer))
+            self._in_flight.update({key: partial(_row, answer, index) for index, key in enumerate(keys)})
             keys.clear()
             pictures.clear()
 
@@ -306,6 +397,8 @@ class VideoFeatures:
                         out[row] = known
                     elif key in rows_of:
                         rows_of[key].append(row)
+                    elif key in self._in_flight:
+                        rows_of[key], awaited[key] = [row], self._in_flight[key]
                     else:
                         rows_of[key] = [row]
                         keys.append(key)
@@ -316,11 +409,18 @@ class VideoFeatures:
                 self._report_progress(row, len(numbers))
         if pictures:
             submit()
-        for batch, answer in pending:
-            for key, features in zip(batch, answer(), strict=True):
-                out[rows_of[key]] = features
-                self._feature_cache.put(key, features)
-        return out
+
+        def finish() -> Features:
+            for key, wait in awaited.items():
+                out[rows_of[key]] = wait()
+            for batch, answer in pending:
+                for key, features in zip(batch, answer(), strict=True):
+                    out[rows_of[key]] = features
+                    self._feature_cache.put(key, features)
+                    del self._in_flight[key]
+            return out
+
+        return finish
 
     def _deferred_corruption(
         self, specs: Sequence[Spec], placement: str | Placement | None
@@ -332,22 +432,39 @@ class VideoFeatures:
         (mask,) = masks_for(specs, placement, self._timeline)
         return partial(DeferredCorruption.on, str(specs[0]), self._source, mask, self._seed, self._video_id)
 
-    def _embed_deferred(self, numbers: Indices, defer: DeferredCorruptionFactory) -> Features:
-        """Return the features of frames that are sent clean and corrupted on the extractor's device."""
-        assert self._extractor.frame_dim is not None
-        out = np.empty((len(numbers), self._extractor.frame_dim), np.float32)
-        step, pending = self._frames_at_once(), []
-        for lo in range(0, len(numbers), step):
-            batch = numbers[lo : lo + step]
-            clean = np.concatenate([self._source.block(a, b) for a, b in stretches(batch)])
-            pending.append((lo, self._embed_frames(clean, defer(batch))))
-            self._report_progress(lo + len(batch), len(numbers))
-        for lo, answer in pending:
-            out[lo : lo + step] = answer()
-        return out
+    def _embed_deferred(self, cells: Sequence[CellExtraction]) -> list[Callable[[], Features]]:
+        """Submit frames that are sent clean and corrupted on the extractor's device, once for all of these cells.
 
-    def _extract_windows(self, top: PipelineSource, which: Indices, came_from: Indices | None = None) -> Features:
-        """Return the features of these windows, from a network that processes whole windows."""
+        Returns:
+            For each cell the function that waits for its features; none where cells are corrupted here.
+        """
+        factories = [cell.defer for cell in cells if cell.defer is not None]
+        if not factories:
+            return []
+        numbers, step, pending = cells[0].created, self._frames_at_once(), []
+        with self._account(cells[0]):
+            for lo in range(0, len(numbers), step):
+                batch = numbers[lo : lo + step]
+                blocks = [self._source.block(a, b) for a, b in stretches(batch)]
+                clean = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+                corruptions = DeferredCorruptions(defer(batch) for defer in factories)
+                pending.append((lo, len(batch), cache(self._submit("see", clean, corruptions=corruptions))))
+                self._report_progress(lo + len(batch), len(numbers))
+
+        def finish(copy: int) -> Features:
+            assert self._extractor.frame_dim is not None
+            out = np.empty((len(numbers), self._extractor.frame_dim), np.float32)
+            for lo, count, answer in pending:
+                out[lo : lo + count] = answer()[copy * count : (copy + 1) * count]
+            self._seen_count += len(numbers)
+            return self._finite(out)
+
+        return [partial(finish, copy) for copy in range(len(factories))]
+
+    def _extract_windows(
+        self, top: PipelineSource, which: Indices, came_from: Indices | None = None
+    ) -> Callable[[], Features]:
+        """Submit these windows to a network that processes whole ones; the returned function waits for features."""
         features = np.empty((len(which), self._extractor.dim), np.float32)
         height, width = top.size
         step = max(BATCH_BYTES // (self.grid.window * height * width * 3), 1)
@@ -357,9 +474,13 @@ class VideoFeatures:
             pending.append((lo, submit(part)))
             self._joined_count += len(part)
             self._report_progress(lo + len(part), len(which))
-        for lo, answer in pending:
-            features[lo : lo + step] = answer()
-        return features
+
+        def finish() -> Features:
+            for lo, answer in pending:
+                features[lo : lo + step] = self._finite(answer())
+            return features
+
+        return finish
 
     def _window_submitter(self, top: PipelineSource, came_from: Indices) -> Callable[[Indices], Callable[[], Features]]:
         """Return a function that submits successive windows of a state of the video to the extractor."""
@@ -381,31 +502,38 @@ class VideoFeatures:
 
         return submit
 
-    def _embed_frames(
-        self, frames: npt.NDArray[np.uint8], deferred: DeferredCorruption = NO_CORRUPTION
-    ) -> Callable[[], Features]:
+    def _embed_frames(self, frames: npt.NDArray[np.uint8]) -> Callable[[], Features]:
         self._seen_count += len(frames)
-        return self._submit("see", frames, deferred=deferred)
+        answer = self._submit("see", frames)
+        return lambda: self._finite(answer())
 
-    def _submit(
-        self, method: str, *inputs: npt.NDArray[np.uint8], deferred: DeferredCorruption = NO_CORRUPTION
-    ) -> Callable[[], Features]:
-        """Submit frames, and their flow, to the extractor; a remote one computes while the caller goes on."""
-        with measure_stage("model"):
-            if hasattr(self._extractor, "submit"):
-                pending = self._extractor.submit(method, *inputs, deferred=deferred)
-                return lambda: self._finite(_wait_for(pending))
-            features = self._extractor.see(*inputs) if method == "see" else self._extractor(*inputs)
-        return lambda: self._finite(features)
-
-    def _join(self, frame_features: Features, which: Indices) -> Features:
-        features = np.empty((len(which), self._extractor.dim), np.float32)
+    def _submit_join(self, frame_features: Features, which: Indices) -> Callable[[], Features]:
+        """Submit windows of frame features; the returned function waits for the features of the windows."""
+        pending = []
         for lo in range(0, len(which), BATCH_WINDOWS):
             part = which[lo : lo + BATCH_WINDOWS]
-            with measure_stage("model"):
-                features[lo : lo + len(part)] = self._finite(self._extractor.join(frame_features[self._rows[part]]))
+            pending.append(self._submit("join", frame_features[self._rows[part]]))
             self._joined_count += len(part)
-        return features
+
+        def finish() -> Features:
+            parts = [np.empty((0, self._extractor.dim), np.float32), *(answer() for answer in pending)]
+            return self._finite(np.concatenate(parts))
+
+        return finish
+
+    def _submit(
+        self,
+        method: str,
+        *inputs: npt.NDArray[Any],
+        corruptions: DeferredCorruptions = DeferredCorruptions(),  # noqa: B008
+    ) -> Callable[[], Features]:
+        """Submit inputs to a method of the extractor; a remote one computes while the caller goes on."""
+        with measure_stage("model"):
+            if hasattr(self._extractor, "submit"):
+                answer = self._extractor.submit(method, *map(_unlock, inputs), corruptions=corruptions)
+                return partial(_wait_for, answer)
+            features = getattr(self._extractor, method or "__call__")(*inputs)
+        return lambda: features
 
     def _finite(self, features: Features) -> Features:
         """Return what the extractor computed, unless it holds NaN or infinities."""
@@ -448,6 +576,22 @@ class VideoFeatures:
             if array is not None and (array.shape != shape or array.dtype != np.float32):
                 raise BadValue(f"{name} must be {shape} float32 for this video, not {array.shape} {array.dtype}")
         return clean
+
+
+def _row(answer: Callable[[], Features], index: int) -> Features:
+    row: Features = answer()[index]
+    return row
+
+
+def _unlock(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a writable view where possible: a GPU copies from writable memory without a detour.
+
+    Another process gets the values in memory of its own, so the array here needs no protection.
+    """
+    view = array.view()
+    with suppress(ValueError):
+        view.flags.writeable = True
+    return view
 
 
 def _wait_for(answer: Callable[[], Features]) -> Features:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -102,25 +103,24 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
             with naming(cell=CLEAN):
                 own = video.clean()
             clean, plain = clean + (video.cost - begun), video.plain()
-            for cell in job.cells:
-                done = own
-                if cell.name != CLEAN:
-                    with naming(cell=cell.name):
-                        done = video.under(cell.parsed, cell.placement)
+            others_of_video = {c.name: (c.parsed, c.placement) for c in job.cells if c.name != CLEAN}
+            first = [(CLEAN, own)] if len(others_of_video) < len(job.cells) else []
+            for cell_name, done in itertools.chain(first, video.sweep(others_of_video)):
+                if cell_name != CLEAN:
                     others += done.cost
                 for name in names:
                     features = np.array(done.features)
-                    pending[cell.name, name] = submit_detection(
+                    pending[cell_name, name] = submit_detection(
                         models.detectors[name],
                         features,
                         grid,
                         name=job.name,
                         fps=video.fps,
                         duration=reader.end_s,
-                        cell=cell.name,
+                        cell=cell_name,
                     )
                     if done.mended is not None:
-                        mended.setdefault(name, {})[cell.name] = done.mended
+                        mended.setdefault(name, {})[cell_name] = done.mended
     for (cell_name, name), finish in pending.items():
         outputs[cell_name][name] = finish()
     return MultiDetectorResult(outputs, clean, others, mended_for=mended)

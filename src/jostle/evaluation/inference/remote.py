@@ -21,12 +21,9 @@ from jostle.core.types.segments import Segments
 from jostle.evaluation.inference.feature_detection import check_segments
 from jostle.evaluation.recipes.sampling import RemoteInputSpec
 from jostle.features.deferred_corruption import (
-    NO_CORRUPTION,
-    DeferredCorruption,
     DeferredCorruptions,
     can_corrupt_on_device,
     corrupt_copies,
-    corrupt_inputs,
 )
 from jostle.models.extractors.protocol import Features
 
@@ -148,15 +145,23 @@ class RemoteExtractor:
 
     def join(self, encodings: Features) -> Features:
         """Return (B, dim) features of (B, T, frame_dim) encodings."""
-        joined: Features = self.ask.submit(_join, encodings, together=self.at_once[1])()
-        return joined
+        return self.submit("join", encodings)()
 
     def submit(
-        self, what: str, *inputs: Frames, deferred: DeferredCorruption = NO_CORRUPTION
+        self,
+        method: str,
+        *inputs: npt.NDArray[Any],
+        corruptions: DeferredCorruptions = DeferredCorruptions(),  # noqa: B008
     ) -> Callable[[], Features]:
-        """Submit windows, or with `see` frames to corrupt there first; the returned function waits."""
-        if what == "see":
-            return self.ask.submit(_see, *inputs, deferred, together=self.at_once[0])
+        """Submit the inputs of a method, empty for a call; the returned function waits for the output.
+
+        Args:
+            corruptions: of the frames of `see`, applied there; the outputs follow one another.
+        """
+        if method == "see":
+            return self.ask.submit(_see, *inputs, corruptions, together=self.at_once[0])
+        if method == "join":
+            return self.ask.submit(_join, *inputs, together=self.at_once[1])
         return self.ask.submit(_call_method, "extractor", "__call__", *inputs)
 
     def can_corrupt(self, spec: str) -> bool:
@@ -241,9 +246,9 @@ class RemoteModel:
         return self.ask.submit(_predict, frames, corruptions, together=self.most)
 
 
-def _see(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> Any:
-    if deferred.spec:
-        return _see_together(predictor, [(frames, deferred)])[0]
+def _see(predictor: Any, frames: Frames, corruptions: DeferredCorruptions) -> Any:
+    if corruptions:
+        return _see_together(predictor, [(frames, corruptions)])[0]
     return _call_method(predictor, "extractor", "see", frames)  # the only method that a user's extractor has
 
 
@@ -251,10 +256,10 @@ def _join(predictor: Any, encodings: Features) -> Any:
     return _call_method(predictor, "extractor", "join", encodings)
 
 
-def _see_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Features]:
+def _see_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruptions]]) -> list[Features]:
     with exits_as_errors(), predictor.guard():
-        encodings: list[Features] = predictor.extractor.see_together(corrupt_inputs(predictor.extractor, requests))
-        return encodings
+        parts = corrupt_copies(predictor.extractor, requests)
+        return _split_copies(np.concatenate(predictor.extractor.see_together(parts)), requests)
 
 
 def _join_together(predictor: Any, requests: Sequence[tuple[Features]]) -> list[Features]:
@@ -322,12 +327,17 @@ def _predict(predictor: Any, frames: Frames, corruptions: DeferredCorruptions) -
 def _predict_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruptions]]) -> list[Any]:
     with exits_as_errors(), predictor.guard():
         parts = corrupt_copies(predictor.model, requests)
-        ends = np.cumsum([len(frames) * corruptions.copies for frames, corruptions in requests]).tolist()
         if hasattr(predictor.model, "together"):
             outputs = np.concatenate(predictor.model.together(parts))
         else:
             outputs = predictor.model(np.concatenate(parts))
-        return [outputs[begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
+        return _split_copies(outputs, requests)
+
+
+def _split_copies(outputs: Any, requests: Sequence[tuple[Frames, DeferredCorruptions]]) -> list[Any]:
+    """Split the outputs of a batch into those of each request."""
+    ends = np.cumsum([len(frames) * corruptions.copies for frames, corruptions in requests]).tolist()
+    return [outputs[begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
 
 
 _predict.together = _predict_together  # type: ignore[attr-defined]
