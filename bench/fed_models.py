@@ -17,6 +17,7 @@ from jostle.datasets.class_matching import ClassMatch
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.sampling import RemoteInputSpec, Sampling
+from jostle.features.deferred_corruption import DeferredCorruptions
 
 if TYPE_CHECKING:
     import torch
@@ -146,6 +147,14 @@ class NoFeatures(FreeModel):
 
     def __call__(self, clip_frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         return np.zeros((len(clip_frames), 4), np.float32)
+
+    def submit(
+        self,
+        method: str,
+        *inputs: npt.NDArray[Any],
+        corruptions: DeferredCorruptions = DeferredCorruptions(),  # noqa: B008
+    ) -> Callable[[], npt.NDArray[np.float32]]:
+        return lambda: np.zeros((len(inputs[0]) * corruptions.copies, 4), np.float32)
 
     def see(self, frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         return np.zeros((len(frames), 4), np.float32)
