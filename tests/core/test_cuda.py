@@ -11,7 +11,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
+from jostle.core.cuda import (
+    GraphReplays,
+    iter_batches,
+    launch_turn,
+    network_stream,
+    prefetch_one,
+    to_device,
+    to_host_async,
+)
 from jostle.models.devices import compute_context, inference_mode
 
 
@@ -46,6 +54,30 @@ def test_weights_are_brought_to_fewer_digits_once() -> None:
     with compute_context("cpu", "float32"), inference_mode():
         assert torch.is_inference_mode_enabled()
         assert network(torch.zeros(1, 4)).dtype == torch.float32
+
+
+def test_replays_call_the_method_on_a_cpu() -> None:
+    replays = GraphReplays()
+    for number in range(4):
+        assert replays(torch.neg, torch.full((2,), float(number))).tolist() == [-number, -number]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_replays_of_a_network_have_the_bits_of_its_calls(precision: str) -> None:
+    from jostle.models.loading.extractor import load_extractor
+
+    rows = np.random.default_rng(0).integers(0, 256, (5, 40, 90, 120, 3), np.uint8)
+    eager, replayed = (load_extractor("puppet_net", device="cuda") for _ in range(2))
+    eager.network.replayable = False
+    with compute_context("cuda", precision):
+        for frames in rows:  # the third and later ones are replays
+            encodings = replayed.see(frames)
+            assert encodings.tobytes() == eager.see(frames).tobytes()
+            windows = np.stack([encodings[start : start + 16] for start in range(24)])
+            assert replayed.join(windows).tobytes() == eager.join(windows).tobytes()
+    assert len(replayed._replays._graphs) == 2
+    assert not eager._replays._graphs
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -10,7 +10,8 @@ import ctypes
 import itertools
 import mmap
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -124,6 +125,52 @@ def network_stream(*inputs: Tensor) -> Iterator[None]:
         tensor.record_stream(main)
     with torch.cuda.stream(main):
         yield
+
+
+class GraphReplays:
+    """CUDA graphs of a network's methods: what a method launches operation by operation starts as one.
+
+    A method is recorded at its third call with inputs of one kind, after its kernels were chosen and compiled. It must
+    launch the same operations whatever the values of its input. Calls are in a `network_stream`, one after the other;
+    an output is overwritten by the next call.
+    """
+
+    def __init__(self) -> None:
+        self._calls: Counter[Hashable] = Counter()
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
+
+    def __call__(self, method: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+        """Return `method(inputs)`, with the same bits."""
+        if not inputs.is_cuda:
+            return method(inputs)
+        precision = (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"))
+        tf32 = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
+        mode = (torch.is_inference_mode_enabled(), *precision, *tf32)
+        key = (method, inputs.device, inputs.dtype, inputs.shape, inputs.stride(), mode)
+        if key not in self._graphs:
+            self._calls[key] += 1
+            if self._calls[key] < 3:
+                return method(inputs)
+            self._graphs[key] = self._record(method, inputs, *precision)
+        graph, static, outputs = self._graphs[key]
+        static.copy_(inputs)
+        graph.replay()
+        return outputs
+
+    @staticmethod
+    def _record(
+        method: Callable[[Tensor], Tensor], inputs: Tensor, autocast: bool, dtype: torch.dtype
+    ) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
+        graph, static = torch.cuda.CUDAGraph(), inputs.clone()
+        stream: Any = torch.cuda.Stream(inputs.device)  # type: ignore[no-untyped-call]
+        # Other threads go on copying meanwhile. Weights in lower precision are computed in the graph: a cached copy
+        # would be freed with the context that it belongs to.
+        with (
+            torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"),
+            torch.autocast("cuda", dtype, enabled=autocast, cache_enabled=False),
+        ):
+            outputs = method(static)
+        return graph, static, outputs
 
 
 def wait_for_networks(device: torch.device) -> None:

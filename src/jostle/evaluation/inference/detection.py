@@ -103,26 +103,26 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
             with naming(cell=CLEAN):
                 own = video.clean()
             clean, plain = clean + (video.cost - begun), video.plain()
-            others_of_video = {c.name: (c.parsed, c.placement) for c in job.cells if c.name != CLEAN}
-            first = [(CLEAN, own)] if len(others_of_video) < len(job.cells) else []
-            for cell_name, done in itertools.chain(first, video.sweep(others_of_video)):
-                if cell_name != CLEAN:
-                    others += done.cost
-                for name in names:
-                    features = np.array(done.features)
-                    pending[cell_name, name] = submit_detection(
+            corrupted = {cell.name: (cell.parsed, cell.placement) for cell in job.cells if cell.name != CLEAN}
+            states = itertools.chain([(CLEAN, own)] if CLEAN in outputs else [], video.sweep(corrupted))
+            # Several at a time, so that a detector in another process has them in one batch.
+            together = max(getattr(models.detectors[name], "at_once", 1) for name in names)
+            while some := list(itertools.islice(states, together)):
+                for (cell, done), name in itertools.product(some, names):
+                    pending[cell, name] = submit_detection(
                         models.detectors[name],
-                        features,
+                        np.array(done.features),
                         grid,
                         name=job.name,
                         fps=video.fps,
                         duration=reader.end_s,
-                        cell=cell_name,
+                        cell=cell,
                     )
                     if done.mended is not None:
-                        mended.setdefault(name, {})[cell_name] = done.mended
-    for (cell_name, name), finish in pending.items():
-        outputs[cell_name][name] = finish()
+                        mended.setdefault(name, {})[cell] = done.mended
+                others = sum((done.cost for cell, done in some if cell != CLEAN), others)
+    for (cell, name), finish in pending.items():
+        outputs[cell][name] = finish()
     return MultiDetectorResult(outputs, clean, others, mended_for=mended)
 
 

@@ -13,7 +13,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
+from jostle.core.cuda import (
+    GraphReplays,
+    iter_batches,
+    launch_turn,
+    network_stream,
+    prefetch_one,
+    to_device,
+    to_host_async,
+)
 from jostle.core.registry import Registry
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.devices import inference_mode
@@ -40,7 +48,11 @@ class WindowNetwork(Protocol):
 
 
 class FrameNetwork(Protocol):
-    """Protocol of two-part networks: one part per frame, one that joins the frames of a window."""
+    """Protocol of two-part networks: one part per frame, one that joins the frames of a window.
+
+    With an attribute `replayable` that is true, both parts launch the same operations whatever the values of their
+    inputs, and a GPU runs them as CUDA graphs.
+    """
 
     def see(self, frames: Tensor) -> Tensor:
         """Return (N, D) from (N, 3, H, W)."""
@@ -127,6 +139,7 @@ class Extractor:
     def __init__(self, kind: ExtractorKind, network: nn.Module) -> None:
         self.kind = kind
         self.network = network.eval()
+        self._replays = GraphReplays()
 
     @property
     def spec(self) -> InputSpec:
@@ -241,8 +254,11 @@ class Extractor:
                     batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
                 ready = prepare(torch.cat(batch) if len(batch) > 1 else batch[0])
                 with network_stream(ready):
-                    return to_host_async(compute(ready)[:here].float())
+                    outputs = self._replays(compute, ready) if replayable else compute(ready)
+                    return to_host_async(outputs[:here].float())
 
+        compiled = {"see", "join"} & vars(self.network).keys()
+        replayable = getattr(self.network, "replayable", False) and not compiled
         ends = np.cumsum([len(part) for part in parts])
         outputs, first = np.empty((int(ends[-1]), dim), np.float32), 0
         with inference_mode():

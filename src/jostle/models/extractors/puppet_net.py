@@ -60,6 +60,8 @@ class PuppetNet(nn.Module):
         classes: of the classifier; the last one is background.
     """
 
+    replayable = True
+
     def __init__(self, classes: int = 17) -> None:
         super().__init__()
         self.trunk = nn.Sequential(

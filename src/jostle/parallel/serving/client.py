@@ -17,7 +17,7 @@ import numpy as np
 
 from jostle.errors import ResourceError
 from jostle.parallel.serialization import dumps_out_of_band, load_reply
-from jostle.parallel.serving.server import REQUEST_ID, STATS
+from jostle.parallel.serving.server import REPLY, STATS
 from jostle.parallel.serving.shared_memory import Segment, packed_size
 
 HINT = "keep the model in the workers, --model-processes 0"
@@ -247,10 +247,13 @@ class _Session:
             except (EOFError, OSError):
                 self._drop_connection(server)
                 continue
-            (number,) = REQUEST_ID.unpack_from(reply)
+            number, size = REPLY.unpack_from(reply)
             request = self._pending.pop(number)
             if not request.cancelled:
-                self._replies[number] = reply[REQUEST_ID.size :]
+                self._replies[number] = reply[REPLY.size :]
+                if size:
+                    assert request.segment is not None
+                    self._replies[number] = self._segments[request.segment].read(size)
             if request.segment is not None:
                 self._free.append(request.segment)
 

@@ -28,7 +28,8 @@ from jostle.errors import ResourceError
 from jostle.parallel.serialization import dump_reply, load_reply
 from jostle.parallel.serving.shared_memory import Segment
 
-REQUEST_ID = struct.Struct("<Q")  # precedes each reply
+REPLY = struct.Struct("<QQ")  # request, and size of the reply where it is in the segment of the request, or 0
+LARGE_REPLY = 2**14  # bytes from which a reply is written to shared memory: a socket would block until it is read
 STATS = struct.Struct("<QQ")  # queued items, and nanoseconds of compute time
 BACKLOG = 256  # of pending connections
 ACCEPTED = pickle.dumps(None)
@@ -84,6 +85,7 @@ class ClientConnection:
     def __init__(self, connection: Connection, streams: DeviceStreams, *, copy_inputs: bool) -> None:
         self._connection, self._streams, self._copy_inputs = connection, streams, copy_inputs
         self._memory: dict[int, tuple[mmap.mmap, Callable[[], None]]] = {}
+        self._segment_of: dict[int, int] = {}  # by request
         self._lock = threading.Lock()
         self._pending, self._closed = 0, False
 
@@ -104,8 +106,14 @@ class ClientConnection:
         """Send a reply, unless the worker has disconnected."""
         with self._lock:
             self._pending -= 1
+            message = REPLY.pack(request_id, 0) + reply
+            if request_id in self._segment_of:
+                memory, _ = self._memory[self._segment_of.pop(request_id)]
+                if LARGE_REPLY <= len(reply) <= len(memory):
+                    memory[: len(reply)] = reply  # over the inputs, which are not needed any more
+                    message = REPLY.pack(request_id, len(reply))
             with contextlib.suppress(OSError):
-                self._connection.send_bytes(REQUEST_ID.pack(request_id) + reply)
+                self._connection.send_bytes(message)
             if self._closed:
                 self._release_memory()
 
@@ -129,6 +137,8 @@ class ClientConnection:
         function, arguments = pickle.loads(body, buffers=parts)
         with self._lock:
             self._pending += 1
+            if segment is not None:
+                self._segment_of[request_id] = segment
         yield ServerRequest(self, request_id, function, arguments, batch_key, count, max_batch)
 
     def _release_memory(self) -> None:

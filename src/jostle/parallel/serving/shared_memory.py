@@ -50,6 +50,10 @@ class Segment:
             end += _align(part.nbytes)
         return spans
 
+    def read(self, size: int) -> bytes:
+        """Return the first bytes of the segment."""
+        return self._memory[:size]
+
     def close(self) -> None:
         """Unmap the segment in this process."""
         with contextlib.suppress(BufferError):
