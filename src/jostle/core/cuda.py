@@ -163,13 +163,13 @@ class GraphReplays:
     ) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
         graph, static = torch.cuda.CUDAGraph(), inputs.clone()
         stream: Any = torch.cuda.Stream(inputs.device)  # type: ignore[no-untyped-call]
-        # Other threads go on copying meanwhile. Weights in lower precision are computed in the graph: a cached copy
-        # would be freed with the context that it belongs to.
-        with (
-            torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"),
-            torch.autocast("cuda", dtype, enabled=autocast, cache_enabled=False),
-        ):
-            outputs = method(static)
+        stream.wait_stream(torch.cuda.current_stream(inputs.device))
+        # Weights in lower precision are computed in the graph: a cached copy would be freed with its context.
+        with torch.autocast("cuda", dtype, enabled=autocast, cache_enabled=False):
+            with torch.cuda.stream(stream):
+                method(static)  # libraries set up each thread and stream at its first call, which cannot be recorded
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):  # others go on copying
+                outputs = method(static)
         return graph, static, outputs
 
 
