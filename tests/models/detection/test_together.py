@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from jostle.core.types.segments import Segments
-from jostle.models.detection.feature_detector import VIDEOS_AT_ONCE
+from jostle.models.detection.feature_detector import FeatureDetector
 
 EVERY = ("actionformer", "tridet", "temporalmaxer", "vsgn")
 FACTS = [{"fps": 30.0, "duration": 9.0 + n, "stride": 4, "window": 16, "video_scores": None} for n in range(4)]
@@ -36,7 +36,7 @@ def test_each_is_answered_as_if_alone(name: str, small: Any, rows: Any, monkeypa
     videos = [rows(90, 12, n) for n in range(3)]
     with torch.inference_mode():
         alone = [detector._outputs([video]) for video in videos]
-        monkeypatch.setitem(VIDEOS_AT_ONCE, "cpu", 4)
+        monkeypatch.setattr(FeatureDetector, "at_once", 4)
         together = detector._outputs(videos)
     for i, one in enumerate(alone):
         assert torch.allclose(together.logits[i], one.logits[0], atol=1e-4)

@@ -25,8 +25,9 @@ from jostle.models.devices import inference_mode
 C = TypeVar("C", bound=DetectorConfig)
 Array = npt.NDArray[Any]
 # Videos go through a network in batches of one size, filled up where there are fewer, so that company does not change
-# the bits. On a GPU it takes as long to start the work for one as for four.
-VIDEOS_AT_ONCE = {"cpu": 1, "cuda": 4}
+# the bits. On a GPU it takes as long to start the work for one as for several.
+LARGE_VIDEOS_AT_ONCE, SMALL_VIDEOS_AT_ONCE = 4, 16
+SMALL_VIDEO = 2**17  # numbers in the features of a video
 
 
 class FeatureDetector(Detector[C]):
@@ -111,7 +112,10 @@ class FeatureDetector(Detector[C]):
     @property
     def at_once(self) -> int:
         """Number of videos in a batch."""
-        return VIDEOS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"]
+        if self.device.type != "cuda":
+            return 1
+        small = self.config.max_length * self.config.input_dim <= SMALL_VIDEO
+        return SMALL_VIDEOS_AT_ONCE if small else LARGE_VIDEOS_AT_ONCE
 
     @final
     def candidates(self, features: npt.ArrayLike) -> Candidates:
