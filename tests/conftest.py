@@ -20,6 +20,8 @@ from jostle.api import engines
 from jostle.core import compilation
 from jostle.core.registry import Registry
 
+pytest_plugins = ["pytester"]  # sessions of pytest inside tests, for the plugin
+
 if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool each would wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 

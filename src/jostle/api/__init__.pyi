@@ -23,6 +23,7 @@ from jostle.api.models import extract as extract
 from jostle.api.models import train as train
 from jostle.api.results import board as board
 from jostle.api.results import card as card
+from jostle.api.results import check as check
 from jostle.api.results import diff as diff
 from jostle.api.results import export_run as export_run
 from jostle.api.results import report as report

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jostle.reporting.analysis.gate import Budget, Check
     from jostle.reporting.analysis.run_diff import RunDiff
 
 Progress = Callable[[int, int], None]
@@ -115,6 +116,40 @@ def diff(
     records = (RunRecord.read(first), RunRecord.read(second))
     with progress_or_bar("comparing", progress) as callback:
         return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=callback)
+
+
+def check(
+    run: str | Path,
+    against: str | Path | None = None,
+    budget: str | Path | Mapping[str, Any] | Budget | None = None,
+    *,
+    draws: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Check:
+    """Decide whether a run keeps the conditions of a budget: pass, fail, or undecided where the data cannot tell.
+
+    Args:
+        run: a finished run folder.
+        against: a reference run of the same benchmark, for conditions on what may be lost.
+        budget: a TOML file with `[[condition]]` tables, or a mapping of the same form. By default, with a reference:
+            at most two points lost of the clean and of the mean corrupted score.
+        draws: draws of the videos for the intervals; by default enough for the levels of all conditions.
+        seed: of the draws.
+        progress: called with (cells done, cells in all).
+
+    Raises:
+        DataError: if a run does not cover its benchmark, or lacks what a condition is about.
+        Incomparable: if the runs are of different benchmarks, data, videos or cells.
+    """
+    from jostle.core.progress import progress_or_bar
+    from jostle.reporting.analysis.gate import check_run, read_budget
+    from jostle.reporting.analysis.record import RunRecord
+
+    conditions = read_budget(budget)
+    record, reference = RunRecord.read(run), None if against is None else RunRecord.read(against)
+    with progress_or_bar("checking", progress) as callback:
+        return check_run(record, reference, conditions, draws=draws, seed=seed, progress=callback)
 
 
 def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -133,6 +134,62 @@ def literature_lines(literature: Literature) -> list[str]:
 
 def _painted(line: str, gap: float | None, clear: bool) -> str:
     return console.painted(line, "green" if gap > 0 else "red") if clear and gap is not None else line
+
+
+EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
+
+
+@app.command(help="Decide whether a run keeps a budget: exit code 0 pass, 7 fail, 8 undecided.")
+def check(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="What `jostle run` wrote, on the whole benchmark.")],
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="RUN", help="Reference run of the same benchmark.")
+    ] = None,
+    budget: Annotated[
+        Path | None,
+        typer.Option(
+            "--budget",
+            metavar="FILE",
+            help="TOML with [[condition]] tables. Default, with --against: at most 2 points lost, clean and corrupted.",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Also JUnit XML, a test case for each condition.")
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option("--bootstrap", min=2, metavar="N", help="Draws for the intervals. Default: enough.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    from jostle.reporting.analysis.gate_outputs import annotations, markdown, write_junit
+
+    with console.progress("checking") as advance:
+        checked = api.check(run, against, budget, draws=draws, seed=seed, progress=advance)
+    if junit is not None:
+        write_junit(checked, junit)
+    if as_json:
+        console.show_json(checked.to_dict())
+    else:
+        table = checked.table()
+        head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
+        console.show_lines([head, *(_decided(line, row[-1]) for line, row in zip(lines, table.rows, strict=True))])
+        console.show(console.escape(checked.summary))
+    for remark in checked.remarks:
+        console.remark(console.escape(remark))
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with open(summary, "a", encoding="utf-8") as file:
+            file.write(markdown(checked))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for command in annotations(checked):
+            print(command, file=sys.stderr)
+    if not checked.passed:
+        raise typer.Exit(EXIT_CODES[checked.decision])
+
+
+def _decided(line: str, decision: object) -> str:
+    """Return a line of the table, green or red on a terminal where it is decided."""
+    return line if decision == "undecided" else console.painted(line, "green" if decision == "pass" else "red")
 
 
 @app.command(help="Log a finished run with a tracker: TensorBoard, Weights & Biases or MLflow.")

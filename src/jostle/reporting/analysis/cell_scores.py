@@ -113,6 +113,58 @@ def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Wei
     return Measure(result.average_map, by_class, by_video, drawn)
 
 
+def class_scores(
+    record: RunRecord, cell: str, videos: Sequence[str], weights: Weights, name: str
+) -> tuple[float, Floats, int]:
+    """Return the score of one class in a cell, its score in each draw, and the number of videos that have the class.
+
+    Raises:
+        DataError: if scores of the task are not by class.
+    """
+    if record.task == "detection":
+        truth = record.truth.of_videos(videos)
+        predictions = predictions_on(record, cell, videos)
+        result = score(predictions, truth, protocol=record.rules, tious=record.about.content.tious)
+        if name not in result.per_class:
+            return float("nan"), np.full(len(weights), np.nan), 0
+        part = _of_class(result.resamples, result.truth.classes.index(name))
+        place = {video: i for i, video in enumerate(videos)}
+        own = [place[video] for video in part.videos]
+        drawn = np.array([part.weighted(row[own].astype(np.int64)).mean() for row in weights])
+        return float(result.per_class[name].mean()), drawn, len(np.unique(part.instance_video))
+    if record.task == "recognition":
+        labels = record.labels.of_videos(videos)
+        order = {video: i for i, video in enumerate(videos)}
+        place = np.array([order[video] for video in labels.videos], np.int64)[labels.video]
+        has = np.zeros(len(videos))
+        has[place[labels.label == labels.classes.index(name)]] = 1
+        right = right_answers(record, cell, videos) * has
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(right.sum() / has.sum()), weights @ right / (weights @ has), int(has.sum())
+    raise DataError(f"{record.folder}: scores of a run of {record.task} are not by class")
+
+
+def _of_class(resamples: Resamples, label: int) -> Resamples:
+    """Return the predictions, hits and instances of one class."""
+    classes = len(resamples.first) - 1
+    begin, end = int(resamples.first[label]), int(resamples.first[label + 1])
+    hits = [
+        resamples.hit_place[resamples.hit_first[group] : resamples.hit_first[group + 1]] - begin
+        for group in range(label, len(resamples.hit_first) - 1, classes)
+    ]
+    instances = resamples.instance_label == label
+    return replace(
+        resamples,
+        place_video=resamples.place_video[begin:end],
+        first=np.array([0, end - begin]),
+        hit_place=np.concatenate(hits),
+        hit_first=np.cumsum([0, *map(len, hits)]),
+        instance_label=np.zeros(int(instances.sum()), np.int32),
+        instance_video=resamples.instance_video[instances],
+        excused=resamples.excused[begin:end] if len(resamples.excused) else resamples.excused,
+    )
+
+
 def _alone(resamples: Resamples) -> Floats:
     """(videos,) mean average precision of each video by itself, over the classes it has; NaN if it has none."""
     classes = len(resamples.first) - 1

@@ -172,7 +172,7 @@ class RunRecord:
     @cached_property
     def cells(self) -> tuple[str, ...]:
         """Cells that have predictions, in the benchmark's order, the clean one first."""
-        return tuple(one.cell for one in self.about.content.cells if self._predictions_file(one.cell).exists())
+        return tuple(one.cell for one in self.about.content.cells if self.predictions_file(one.cell).exists())
 
     @cached_property
     def values(self) -> dict[str, float]:
@@ -293,21 +293,22 @@ class RunRecord:
 
     def predictions(self, cell: str) -> Predictions:
         """Return the detections of a cell."""
-        return read_predictions(self._predictions_file(cell))
+        return read_predictions(self.predictions_file(cell))
 
     def table(self, cell: str) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Videos, or frames, and their rows of class scores in a cell."""
-        path = self._predictions_file(cell)
+        path = self.predictions_file(cell)
         check_regular_file(path)
         return read_table(path, "frames" if self.task == "frames" else "videos")
 
     def boxes(self, cell: str) -> tuple[dict[str, Boxes], tuple[str, ...]]:
         """Return the boxes detected in each frame of a cell, and the classes the detector knows."""
-        path = self._predictions_file(cell)
+        path = self.predictions_file(cell)
         check_regular_file(path)
         return read_boxes(path)
 
-    def _predictions_file(self, cell: str) -> Path:
+    def predictions_file(self, cell: str) -> Path:
+        """Return the path of the predictions of a cell."""
         if self.about.content.cell(cell) is None:
             raise UnknownName(f"cell of {self.folder}", cell, [one.cell for one in self.about.content.cells])
         suffix = ".json" if self.task == "detection" else ".npz"

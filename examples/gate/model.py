@@ -1,0 +1,4 @@
+"""The model whose releases are gated."""
+
+NAME = "puppet_x3d"
+WEIGHTS = "robust"

@@ -1,0 +1,131 @@
+"""The fixture `robustness` in a session of its own: what fails, how it reads, and that nothing is loaded without it."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ("-p", "jostle.api.pytest_plugin", "-p", "no:cacheprovider")
+# A benchmark takes minutes; here `run` writes a folder of made predictions, as frail as the model says.
+CONFTEST = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(ROOT / "tests")!r})
+
+import pytest
+from helpers.made_runs import made_run
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch):
+    def run(benchmark, *, model, out, **options):
+        assert options == {{}}
+        made_run(Path(out), "recognition", videos=120, weakness=model, benchmark=benchmark)
+    monkeypatch.setattr("jostle.api.benchmarks.run", run)
+"""
+
+
+@pytest.fixture
+def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it may be installed as a plugin too
+    pytester.makeconftest(CONFTEST)
+    return pytester
+
+
+def test_a_frail_model_fails_and_the_message_says_why(session: pytest.Pytester) -> None:
+    session.makepyfile(
+        """
+        def test_sound(robustness):
+            assert robustness.check(1.0, "made", at_least={"clean": 0.5, "mean_corrupted": 0.4}).passed
+
+        def test_frail(robustness):
+            robustness.check(3.0, "made", at_least=0.6)
+        """
+    )
+    result = session.runpytest_subprocess(*PLUGIN)
+    result.assert_outcomes(passed=1, failed=1)
+    text = result.stdout.str()
+    assert 'robustness.check(3.0, "made", at_least=0.6)' in text
+    result.stdout.re_match_lines(
+        [
+            "E +AssertionError: robustness on made, fail: 1 fail of 1 conditions",
+            r"E +mean_corrupted, at least 60.0 %: \d+\.\d\d \[.*\], limit 60.00: fail",
+        ]
+    )
+    assert "pytest_plugin.py" not in text  # the test's own line is shown, not the plugin's
+    assert "_conditions" not in text
+
+
+def test_a_reference_is_kept_and_compared_with(session: pytest.Pytester) -> None:
+    session.makepyfile(
+        """
+        import model
+
+        def test_release(robustness):
+            robustness.check(model.FRAILTY, "made", against="references/made")
+        """
+    )
+    session.makepyfile(model="FRAILTY = 1.0")
+    first = session.runpytest_subprocess(*PLUGIN)
+    first.assert_outcomes(failed=1)  # there is no reference yet, which is never a pass
+    assert "references/made" in first.stdout.str()
+    session.runpytest_subprocess(*PLUGIN, "--jostle-update-reference").assert_outcomes(passed=1)
+    assert (session.path / "references" / "made" / "run.json").is_file()
+    session.makepyfile(model="FRAILTY = 3.0")
+    result = session.runpytest_subprocess(*PLUGIN)
+    result.assert_outcomes(failed=1)
+    assert "mean_corrupted, at most 2.0 points below the reference: -" in result.stdout.str()
+
+
+def test_the_budget_of_the_command_line_and_the_marker(session: pytest.Pytester) -> None:
+    (session.path / "budget.toml").write_text('[[condition]]\nmetric = "clean"\nat_least = 0.99\n')
+    session.makepyfile(
+        """
+        def test_gate(robustness):
+            robustness.check(1.0, "made")
+
+        def test_other():
+            pass
+        """
+    )
+    result = session.runpytest_subprocess(*PLUGIN, "--jostle-budget", "budget.toml")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "clean, at least 99.0 %" in result.stdout.str()
+    session.runpytest_subprocess(*PLUGIN, "-m", "not robustness", "--strict-markers").assert_outcomes(
+        passed=1, deselected=1
+    )
+
+
+def test_a_session_without_the_fixture_loads_nothing(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_nothing():
+            loaded = {"numpy", "torch", "av", "cv2", "numba", "jostle.reporting", "jostle.evaluation"}
+            assert not loaded & sys.modules.keys()
+        """
+    )
+    pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
+
+
+@pytest.mark.slow
+def test_the_example_repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    shutil.copytree(ROOT / "examples" / "gate", pytester.path, dirs_exist_ok=True)
+    pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
+    (pytester.path / "model.py").write_text('NAME, WEIGHTS = "puppet_x3d", "random"\n')
+    assert pytester.runpytest_subprocess(*PLUGIN).ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_entry_point_names_the_plugin() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"jostle": PLUGIN[1]}
+    assert importlib.util.find_spec(PLUGIN[1]) is not None

@@ -1,0 +1,197 @@
+"""Conditions on runs: each decided by an interval, never by a part of the benchmark or of another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import jostle
+from helpers.made_runs import made_run
+from jostle.errors import BadValue, DataError, Incomparable, UnknownName
+from jostle.metrics.bootstrap import video_weights
+from jostle.reporting.analysis.cell_scores import class_scores, measured_cell
+from jostle.reporting.analysis.gate import Check, Condition, DecidedCondition, _decide, _Measured, enough_draws
+from jostle.reporting.analysis.gate_outputs import annotations, junit, markdown
+from jostle.reporting.analysis.record import RunRecord
+
+BLACK = "thumos14-c/black_frame:3"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "sound": made_run(folder / "sound", videos=40),
+        "frail": made_run(folder / "frail", videos=40, weakness=1.7, model="frail"),
+        "recogniser": made_run(folder / "recogniser", "recognition", videos=200),
+        "frail recogniser": made_run(folder / "worse", "recognition", videos=200, weakness=2.5),
+    }
+
+
+def decide(*conditions: dict[str, Any], run: Path, against: Path | None = None) -> list[DecidedCondition]:
+    return list(jostle.check(run, against, {"condition": list(conditions)}).conditions)
+
+
+def test_a_frailer_model_fails_and_a_sounder_one_passes(runs: dict[str, Path]) -> None:
+    worse = jostle.check(runs["frail recogniser"], runs["recogniser"])
+    assert [one.metric for one in worse.conditions] == ["clean", "mean_corrupted"]
+    assert [one.decision for one in worse.conditions] == ["pass", "fail"]
+    assert (worse.passed, worse.decision) == (False, "fail")
+    assert worse.conditions[1].interval is not None
+    assert worse.conditions[1].interval[1] < worse.conditions[1].limit == -0.02
+    better = jostle.check(runs["recogniser"], runs["frail recogniser"])
+    assert better.passed
+    assert any("Holm" in remark for remark in better.remarks)
+
+
+def test_few_videos_without_a_difference_decide_nothing(runs: dict[str, Path]) -> None:
+    """Forty videos on which nothing changed do not exclude that one in twenty would."""
+    clean, _ = jostle.check(runs["sound"], runs["frail"]).conditions
+    assert clean.value == 0
+    assert clean.interval is not None
+    assert clean.interval[0] < -0.02
+    assert clean.decision == "undecided"
+    itself = jostle.check(runs["sound"], runs["sound"])
+    assert itself.passed  # the same predictions to the last bit
+    assert "the predictions of both runs are the same to the last bit" in itself.remarks
+
+
+@pytest.mark.parametrize(
+    ("metric", "low", "high"),
+    [
+        ("clean", 0.3, 0.999),
+        ("mean_corrupted", 0.02, 0.9),
+        ("relative_robustness", 0.02, 0.99),
+        (f"cell:{BLACK}", 0.0, 0.9),
+        ("family:blur", 0.02, 0.9),
+        ("class:jump", 0.01, 0.9),
+    ],
+)
+def test_every_metric_against_a_limit(runs: dict[str, Path], metric: str, low: float, high: float) -> None:
+    passed, failed = (decide({"metric": metric, "at_least": limit}, run=runs["sound"])[0] for limit in (low, high))
+    assert (passed.decision, failed.decision) == ("pass", "fail")
+    between = decide({"metric": metric, "at_least": round(passed.value, 4) or 0.001}, run=runs["sound"])[0]
+    assert between.decision == "undecided"
+
+
+def test_a_class_is_scored_as_in_the_table_of_classes(runs: dict[str, Path]) -> None:
+    for name in ("sound", "recogniser"):
+        record = RunRecord.read(runs[name])
+        videos = tuple(record.truth.videos) if name == "sound" else tuple(record.table("clean")[0])
+        weights = video_weights(videos, 3)
+        ones = np.ones((1, len(videos)), np.int16)
+        measure = measured_cell(record, BLACK, videos, weights)
+        for i, label in enumerate(("jump", "run", "sit down")):
+            value, drawn, units = class_scores(record, BLACK, videos, ones, label)
+            assert value == pytest.approx(measure.by_class[i])
+            assert drawn.tolist() == pytest.approx([value])
+            assert units > 2
+            assert class_scores(record, BLACK, videos, weights, label)[1].shape == (3,)
+
+
+def test_several_conditions_are_corrected_for_being_several() -> None:
+    """Ten conditions at their limits: with plain intervals of 95 % one of them would be decided wrongly."""
+    conditions = [Condition("clean", at_least=0.5, name=str(i)) for i in range(10)]
+
+    def measured(distance: float) -> _Measured:
+        """Interval of a normal distribution with deviation 1, so that 1.96 is the limit at 95 %."""
+        from statistics import NormalDist
+
+        reach = lambda level: NormalDist().inv_cdf((1 + level) / 2)  # noqa: E731
+        return _Measured(
+            0.5 + distance, lambda level: (0.5 + distance - reach(level), 0.5 + distance + reach(level)), 0.5
+        )
+
+    decided = _decide(conditions, [measured(2.0), *(measured(0.1) for _ in range(9))])
+    assert {one.decision for one in decided} == {"undecided"}
+    assert {round(one.interval_level, 6) for one in decided} == {0.995}
+    decided = _decide(conditions, [measured(9.0), measured(-2.79), *(measured(0.1) for _ in range(8))])
+    assert [one.decision for one in decided[:3]] == ["pass", "fail", "undecided"]  # 2.77 is the limit of the second
+    assert _decide(conditions[:1], [measured(2.0)])[0].decision == "pass"
+
+
+def test_more_conditions_take_more_draws() -> None:
+    conditions = [Condition("clean", at_least=0.5)]
+    assert enough_draws(conditions) == 1000
+    assert enough_draws(conditions * 10) == 4000
+
+
+@pytest.mark.fault("F150")
+def test_a_part_of_a_benchmark_never_passes(runs: dict[str, Path], tmp_path: Path) -> None:
+    part = made_run(tmp_path / "part", videos=40, fails=("video_0003",))
+    with pytest.raises(DataError, match="39 of 40 videos") as caught:
+        jostle.check(part, budget={"condition": [{"metric": "clean", "at_least": 0.0}]})
+    assert caught.value.fault == "F150"
+    seeded = made_run(tmp_path / "seeded", videos=40, seed=3)
+    with pytest.raises(Incomparable, match="different seeds, 3 and 0"):
+        jostle.check(seeded, runs["sound"])
+    with pytest.raises(Incomparable, match="different benchmarks"):
+        jostle.check(runs["recogniser"], runs["sound"])
+    lacking = made_run(tmp_path / "lacking", videos=40)
+    for file in (lacking / "predictions").glob("*motion_blur*"):
+        file.unlink()
+    with pytest.raises(Incomparable, match="not on the same cells"):
+        jostle.check(lacking, runs["sound"])
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ({"metric": "speed", "at_least": 0.5}, "metric is one of clean"),
+        ({"metric": "clean"}, "give at_least or at_most_below_reference"),
+        ({"metric": "clean", "at_least": 0.5, "at_most_below_reference": 0.1}, "one of the two"),
+        ({"metric": "clean", "at_least": 60.0}, "fractions from 0 to 1, not 60"),
+        ({"metric": "clean", "at_least": 0.5, "level": 95.0}, "level must be at least 0.5"),
+        ({"metric": "clean", "at_most": 0.5}, "no such setting"),
+        ({"metric": "clean", "at_most_below_reference": 0.1}, "needs a reference run"),
+    ],
+)
+def test_budgets_that_cannot_be_meant(runs: dict[str, Path], condition: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        decide(condition, run=runs["sound"])
+
+
+def test_names_that_a_run_does_not_have(runs: dict[str, Path]) -> None:
+    for metric, known in (
+        ("cell:thumos14-c/black_frame:4", "black_frame:3"),
+        ("family:blue", "blur"),
+        ("class:jmp", "jump"),
+    ):
+        with pytest.raises(UnknownName, match=known):
+            decide({"metric": metric, "at_least": 0.5}, run=runs["sound"])
+    with pytest.raises(BadValue, match="nothing to check"):
+        jostle.check(runs["sound"])
+
+
+def hostile_check() -> Check:
+    rows = [
+        DecidedCondition("a <b> & \x00 |, at: 5 %\nnext", "clean", 0.5, (0.4, 0.6), 0.7, "fail", 0.95, 0.975, 0.5),
+        *(DecidedCondition(f"c{i}", "clean", 0.0, None, -0.02, "undecided", 0.95, 0.95, 0.5, 0.5) for i in range(12)),
+        DecidedCondition("good", "clean", 0.9, (0.8, 0.95), 0.7, "pass", 0.95, 0.95, 0.9),
+    ]
+    return Check("made", "runs/a", "runs/b", tuple(rows), 40, 1000, ("a remark",))
+
+
+def test_junit_is_xml_whatever_conditions_are_called() -> None:
+    suite = ElementTree.fromstring(junit(hostile_check())).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("14", "1", "12")
+    cases = suite.findall("testcase")
+    assert cases[0].get("name") == "a <b> & #x00 |, at: 5 %\nnext"
+    failure = cases[0].find("failure")
+    assert failure is not None
+    assert "limit 70.00: fail" in (failure.get("message") or "")
+    assert cases[1].find("error") is not None
+    assert len(cases[-1]) == 0
+
+
+def test_annotations_are_few_and_of_one_line_each() -> None:
+    commands = annotations(hostile_check())
+    assert len(commands) == 10
+    assert commands[0].startswith("::error title=jostle check%3A a <b> & \x00 |%2C at%3A 5 %25%0Anext::50.00")
+    assert all(command.startswith("::warning") and "\n" not in command for command in commands[1:])
+    assert "| good | 90.00 |" in markdown(hostile_check())
