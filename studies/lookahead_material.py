@@ -120,7 +120,9 @@ def damage_film(name: str, kind: str, frames: Frames, rng: np.random.Generator) 
     clip = Clip.at_rate(frames, RATE)
     for number in range(SPANS):
         most = np.log(min(LENGTHS[1], len(frames)) + 0.49)
-        many = min(round(float(np.exp(rng.uniform(np.log(LENGTHS[0]) if number % 2 else np.log(8), most)))), len(frames))
+        many = min(
+            round(float(np.exp(rng.uniform(np.log(LENGTHS[0]) if number % 2 else np.log(8), most)))), len(frames)
+        )
         at = int(rng.integers(len(frames) - many + 1))
         if rng.random() < OWN:
             spec = draw_spec(SPECS, (2, 3, 4, 5), rng)

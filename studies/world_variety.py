@@ -276,7 +276,7 @@ def draw_missing(frames: Frames, rng: Rng) -> Frames:
 
 def draw_stuck_rows(frames: Frames, rng: Rng) -> Frames:
     """Repeat one row or column over a part of the picture, or hold a part at what it was."""
-    count, height, width = frames.shape[:3]
+    _count, height, width = frames.shape[:3]
     out = frames.copy()
     lo = int(rng.uniform(0, 0.8) * height)
     hi = min(height, lo + max(int(height * rng.uniform(0.15, 0.7)), 4))
@@ -575,7 +575,9 @@ def draw_pixelation(frames: Frames, rng: Rng) -> Frames:
     how = cv2.INTER_NEAREST if rng.random() < 0.7 else cv2.INTER_LINEAR
     return np.stack(
         [
-            np.asarray(cv2.resize(cv2.resize(f, small, interpolation=cv2.INTER_AREA), (width, height), interpolation=how))
+            np.asarray(
+                cv2.resize(cv2.resize(f, small, interpolation=cv2.INTER_AREA), (width, height), interpolation=how)
+            )
             for f in frames
         ]
     )
@@ -739,7 +741,10 @@ def _explosion(frames: Frames, rng: Rng) -> Frames:
     out = frames.copy()
     for _ in range(int(rng.integers(1, 4))):
         at, start = rng.uniform(0.1, 0.9, 2) * (width, height), int(rng.integers(0, max(count - 10, 1)))
-        field, colour = smooth_noise(height, width, 7, rng), np.array([255, rng.uniform(130, 220), rng.uniform(20, 120)])
+        field, colour = (
+            smooth_noise(height, width, 7, rng),
+            np.array([255, rng.uniform(130, 220), rng.uniform(20, 120)]),
+        )
         fast, fading = rng.uniform(0.01, 0.06) * height, rng.uniform(8, 40)
         for t in range(start, count):
             age = t - start
@@ -763,7 +768,9 @@ def _titles(frames: Frames, rng: Rng) -> Frames:
             card[...] = ground.astype(np.uint8)
             colour = (255 - ground).astype(int).tolist()
             for line in range(int(rng.integers(1, 7))):
-                text = "".join(rng.choice(list("abcdefghijklm nopqrst UVWXYZ 0123")) for _ in range(rng.integers(4, 22)))
+                text = "".join(
+                    rng.choice(list("abcdefghijklm nopqrst UVWXYZ 0123")) for _ in range(rng.integers(4, 22))
+                )
                 where = (int(width * rng.uniform(0.02, 0.3)), int(height * (0.2 + 0.12 * line)))
                 cv2.putText(card, text, where, cv2.FONT_HERSHEY_SIMPLEX, height / rng.uniform(200, 500), colour, 1, 16)
             slow = int(rng.choice([0, 0, 8]))
@@ -799,7 +806,7 @@ def _monochrome(frames: Frames, rng: Rng) -> Frames:
 
 def _empty_room(frames: Frames, rng: Rng) -> Frames:
     """A camera that sees one still picture, with the noise of its sensor, a clock and slow changes of the light."""
-    count, height, width = frames.shape[:3]
+    count, height, _width = frames.shape[:3]
     still = cv2.GaussianBlur(frames[0], (0, 0), float(rng.uniform(0.3, 2))).astype(np.float32)
     noise = rng.standard_normal((6, *still.shape), np.float32) * np.float32(rng.choice([0, 0.6, 2, 4]))
     drift = 1 + rng.choice([0, 0.03]) * np.sin(np.arange(count) / rng.uniform(8, 60))

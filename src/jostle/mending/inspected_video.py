@@ -15,9 +15,9 @@ from torch import Tensor
 from jostle.core.finite import check_finite
 from jostle.mending.blank_frames import Mask, find_blank, find_lost_in_video, median
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
+from jostle.mending.frame_comparison import DIFFERENCE_SCALE, scale_channels
 from jostle.mending.inspector import (
     BLOCK,
-    DIFFERENCE_SCALE,
     DIM,
     OUTPUT,
     WIDTH,
@@ -25,7 +25,6 @@ from jostle.mending.inspector import (
     InspectorNetwork,
     Probabilities,
     damage_probabilities,
-    scale_channels,
 )
 from jostle.models.devices import one_thread
 

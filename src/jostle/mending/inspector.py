@@ -24,7 +24,8 @@ from jostle.core.types.clip import Frame
 from jostle.errors import CheckpointError
 from jostle.mending.blank_frames import RecentFrames, median
 from jostle.mending.descriptor import describe_frame, stream_descriptors
-from jostle.mending.descriptor_layout import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Descriptors
+from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
+from jostle.mending.frame_comparison import compare_frames, merge_2x2, scale_channels
 from jostle.models.checkpoints import tensors_fingerprint
 from jostle.models.devices import one_thread
 from jostle.models.finite import check_weights
@@ -34,7 +35,6 @@ BLOCK = 8  # frames that share a median
 MEDIAN_REACH = 64  # frames to each side of a median; twice as many in causal mode
 MEDIAN_STEP = 4  # stride of the frames of a median
 DILATIONS = (1, 2, 4, 8, 16)  # of the convolutions over time
-DIFFERENCE_SCALE = 4.0  # gain of differences from other frames
 WIDTH, DIM = 48, 64
 OUTPUT = "the inspector, probability that a frame is damaged"  # in messages
 SIDES = ("both", "causal")  # the two networks of an inspector
@@ -105,7 +105,7 @@ class InspectorNetwork(nn.Module):
     def embed(self, inputs: Tensor) -> Tensor:
         """Embed single frames from their comparisons with others; returns (N, DIM)."""
         cells = F.relu(self.cell(inputs))
-        parts = F.relu(self.sixteen(_merge_2x2(F.relu(self.four(_merge_2x2(cells)))))).flatten(1, 2)
+        parts = F.relu(self.sixteen(merge_2x2(F.relu(self.four(merge_2x2(cells)))))).flatten(1, 2)
         frames: Tensor = self.norm(self.frame(torch.cat([parts.mean(1), parts.amax(1)], 1)))
         return F.relu(frames)
 
@@ -346,27 +346,6 @@ def build_inspector(
     networks.load_state_dict(dict(weights))
     check_weights(networks, name)
     return Inspector(networks, thresholds, name=name, device=device)
-
-
-def scale_channels(descriptors: Tensor) -> Tensor:
-    """Convert bytes to (..., CELLS, CELLS, CHANNELS) floats of similar magnitude."""
-    x = descriptors.movedim(-3, -1).float()
-    x[..., LIGHT] /= 128
-    x[..., COLOUR] = (x[..., COLOUR] - 128) / 64
-    x[..., DETAIL] /= 96
-    return x
-
-
-def compare_frames(own: Tensor, others: Sequence[Tensor], medians: Tensor) -> Tensor:
-    """Concatenate frames with their amplified differences from others and from the median."""
-    return torch.cat([own, *(DIFFERENCE_SCALE * (own - other) for other in (*others, medians))], -1)
-
-
-def _merge_2x2(maps: Tensor) -> Tensor:
-    """Merge 2 x 2 cells into channels: (N, H, W, C) to (N, H / 2, W / 2, 4 C)."""
-    count, height, width, channels = maps.shape
-    quarters = maps.reshape(count, height // 2, 2, width // 2, 2, channels).transpose(2, 3)
-    return quarters.reshape(count, height // 2, width // 2, 4 * channels)
 
 
 def reflect(times: Tensor, total: int) -> Tensor:

@@ -81,6 +81,11 @@ def render_windows(bank: Tensor, windows: dict[str, Tensor]) -> Tensor:
     x = bank[windows["rows"]].float()
     if (windows["share"] > 0).any():
         x = torch.lerp(x, bank[windows["others"]].float(), windows["share"][..., None, None, None])
+    return light_windows(x, windows).byte()
+
+
+def light_windows(x: Tensor, windows: dict[str, Tensor]) -> Tensor:
+    """Apply the mirroring and lighting of a batch to its descriptors; returns floats to be cut to bytes."""
     x = torch.where(windows["mirrored"][:, None, None, None, None], mirror(x), x)
     x = torch.where(windows["turned"][:, None, None, None, None], flip(x), x)
     gain = windows["gain"][..., None, None, None]
@@ -95,7 +100,7 @@ def render_windows(bank: Tensor, windows: dict[str, Tensor]) -> Tensor:
     detailed = x[:, :, DETAIL] + windows["sharper"][..., None, None, None] * there
     plain = torch.expm1(detailed / TOP) / FINEST * gain * (1 - clipped)
     detail = torch.log1p(FINEST * plain) * TOP
-    return torch.cat([light, colour, detail], 2).add_(0.5).clamp_(0, 255).byte()
+    return torch.cat([light, colour, detail], 2).add_(0.5).clamp_(0, 255)
 
 
 def mirror(x: Tensor) -> Tensor:
@@ -112,7 +117,7 @@ def _draw_window(bank: FilmBank, rng: Rng, length: int) -> tuple[Any, ...]:
     if rng.random() < WHOLE:
         rows = _draw_corrupted_window(bank, rng, length)
         if rows is not None:
-            return _draw_lighting(bank, rows, np.ones(length, np.float32), np.array([0, length]), rng)
+            return draw_lighting(bank, rows, np.ones(length, np.float32), np.array([0, length]), rng)
     share = float(rng.choice([0.0, 0.05, 0.15, 0.3, 0.5]))
     rows_of, damaged_of, cuts = [], [], [0]
     while cuts[-1] < length:
@@ -122,7 +127,7 @@ def _draw_window(bank: FilmBank, rng: Rng, length: int) -> tuple[Any, ...]:
         rows_of.append(rows)
         damaged_of.append(damaged)
         cuts.append(cuts[-1] + len(rows))
-    return _draw_lighting(bank, np.concatenate(rows_of), np.concatenate(damaged_of), np.array(cuts), rng)
+    return draw_lighting(bank, np.concatenate(rows_of), np.concatenate(damaged_of), np.array(cuts), rng)
 
 
 def _draw_piece(film: BankFilm, rng: Rng, many: int, share: float) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -172,9 +177,10 @@ def _could_be_filmed(kind: str) -> bool:
     return not any(word in name for word in ARTIFICIAL)
 
 
-def _draw_lighting(
+def draw_lighting(
     bank: FilmBank, rows: npt.NDArray[np.int64], damaged: Floats, cuts: npt.NDArray[np.int64], rng: Rng
 ) -> tuple[Any, ...]:
+    """Draw the lighting of a window, and return its fields in the order of `Windows`."""
     length = len(rows)
     gain, flash = np.ones(length, np.float32), np.zeros(length, np.float32)
     share, others, sharper = np.zeros(length, np.float32), rows.copy(), np.zeros(length, np.float32)
