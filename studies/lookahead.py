@@ -269,7 +269,8 @@ def ship(folder: Path) -> None:
     from jostle.models.checkpoints import write_weights
     from jostle.models.weights.shipped import FOLDER
 
-    tensors, calibrations = {}, {}
+    tensors: dict[str, Tensor] = {}
+    calibrations = {}
     for lookahead in LOOKAHEADS:
         stored = torch.load(folder / f"ahead_{lookahead}.pt", weights_only=True)
         tensors |= {f"ahead_{lookahead}.{name}": value for name, value in stored["state"].items()}
@@ -277,7 +278,7 @@ def ship(folder: Path) -> None:
         print(lookahead, stored["row"])
     path = FOLDER / f"{BUNDLED}.safetensors"
     write_weights(tensors, path, metadata={"calibrations": calibrations_note(calibrations), "seed": str(SEED)})
-    print(path, path.stat().st_size, read_lookahead_inspector(path))
+    print(path, path.stat().st_size, read_lookahead_inspector(path).fingerprint)
 
 
 def draw_ahead(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[LiveWindows]:

@@ -80,7 +80,7 @@ class LookaheadInspector:
         self.fingerprint = tensors_fingerprint(networks)
 
     def __repr__(self) -> str:
-        return f"LookaheadInspector({self.name!r}, {self.fingerprint[:15]}...)"
+        return f"LookaheadInspector({self.name!r})"
 
 
 def build_lookahead_inspector(
@@ -182,13 +182,12 @@ class DescriptorStream:
 
     def _predict(self, values: Tensor, first: int) -> list[FramePrediction]:
         """Send the next input of layer `first` through it and all later ones; return what comes out, if anything."""
-        out: Tensor | None = values
         for layer in self._layers[first:]:
-            out = layer.push(out)
-            if out is None:
+            output = layer.push(values)
+            if output is None:
                 return []
-        answer = self._network.answer
-        logits = torch.addmm(answer.bias, out, answer.weight[:, :, 0].t())
+            values = output
+        logits = self._network.answer(values[..., None])[..., 0]
         return predictions_of(logits, self.calibration)
 
 
