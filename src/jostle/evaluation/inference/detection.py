@@ -27,7 +27,7 @@ from jostle.evaluation.inference.footage import open_footage, open_video
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames
-from jostle.features.engine import Cost, VideoFeatures
+from jostle.features.engine import CELLS_AT_ONCE, Cost, VideoFeatures
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.features.windows import ReleasedBug, Rule
 from jostle.mending.damage_finders import Mending, find_damaged
@@ -105,9 +105,9 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
             clean, plain = clean + (video.cost - begun), video.plain()
             corrupted = {cell.name: (cell.parsed, cell.placement) for cell in job.cells if cell.name != CLEAN}
             states = itertools.chain([(CLEAN, own)] if CLEAN in outputs else [], video.sweep(corrupted))
-            # Several at a time, so that a detector in another process has them in one batch.
-            together = max(getattr(models.detectors[name], "at_once", 1) for name in names)
-            while some := list(itertools.islice(states, together)):
+            # Several at a time, so that a detector in another process has them in one batch; few, so that it detects
+            # while later cells are computed.
+            while some := list(itertools.islice(states, CELLS_AT_ONCE)):
                 for (cell, done), name in itertools.product(some, names):
                     pending[cell, name] = submit_detection(
                         models.detectors[name],
