@@ -79,14 +79,12 @@ def _describe_array(frames: Frames) -> Descriptors:
 
     out = np.empty((len(frames), CHANNELS, CELLS, CELLS), np.uint8)
     fits = min(frames.shape[1:3]) >= PATCH
-    (describe_block if fits else describe_small_block)(
-        read_only(frames), *_sample_points(*frames.shape[1:3]), _LOG, out
-    )
+    (describe_block if fits else describe_small_block)(read_only(frames), *sample_points(*frames.shape[1:3]), _LOG, out)
     return out
 
 
 @lru_cache(32)
-def _sample_points(height: int, width: int) -> tuple[Indices, Indices, Indices, Indices]:
+def sample_points(height: int, width: int) -> tuple[Indices, Indices, Indices, Indices]:
     """Return the rows and columns of the sample points, then the top and left edges of the patches."""
     count = 2 * CELLS * POINTS
     rows, columns = ((2 * np.arange(count) + 1) * side // (2 * count) for side in (height, width))

@@ -1,0 +1,269 @@
+"""Inspection of a live stream: plain rules and a network give one verdict a frame, a few frames late at most."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.core.types.clip import Frame, check_frames, check_rate
+from jostle.errors import BadValue
+from jostle.mending.descriptor import describe_frame
+from jostle.mending.descriptor_layout import Descriptors
+from jostle.mending.frame_facts import frame_facts
+from jostle.mending.part_rules import MissingPartRule
+from jostle.mending.step_rules import StepRule
+from jostle.mending.stream_rules import FrozenRule, OneColourRule, OrderRule, Rule
+from jostle.mending.verdicts import KINDS, Verdict
+
+if TYPE_CHECKING:
+    from jostle.mending.inspector import Inspector
+
+MAX_LOOKAHEAD = 250  # frames; memory and delay are bounded by it
+DEFAULT_RATE = 25.0  # frames a second of frames that come without times
+GAP_SECONDS = 1.0  # between two frames, from which they are not compared with each other
+
+# The network must be sure in so many of so many frames, and is believed until it is no longer.
+NETWORK_ON, NETWORK_OFF = 0.985, 0.5
+NETWORK_FRAMES, NETWORK_WINDOW = 4, 5
+CLEAN = 0.98  # confidence of a clean verdict where no rule and no network objects
+
+
+class FramePrediction(Protocol):
+    """Prediction of a network for one frame."""
+
+    @property
+    def probability(self) -> float:
+        """Probability that the frame is damaged."""
+        ...
+
+    @property
+    def kinds(self) -> npt.NDArray[np.float32]:
+        """(len(KINDS),) probability of each kind; zeros where the network knows no kinds."""
+        ...
+
+
+class NetworkStream(Protocol):
+    """Network on a stream of descriptors; answers in order, at most the look-ahead late."""
+
+    def push(self, descriptors: Descriptors) -> Sequence[FramePrediction]:
+        """Add frames and return the predictions that became known."""
+        ...
+
+    def flush(self) -> Sequence[FramePrediction]:
+        """Return the predictions of the last frames."""
+        ...
+
+
+def open_network(inspector: Inspector, lookahead: int) -> NetworkStream:
+    """Return the network of a stream: the only place that knows which one it is."""
+    return CausalNetworkStream(inspector)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KindlessPrediction:
+    """Prediction of a network that knows no kinds."""
+
+    probability: float
+    kinds: npt.NDArray[np.float32] = field(default_factory=lambda: np.zeros(len(KINDS), np.float32))
+
+
+class CausalNetworkStream:
+    """Causal network of an inspector on a stream; it uses no later frames."""
+
+    def __init__(self, inspector: Inspector) -> None:
+        from jostle.mending.inspector import SIDES, _Stream
+
+        network = inspector._networks[SIDES[True]]
+        self._stream = _Stream(network, inspector.device, 1, blank_rule=False, defer=False)
+
+    def push(self, descriptors: Descriptors) -> list[KindlessPrediction]:
+        """Add frames and return their predictions."""
+        return [KindlessPrediction(probability) for probability in self._stream.push(descriptors)]
+
+    def flush(self) -> list[KindlessPrediction]:
+        """Return the predictions of the last frames."""
+        return [KindlessPrediction(probability) for probability in self._stream.flush()]
+
+
+@dataclass(eq=False, slots=True)
+class PendingFrame:
+    """Frame that waits for its verdict.
+
+    Attributes:
+        index: number of the frame.
+        time: its time in seconds.
+        findings: kind and confidence by the rule's number.
+        network: kind and confidence of a persistent alarm of the network.
+        doubt: probability of damage that the network sees, whether it persists or not.
+    """
+
+    index: int
+    time: float
+    findings: dict[int, tuple[str, float]] = field(default_factory=dict)
+    network: tuple[str, float] | None = None
+    doubt: float = 0.0
+
+    def verdict(self) -> Verdict:
+        """Return the verdict: of the rules, else of the network, else clean."""
+        damages = [finding for finding in self.findings.values() if finding[0] != "clean"]
+        if damages:
+            kind, confidence = max(damages, key=lambda finding: finding[1])
+            return Verdict(self.index, self.time, True, confidence, kind)
+        if self.network is not None:
+            kind, confidence = self.network
+            return Verdict(self.index, self.time, True, confidence, kind)
+        return Verdict(self.index, self.time, False, min(CLEAN, max(1 - self.doubt, 0.5)), "clean")
+
+
+class NetworkAlarm:
+    """Persistent alarm of a network: on after some sure frames of a few, off after two low ones."""
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[int, FramePrediction]] = deque(maxlen=NETWORK_WINDOW)
+        self._on = False
+
+    def push(self, index: int, prediction: FramePrediction) -> list[tuple[int, tuple[str, float]]]:
+        """Add a prediction; return frames that the alarm holds for, each with its kind and confidence."""
+        self._recent.append((index, prediction))
+        begun = False
+        if not self._on:
+            sure = [number for number, one in self._recent if one.probability >= NETWORK_ON]
+            self._on = begun = len(sure) >= NETWORK_FRAMES
+        elif all(one.probability < NETWORK_OFF for _, one in list(self._recent)[-2:]):
+            self._on = False
+        if not self._on:
+            return []
+        frames = self._recent if begun else [(index, prediction)]
+        return [(number, _name_kind(one)) for number, one in frames if one.probability >= NETWORK_OFF]
+
+
+class StreamInspector:
+    """Inspector of a stream: one verdict a frame, at most `lookahead` frames late, in bounded memory.
+
+    Plain rules find what can be said without training; the network finds the rest, and must be sure for some frames in
+    a row. After a gap in time, a time that goes back or another size of frames, they begin anew; the numbers of frames
+    go on. A freeze and a black picture are followed across a gap.
+
+    Args:
+        lookahead: later frames that a verdict may wait for, 0 to 250. With 0 a verdict comes with its frame, and the
+            first frames of a freeze, a flash or a change that must last are decided without knowing how it goes on.
+        inspector: the inspector whose network is used; None for the bundled one.
+        fps: rate of frames that are pushed without a time; default: 25.
+        use_network: False leaves the rules alone, which need no torch.
+    """
+
+    def __init__(
+        self,
+        *,
+        lookahead: int = 5,
+        inspector: Inspector | None = None,
+        fps: float | None = None,
+        use_network: bool = True,
+    ) -> None:
+        if isinstance(lookahead, bool) or not isinstance(lookahead, int) or not 0 <= lookahead <= MAX_LOOKAHEAD:
+            raise BadValue(f"lookahead must be a whole number of frames from 0 to {MAX_LOOKAHEAD}, got {lookahead!r}")
+        self.lookahead = lookahead
+        self._interval = 1 / (DEFAULT_RATE if fps is None else float(check_rate(fps)))
+        if use_network and inspector is None:
+            from jostle.mending.loading import load_inspector
+
+            inspector = load_inspector()
+        self._inspector = inspector if use_network else None
+        self._pending: deque[PendingFrame] = deque()
+        self._count, self._time, self._size = 0, 0.0, (0, 0)
+        self._begin()
+
+    def push(self, frame: Frame, time: float | None = None) -> list[Verdict]:
+        """Add a frame and return the verdicts that became known, in order.
+
+        Args:
+            frame: (H, W, 3) uint8 RGB.
+            time: in seconds; default: one interval of `fps` after the frame before.
+        """
+        check_frames(frame[None] if isinstance(frame, np.ndarray) else frame)
+        time = self._next_time() if time is None else _check_time(time)
+        self._follow(frame.shape[:2], time)
+        index, self._count, self._time = self._count, self._count + 1, time
+        self._pending.append(PendingFrame(index, time))
+        descriptor = describe_frame(frame)
+        facts = frame_facts(frame, descriptor)
+        for number, rule in enumerate(self._rules):
+            for finding in rule.push(index, time, facts):
+                for pending in self._pending_between(finding.first, finding.last):
+                    pending.findings[number] = finding.kind, finding.confidence
+        if self._network is not None:
+            self._add_predictions(self._network.push(descriptor[None]))
+        return self._release(self.lookahead)
+
+    def flush(self) -> list[Verdict]:
+        """Return the verdicts of the last frames; what is pushed afterwards begins anew."""
+        self._end_network()
+        verdicts = self._release(0)
+        self._begin()
+        return verdicts
+
+    def _next_time(self) -> float:
+        return self._time + self._interval if self._count else 0.0
+
+    def _follow(self, size: tuple[int, ...], time: float) -> None:
+        """Begin anew where a frame cannot be compared with the one before."""
+        if not self._count:
+            self._size = size
+        elif size != self._size or time < self._time:
+            self._end_network()
+            self._begin()
+            self._size = size
+        elif time - self._time > GAP_SECONDS:
+            kept = [rule for rule in self._rules if isinstance(rule, (OneColourRule, FrozenRule))]
+            self._end_network()
+            self._begin()
+            self._rules[: len(kept)] = kept
+
+    def _begin(self) -> None:
+        self._rules: list[Rule] = [OneColourRule(), FrozenRule(), MissingPartRule(), OrderRule(), StepRule()]
+        self._network = None if self._inspector is None else open_network(self._inspector, self.lookahead)
+        self._alarm, self._predicted = NetworkAlarm(), self._count  # next frame to be predicted
+
+    def _end_network(self) -> None:
+        if self._network is not None:
+            self._add_predictions(self._network.flush())
+
+    def _add_predictions(self, predictions: Sequence[FramePrediction]) -> None:
+        for prediction in predictions:
+            for pending in self._pending_between(self._predicted, self._predicted):
+                pending.doubt = prediction.probability
+            for number, alarm in self._alarm.push(self._predicted, prediction):
+                for pending in self._pending_between(number, number):
+                    pending.network = alarm
+            self._predicted += 1
+
+    def _pending_between(self, first: int, last: int) -> list[PendingFrame]:
+        if not self._pending:
+            return []
+        oldest = self._pending[0].index
+        lo, hi = max(first - oldest, 0), min(last - oldest + 1, len(self._pending))
+        return [self._pending[number] for number in range(lo, hi)]
+
+    def _release(self, keep: int) -> list[Verdict]:
+        """Return the verdicts of all frames but the last ones."""
+        return [self._pending.popleft().verdict() for _ in range(len(self._pending) - keep)]
+
+
+def _name_kind(prediction: FramePrediction) -> tuple[str, float]:
+    """Return the kind of a damage that a network sees, and its confidence."""
+    kinds = np.asarray(prediction.kinds)[1:]
+    kind = KINDS[1 + int(kinds.argmax())] if kinds.any() else "unknown"
+    return kind, float(prediction.probability)
+
+
+def _check_time(time: float) -> float:
+    value = float(time)
+    if not math.isfinite(value):
+        raise BadValue(f"the time of a frame must be a finite number of seconds, got {time!r}", fault="F144")
+    return value
