@@ -42,6 +42,7 @@ class FrameFacts:
         spread: mean absolute deviation of the lights.
         low: darkest light but `EDGE`.
         high: brightest light but `EDGE`.
+        cell_lights: (CELLS, CELLS) mean lights of the cells.
     """
 
     lights: Values
@@ -52,11 +53,7 @@ class FrameFacts:
     spread: float
     low: int
     high: int
-
-    @property
-    def cell_lights(self) -> npt.NDArray[np.float32]:
-        """(CELLS, CELLS) mean lights of the cells."""
-        return self.lights.reshape(CELLS, 2, CELLS, 2).mean((1, 3), dtype=np.float32)
+    cell_lights: npt.NDArray[np.float32]
 
 
 def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
@@ -79,6 +76,7 @@ def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
         float(np.abs(lights - mean).mean()),
         int(ordered[EDGE]),
         int(ordered[-1 - EDGE]),
+        descriptor[LIGHT].mean(0, dtype=np.float32),
     )
 
 

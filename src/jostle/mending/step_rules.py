@@ -19,9 +19,12 @@ from jostle.mending.stream_rules import Finding
 
 LAGS = (1, 2)  # clean frames before the present one that it is compared with: the first may be a blend
 STEADY, STEADY_COVER = 3, 5  # frames that a change must last, longer than a flash or a blended frame
-SUDDEN = 3.5  # times the largest change from frame to frame in the last `CALM` ones that a sudden change has
+SUDDEN, SUDDEN_COVER = (
+    3.5,
+    5.0,
+)  # times the largest change from frame to frame in the last `CALM` ones that a sudden change has
 CALM, MIN_CALM = 8, 3  # and of them at least
-LASTING = 0.5  # share of the change that a frame must have to belong to it
+LASTING, LASTING_CUT = 0.5, 0.8  # share of the change that a frame must have to belong to it, and one after a cut
 FLASH, FLASH_LEFT = 8, 0.75  # frames after a rise of the light in which more of it must be left, else it is a flash
 CUT = 0.5  # correlation of lights with the frame before under which the scene has changed
 STEP_SECONDS = 60.0  # after which the new look is taken for the picture as it is
@@ -30,15 +33,16 @@ SAME_SCENE = 0.85  # correlation of lights with the frame before
 NOISE_STEP, NOISE_CELLS = 22, 0.8  # rise of the mean code of bends, and share of cells where it rises by half of it
 BLUR_STEP, BLUR_CELLS = 26, 0.8  # fall, over cells with a detail of
 TEXTURE = detail_code(1.5)
+TEXTURED = 0.1  # share of the cells that must have it
 BLUR_SCENE = 0.9  # correlation that a blurred picture keeps
 BRIGHT, BRIGHT_STEP, BRIGHT_SHARE = 244, 22.0, 0.12  # white cells, rise of the mean, and of the share of white cells
-BRIGHT_SCENE = 0.75  # correlation of the lights that are not white
+BRIGHT_SCENE = 0.55  # correlation of the lights that are not white
 DIM_SHARE, DIM_FROM = 0.62, 25.0  # share of the light that is left, of at least so many grey levels
 CAST_STEP, CAST_EVEN = 7.0, 1.2  # shift of a colour's mean (half grey levels), and its size against its spread
 COVER_LIGHT, COVER_DETAIL = 18.0, 30  # change of the light, or fall of the detail, of a covered cell
 COVER_SHARE = (0.1, 0.9)  # share of the picture that a cover takes
 COVER_WHOLE = 0.8  # share of the changed cells that hang together
-COVER_FALLS = 0.6  # share of them where detail is lost
+COVER_FALLS = 0.5  # share of them where detail is lost
 COVER_REST = 5.0  # grey levels by which the rest may change
 
 
@@ -65,7 +69,7 @@ class Step:
     def lasts(self, facts: FrameFacts, last: FrameFacts | None) -> bool:
         """Return whether a frame is nearer to the frames that have the change than to those before it."""
         if last is not None and correlation(last.lights, facts.lights) < CUT:
-            return False
+            return self.kind not in ("covered", "blurred") and self.left(facts) >= LASTING_CUT
         return self.left(facts) >= LASTING
 
     def left(self, facts: FrameFacts) -> float:
@@ -124,7 +128,7 @@ class StepRule:
             kind, cells = step
             number = MEASURES[kind]
             calm = [changes[number] for changes in self._calm][: len(self._calm) - lag + 1]
-            if measure_changes(before, facts)[number] >= SUDDEN * max(calm):
+            if measure_changes(before, facts)[number] >= (SUDDEN_COVER if kind == "covered" else SUDDEN) * max(calm):
                 values = [measure(kind, one, cells) for one in (before, facts)]
                 return Step(kind, index, time, cells, values[0], values[1])
         return None
@@ -162,7 +166,7 @@ def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
         if facts.mean <= DIM_SHARE * before.mean and before.mean >= DIM_FROM:
             return "underexposed", everywhere
         textured = before.detail[BEND] >= TEXTURE
-        if scene >= BLUR_SCENE and textured.mean() >= 0.2:
+        if scene >= BLUR_SCENE and textured.mean() >= TEXTURED:
             falls = -finer[textured]
             if falls.mean() >= BLUR_STEP and (falls >= BLUR_STEP / 2).mean() >= BLUR_CELLS:
                 return "blurred", textured

@@ -214,8 +214,8 @@ ORDER_WINDOW = 8  # frames whose order is judged
 DETOUR = 1.35  # length of the way through them as they come, against the shortest tree that joins them
 MOVED = 1.0  # grey levels from frame to frame that the way must have
 OUTLIER = 3.0  # times the usual distance to the nearest other frame from which a frame is a flash, and left out
-USUAL_DETOUR, DETOURS, MIN_DETOURS = 1.15, 40, 6  # nine tenths of the ways before are under it; how many, at least
-STEADY_DETOUR = 3  # frames in a row with a detour
+USUAL_DETOUR, DETOURS, MIN_DETOURS = 1.1, 40, 6  # nine tenths of the ways before are under it; how many, at least
+STEADY_DETOUR = 4  # frames in a row with a detour
 
 
 class OrderRule:
@@ -223,7 +223,7 @@ class OrderRule:
 
     In a picture that moves, neighbours in time are the most alike: the way from frame to frame is as short as the
     shortest tree that joins all of `ORDER_WINDOW` frames. In another order it is longer (`DETOUR`). Where it was longer
-    before, things swing or the camera shakes, and nothing is said.
+    before, things swing or the camera shakes, and nothing is said. An alarm goes on with lesser detours.
 
     Misses: frames exchanged where little moves (`MOVED`) or in a picture that shakes; single frames late by one. False:
     shaking or swinging that begins suddenly, strobes.
@@ -233,6 +233,7 @@ class OrderRule:
         self._past: deque[FrameFacts] = deque(maxlen=ORDER_WINDOW)
         self._usual: deque[float] = deque(maxlen=DETOURS)
         self._since = 0  # frames in a row with a detour
+        self._until = -1  # last frame up to which a lesser detour goes on with an alarm
 
     def push(self, index: int, time: float, facts: FrameFacts) -> list[Finding]:
         """Add a frame and return what it shows."""
@@ -245,6 +246,9 @@ class OrderRule:
         if moved < MOVED:
             self._since = 0
             return []
+        if index <= self._until and detour >= USUAL_DETOUR:
+            self._until = index + ORDER_WINDOW
+            return [Finding(index - 1, index, "out_of_order", 0.9)]
         unusual = len(self._usual) >= MIN_DETOURS and float(np.quantile(self._usual, 0.9)) <= USUAL_DETOUR
         if detour < DETOUR or not unusual:
             self._usual.append(min(detour, 2 * DETOUR))
@@ -253,6 +257,7 @@ class OrderRule:
         self._since += 1
         if self._since < STEADY_DETOUR or late < 0:
             return []
+        self._until = index + ORDER_WINDOW
         return [Finding(max(index - ORDER_WINDOW + late, 0), index, "out_of_order", 0.9)]
 
 

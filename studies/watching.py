@@ -1,0 +1,290 @@
+"""Watching a stream: what is found of damage that other code made, how soon, and what falsely on clean footage.
+
+    python -m studies.watching WORK choose damage clean record --clips FOLDER ... --choosing FOLDER
+
+`choose` sets the thresholds of FFmpeg's blockdetect and blurdetect, which have none, by the clean clips directly in the
+folder that `--choosing` names. `damage` puts a stretch of every kind of `studies.world_damage` into `--count` of the
+clips, `clean` watches all of them, or `--clean` of them, as they are. `record` puts the records beside this file. A clip
+is a video file or a folder of pictures, anywhere below the folders that `--clips` names; clips to judge by must not be
+among those to choose by.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import av
+import av.filter
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+import jostle
+from jostle.mending.stream_inspector import StreamInspector
+from jostle.mending.verdicts import Verdict
+from studies.harness import STUDIES, GridRun, Record, finish, parse_arguments, run_grid
+from studies.world_damage import BEFORE, KINDS, WORDS, Frames, Mask, damage_clip
+
+STEPS = ("choose", "damage", "clean", "record")
+RESULTS = STUDIES / "watching.jsonl"
+LOOKAHEADS = (0, 5, 15)
+FILES = (".avi", ".mp4", ".mkv")
+LONGEST = 110  # frames of a clip that is damaged
+MERGED = 25  # clean frames between two alarms of one event
+FREEZE = 0.2  # seconds after which freezedetect speaks; its default, 2, is longer than a stretch
+PEER_QUANTILE = 0.995  # of clean frames, under the thresholds of blockdetect and blurdetect
+
+Alarms = tuple[Mask, list[str]]  # damaged or not, and the kind, of each frame
+
+
+@dataclass(frozen=True)
+class WatchRun(GridRun):
+    """One clip with one kind of damage, or clean."""
+
+    clip: str
+    kind: str
+    seed: int
+
+
+def main() -> None:
+    """Do the steps that are arguments for."""
+    arguments = parse_arguments(__doc__, STEPS, clips=[Path()], choosing=Path, count=12, clean=10**6, jobs=1, seed=0)
+    peers = arguments.work / "peers.json"
+    if "choose" in arguments.steps:
+        peers.write_text(json.dumps(choose_thresholds(arguments.choosing)))
+        print(peers.read_text(), flush=True)
+    clips = [str(path) for path in sorted(find_clips(arguments.clips))]
+    runs = [WatchRun(clip, kind, arguments.seed) for clip in spread_over(clips, arguments.count) for kind in KINDS]
+    results, failed = arguments.work / RESULTS.name, []
+    measure = partial(measure_run, thresholds=json.loads(peers.read_text()))
+    grid = partial(run_grid, measure=measure, results=results, at_once=arguments.jobs, summarise=summarise)
+    if "damage" in arguments.steps:
+        failed += grid(runs)
+    if "clean" in arguments.steps:
+        failed += grid([WatchRun(clip, "clean", arguments.seed) for clip in spread_over(clips, arguments.clean)])
+    finish(failed)
+    if "record" in arguments.steps:
+        write_record(results)
+
+
+def spread_over(clips: Sequence[str], count: int) -> list[str]:
+    """Return so many of the clips, evenly over their list."""
+    count = min(count, len(clips))
+    return [clips[number * len(clips) // count] for number in range(count)]
+
+
+def find_clips(folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield the video files and the folders of pictures below some folders."""
+    for folder in folders:
+        for path in sorted([folder, *folder.rglob("*")]):
+            if path.suffix in FILES or (path.is_dir() and any(path.glob("*.jpg"))):
+                yield path
+
+
+def read_clip(path: Path) -> tuple[Frames, float]:
+    """Return the frames of a clip and their rate."""
+    if path.is_dir():
+        pictures = [cv2.imread(str(picture)) for picture in sorted(path.glob("*.jpg"))]
+        return np.stack([picture[..., ::-1] for picture in pictures if picture is not None]), 25.0
+    clip = jostle.read(path)
+    return clip.frames, float(clip.fps)
+
+
+def measure_run(run: WatchRun, thresholds: dict[str, float]) -> Record:
+    """Watch one clip by every system."""
+    begin = time.monotonic()
+    frames, fps = read_clip(Path(run.clip))
+    damaged = np.zeros(len(frames), np.bool_)
+    if run.kind != "clean":
+        frames = frames[:LONGEST]
+        if len(frames) < 2 * BEFORE + 5:
+            raise ValueError(f"{run.clip}: {len(frames)} frames are too few")
+        frames, damaged = damage_clip(frames, run.kind, run.seed)
+    systems, confidences = {}, {}
+    for name, system in SYSTEMS.items():
+        alarms, kinds, sureness = system(frames, fps, thresholds)
+        systems[name] = score(alarms, kinds, damaged, WORDS.get(run.kind, ()))
+        if sureness:
+            right = Counter((round(value, 2), bool(alarm == truth)) for value, alarm, truth in
+                            zip(sureness, alarms, damaged, strict=True))  # fmt: skip
+            confidences[name] = sorted([value, truth, count] for (value, truth), count in right.items())
+    record = {"run": {"clip": Path(run.clip).name, "kind": run.kind, "seed": run.seed}}
+    sizes = {"frames": len(frames), "damaged": int(damaged.sum()), "length": round(len(frames) / fps, 2)}
+    return record | sizes | {"systems": systems, "confidences": confidences, "seconds": round(time.monotonic() - begin)}
+
+
+def score(alarms: Mask, kinds: Sequence[str], damaged: Mask, words: Sequence[str]) -> Record:
+    """Count found and rightly named frames, the delay to the first one, and false events."""
+    found = alarms & damaged
+    score: Record = {"events": count_events(alarms & ~damaged), "alarms": int((alarms & ~damaged).sum())}
+    if damaged.any():
+        first = int(np.flatnonzero(damaged)[0])
+        score |= {"found": int(found.sum()), "right": sum(kinds[t] in words for t in np.flatnonzero(found))}
+        score["delay"] = int(np.flatnonzero(found)[0]) - first if found.any() else None
+        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(found))
+    else:
+        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(alarms))
+    return score
+
+
+def count_events(alarms: Mask) -> int:
+    """Count the alarms, those with few frames between them as one."""
+    where = np.flatnonzero(alarms)
+    return int(len(where) > 0) + int((np.diff(where) > MERGED).sum())
+
+
+def poisson_interval(events: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the exact interval of the mean of a Poisson count.
+
+    >>> [round(value, 3) for value in poisson_interval(0)]
+    [0.0, 3.689]
+    """
+
+    def below(mean: float, most: int) -> float:
+        return sum(math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(most + 1))
+
+    def solve(wanted: float, most: int) -> float:
+        lo, hi = 1e-9, 10.0 * (events + 5)
+        for _ in range(100):
+            middle = (lo + hi) / 2
+            lo, hi = (middle, hi) if below(middle, most) > wanted else (lo, middle)
+        return lo
+
+    tail = (1 - level) / 2
+    return (solve(1 - tail, events - 1) if events else 0.0), solve(tail, events)
+
+
+Answers = tuple[Mask, list[str], list[float]]  # alarms, kinds, and confidences where there are any
+System = Callable[[Frames, float, dict[str, float]], Answers]
+
+
+def watch(frames: Frames, fps: float, _: dict[str, float], *, lookahead: int, use_network: bool) -> Answers:
+    """Watch frames by the inspector of a stream."""
+    inspector = StreamInspector(lookahead=lookahead, fps=round(fps, 3), use_network=use_network)
+    verdicts: list[Verdict] = []
+    for frame in frames:
+        verdicts += inspector.push(frame)
+    verdicts += inspector.flush()
+    assert [verdict.index for verdict in verdicts] == list(range(len(frames)))
+    alarms = np.array([verdict.damaged for verdict in verdicts])
+    return alarms, [verdict.kind for verdict in verdicts], [verdict.confidence for verdict in verdicts]
+
+
+def inspect(frames: Frames, _: float, __: dict[str, float], *, causal: bool) -> Answers:
+    """Inspect frames by the network alone, frame by frame, as `jostle inspect` does."""
+    inspector = jostle.load_inspector()
+    probabilities = np.array(list(inspector.inspect(frames, causal=causal)))
+    return probabilities >= inspector.threshold(causal=causal), ["unknown"] * len(frames), []
+
+
+def filter_frames(frames: Frames, fps: float, name: str, options: str = "") -> Iterator[dict[str, str]]:
+    """Yield the metadata that a filter of FFmpeg gives each frame."""
+    graph = av.filter.Graph()
+    height, width = frames.shape[1:3]
+    source = graph.add_buffer(width=width, height=height, format="yuv420p", time_base=_tick(fps))
+    links = [source, graph.add(name, options or None), graph.add("buffersink")]
+    for one, other in itertools.pairwise(links):
+        one.link_to(other)
+    graph.configure()
+    for number, frame in enumerate(frames):
+        picture = av.VideoFrame.from_ndarray(frame, format="rgb24").reformat(format="yuv420p")
+        picture.pts, picture.time_base = number, _tick(fps)
+        graph.push(picture)
+        yield dict(graph.pull().metadata)
+
+
+def _tick(fps: float) -> Any:
+    from fractions import Fraction
+
+    return 1 / Fraction(fps).limit_denominator(1001)
+
+
+def blackdetect(frames: Frames, fps: float, _: dict[str, float]) -> Answers:
+    """Detect black frames; `black_start` comes with the first of them, whatever the shortest duration."""
+    alarms, black = np.zeros(len(frames), np.bool_), False
+    for t, data in enumerate(filter_frames(frames, fps, "blackdetect", "d=0")):
+        black = (black or "lavfi.black_start" in data) and "lavfi.black_end" not in data
+        alarms[t] = black
+    return alarms, ["black"] * len(frames), []
+
+
+def freezedetect(frames: Frames, fps: float, _: dict[str, float]) -> Answers:
+    """Detect frozen frames; a freeze is announced late and dated back, which counts as with a long look-ahead."""
+    alarms, frozen = np.zeros(len(frames), np.bool_), False
+    for t, data in enumerate(filter_frames(frames, fps, "freezedetect", f"d={FREEZE}")):
+        begin = data.get("lavfi.freezedetect.freeze_start")
+        if begin is not None:
+            alarms[round(float(begin) * fps) + 1 : t + 1] = frozen = True
+        if "lavfi.freezedetect.freeze_end" in data:
+            frozen = False
+        alarms[t] |= frozen
+    return alarms, ["frozen"] * len(frames), []
+
+
+def block_values(frames: Frames, fps: float) -> npt.NDArray[np.float64]:
+    """Return blockdetect's measure of each frame; a graph for each, since the filter carries sums over."""
+    values = [next(filter_frames(frame[None], fps, "blockdetect")).get("lavfi.block", "0") for frame in frames]
+    return np.array([float(value) for value in values])
+
+
+def blur_values(frames: Frames, fps: float) -> npt.NDArray[np.float64]:
+    """Return blurdetect's measure of each frame; infinite where it finds no edges."""
+    values = [float(data.get("lavfi.blur", "nan")) for data in filter_frames(frames, fps, "blurdetect")]
+    return np.nan_to_num(np.array(values), nan=np.inf)
+
+
+def blockdetect(frames: Frames, fps: float, thresholds: dict[str, float]) -> Answers:
+    """Detect blocks by the threshold that was chosen."""
+    return block_values(frames, fps) > thresholds["blockdetect"], ["blocky"] * len(frames), []
+
+
+def blurdetect(frames: Frames, fps: float, thresholds: dict[str, float]) -> Answers:
+    """Detect blur by the threshold that was chosen."""
+    return blur_values(frames, fps) > thresholds["blurdetect"], ["blurred"] * len(frames), []
+
+
+def choose_thresholds(folder: Path) -> dict[str, float]:
+    """Return thresholds that few clean frames exceed, of clips directly in a folder."""
+    clips = [read_clip(path) for path in sorted(folder.iterdir()) if path.suffix in FILES]
+    chosen = {}
+    for name, measure in (("blockdetect", block_values), ("blurdetect", blur_values)):
+        values = np.concatenate([measure(frames[:LONGEST], fps) for frames, fps in clips])
+        chosen[name] = float(np.quantile(values[np.isfinite(values)], PEER_QUANTILE))
+    return chosen
+
+
+SYSTEMS: dict[str, System] = {
+    **{f"rules {n}": partial(watch, lookahead=n, use_network=False) for n in LOOKAHEADS},
+    **{f"stream {n}": partial(watch, lookahead=n, use_network=True) for n in LOOKAHEADS},
+    "both sides": partial(inspect, causal=False),
+    "causal": partial(inspect, causal=True),
+    "blackdetect": blackdetect,
+    "freezedetect": freezedetect,
+    "blockdetect": blockdetect,
+    "blurdetect": blurdetect,
+}
+
+
+def summarise(record: Record) -> str:
+    """Return what is printed of a record."""
+    shown = {name: one.get("found", one["events"]) for name, one in record["systems"].items()}
+    return f"{record['damaged']} of {record['frames']}: {shown}"
+
+
+def write_record(results: Path) -> None:
+    """Put the records beside this file."""
+    shutil.copyfile(results, RESULTS)
+
+
+if __name__ == "__main__":
+    main()
