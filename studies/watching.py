@@ -4,9 +4,9 @@
 
 `choose` sets the thresholds of FFmpeg's blockdetect and blurdetect, which have none, by the clean clips directly in the
 folder that `--choosing` names. `damage` puts a stretch of every kind of `studies.world_damage` into `--count` of the
-clips, `clean` watches all of them, or `--clean` of them, as they are. `record` puts the records beside this file. A clip
-is a video file or a folder of pictures, anywhere below the folders that `--clips` names; clips to judge by must not be
-among those to choose by.
+clips, `clean` watches all of them, or `--clean` of them, as they are. `record` puts the records beside this file. A
+clip is a video file or a folder of pictures, anywhere below the folders that `--clips` names; clips to judge by must
+not be among those to choose by.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 import jostle
+from jostle.mending.inspector import Inspector
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import Verdict
 from studies.harness import STUDIES, GridRun, Record, finish, parse_arguments, run_grid
@@ -168,9 +169,16 @@ Answers = tuple[Mask, list[str], list[float]]  # alarms, kinds, and confidences 
 System = Callable[[Frames, float, dict[str, float]], Answers]
 
 
+@cache
+def load_network() -> Inspector:
+    """Load the bundled inspector once."""
+    return jostle.load_inspector()
+
+
 def watch(frames: Frames, fps: float, _: dict[str, float], *, lookahead: int, use_network: bool) -> Answers:
     """Watch frames by the inspector of a stream."""
-    inspector = StreamInspector(lookahead=lookahead, fps=round(fps, 3), use_network=use_network)
+    network = load_network() if use_network else None
+    inspector = StreamInspector(lookahead=lookahead, inspector=network, fps=round(fps, 3), use_network=use_network)
     verdicts: list[Verdict] = []
     for frame in frames:
         verdicts += inspector.push(frame)
@@ -182,7 +190,7 @@ def watch(frames: Frames, fps: float, _: dict[str, float], *, lookahead: int, us
 
 def inspect(frames: Frames, _: float, __: dict[str, float], *, causal: bool) -> Answers:
     """Inspect frames by the network alone, frame by frame, as `jostle inspect` does."""
-    inspector = jostle.load_inspector()
+    inspector = load_network()
     probabilities = np.array(list(inspector.inspect(frames, causal=causal)))
     return probabilities >= inspector.threshold(causal=causal), ["unknown"] * len(frames), []
 

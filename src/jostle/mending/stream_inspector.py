@@ -31,6 +31,7 @@ GAP_SECONDS = 1.0  # between two frames, from which they are not compared with e
 # The network must be sure in so many of so many frames, and is believed until it is no longer.
 NETWORK_ON, NETWORK_OFF = 0.985, 0.5
 NETWORK_FRAMES, NETWORK_WINDOW = 4, 5
+WHOLE_RULES = 3  # rules that judge what a frame shows; those after them compare it with clean frames before
 CLEAN = 0.98  # confidence of a clean verdict where no rule and no network objects
 
 
@@ -197,6 +198,8 @@ class StreamInspector:
             for finding in rule.push(index, time, facts):
                 for pending in self._pending_between(finding.first, finding.last):
                     pending.findings[number] = finding.kind, finding.confidence
+                if number < WHOLE_RULES and finding.kind != "clean":
+                    self._rules[WHOLE_RULES:] = _comparing_rules()
         if self._network is not None:
             self._add_predictions(self._network.push(descriptor[None]))
         return self._release(self.lookahead)
@@ -226,7 +229,7 @@ class StreamInspector:
             self._rules[: len(kept)] = kept
 
     def _begin(self) -> None:
-        self._rules: list[Rule] = [OneColourRule(), FrozenRule(), MissingPartRule(), OrderRule(), StepRule()]
+        self._rules: list[Rule] = [OneColourRule(), FrozenRule(), MissingPartRule(), *_comparing_rules()]
         self._network = None if self._inspector is None else open_network(self._inspector, self.lookahead)
         self._alarm, self._predicted = NetworkAlarm(), self._count  # next frame to be predicted
 
@@ -253,6 +256,11 @@ class StreamInspector:
     def _release(self, keep: int) -> list[Verdict]:
         """Return the verdicts of all frames but the last ones."""
         return [self._pending.popleft().verdict() for _ in range(len(self._pending) - keep)]
+
+
+def _comparing_rules() -> list[Rule]:
+    """Return new rules that compare frames: the end of a freeze or of a black picture is no change of the scene."""
+    return [OrderRule(), StepRule()]
 
 
 def _name_kind(prediction: FramePrediction) -> tuple[str, float]:

@@ -212,6 +212,7 @@ class FrozenRule:
 
 ORDER_WINDOW = 8  # frames whose order is judged
 DETOUR = 1.35  # length of the way through them as they come, against the shortest tree that joins them
+LIGHT_RANGE = 10.0  # grey levels; where the mean light changes by more, as by flashes, the order is not judged
 MOVED = 1.0  # grey levels from frame to frame that the way must have
 OUTLIER = 3.0  # times the usual distance to the nearest other frame from which a frame is a flash, and left out
 USUAL_DETOUR, DETOURS, MIN_DETOURS = 1.1, 40, 6  # nine tenths of the ways before are under it; how many, at least
@@ -225,8 +226,8 @@ class OrderRule:
     shortest tree that joins all of `ORDER_WINDOW` frames. In another order it is longer (`DETOUR`). Where it was longer
     before, things swing or the camera shakes, and nothing is said. An alarm goes on with lesser detours.
 
-    Misses: frames exchanged where little moves (`MOVED`) or in a picture that shakes; single frames late by one. False:
-    shaking or swinging that begins suddenly, strobes.
+    Misses: frames exchanged where little moves (`MOVED`) or in a picture that shakes or flickers; single frames late
+    by one. False: shaking or swinging that begins suddenly.
     """
 
     def __init__(self) -> None:
@@ -239,6 +240,9 @@ class OrderRule:
         """Add a frame and return what it shows."""
         self._past.append(facts)
         if len(self._past) < ORDER_WINDOW:
+            return []
+        means = [one.mean for one in self._past]
+        if max(means) - min(means) > LIGHT_RANGE:
             return []
         lights = np.stack([one.lights for one in self._past]).reshape(ORDER_WINDOW, -1)
         distances = np.abs(lights[:, None] - lights).mean(2)

@@ -1,0 +1,64 @@
+"""The part of the page of results about watching a stream says what was measured."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from studies.harness import PAGE
+from studies.watching import SYSTEMS, count_events, poisson_interval
+from studies.watching_tables import TABLES, fill_page, read_results
+
+from studies import world_damage
+
+
+def test_tables_of_the_page_are_those_of_the_record() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert sorted(re.findall(r"<!-- watching: (\w+) -->", page)) == sorted(TABLES)
+    assert fill_page(page, read_results()) == page
+
+
+def test_every_kind_was_tried_and_every_system() -> None:
+    records = read_results()
+    assert {record["run"]["kind"] for record in records} == {*world_damage.KINDS, "clean"}
+    assert all(set(record["systems"]) == set(SYSTEMS) for record in records)
+
+
+def test_the_damage_that_judges_shares_no_code_with_jostle() -> None:
+    tree = ast.parse(Path(world_damage.__file__).read_text(encoding="utf-8"))
+    names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    assert {name.split(".")[0] for name in names} == {"__future__", "av", "collections", "cv2", "fractions", "numpy"}
+
+
+@pytest.mark.parametrize("kind", world_damage.KINDS)
+def test_damage_is_the_same_for_a_seed_and_marks_what_it_changes(kind: str) -> None:
+    y, x = np.mgrid[:96, :128]
+    rng = np.random.default_rng(1)
+    scene = 90 + 60 * np.sin(x / 9) + 40 * np.cos(y / 7) + rng.normal(0, 8, (96, 128))
+    film = np.stack([np.roll(scene, 3 * t, 1) for t in range(50)])
+    clip = np.clip(film, 0, 255).astype(np.uint8)[..., None].repeat(3, -1)
+    clip[..., 2] //= 2
+    frames, damaged = world_damage.damage_clip(clip, kind, 3)
+    again, mask = world_damage.damage_clip(clip, kind, 3)
+    assert (frames == again).all()
+    assert (damaged == mask).all()
+    assert frames.shape == clip.shape
+    assert 5 <= damaged.sum() < len(clip)
+    assert not damaged[: world_damage.BEFORE].any()
+    if kind not in world_damage.CODECS:
+        assert (frames[~damaged] == clip[~damaged]).all() or kind == "frozen"
+
+
+def test_alarms_close_together_are_one_event() -> None:
+    alarms = np.zeros(200, np.bool_)
+    assert count_events(alarms) == 0
+    alarms[[10, 11, 30, 100]] = True
+    assert count_events(alarms) == 2
+
+
+def test_the_interval_of_a_count_is_exact() -> None:
+    assert np.allclose(poisson_interval(3), (0.6187, 8.7673), atol=1e-4)
