@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studies import detection_tables, inspector_tables, mending_tables, recognition_tables
+from studies import detection_tables, inspector_tables, mending_tables, recognition_tables, watching_tables
 from studies.harness import PAGE
 
 
@@ -12,6 +12,7 @@ def main() -> None:
     page = detection_tables.fill_page(page, detection_tables.Results())
     page = recognition_tables.fill_page(page, recognition_tables.Results())
     page = inspector_tables.fill_page(page, inspector_tables.read_results())
+    page = watching_tables.fill_page(page, watching_tables.read_results())
     page = mending_tables.fill_page(page, mending_tables.Results())
     PAGE.write_text(page, encoding="utf-8")
 

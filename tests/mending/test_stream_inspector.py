@@ -1,0 +1,206 @@
+"""The inspector of a stream: order and delay of verdicts, bounded memory, gaps, sizes, and its network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from jostle.core.types.clip import Frames
+from jostle.errors import BadValue
+from jostle.mending import stream_inspector
+from jostle.mending.descriptor_layout import Descriptors
+from jostle.mending.stream_inspector import KindlessPrediction, NetworkAlarm, StreamInspector, open_network
+from jostle.mending.verdicts import KINDS, Verdict
+
+
+def noisy_film(count: int, height: int = 48, width: int = 64, *, seed: int = 0) -> Frames:
+    rng = np.random.default_rng(seed)
+    scene = rng.uniform(30, 220, (6, 8, 3)).repeat(height // 6, 0).repeat(width // 8, 1)
+    return np.clip(scene + rng.normal(0, 4, (count, *scene.shape)), 0, 255).astype(np.uint8)
+
+
+def rules_only(lookahead: int, fps: float | None = None) -> StreamInspector:
+    return StreamInspector(lookahead=lookahead, fps=fps, use_network=False)
+
+
+def values(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    return [(one.index, one.time, one.damaged, one.confidence, one.kind) for one in verdicts]
+
+
+@pytest.mark.parametrize("lookahead", [0, 1, 5, 15])
+def test_every_frame_has_one_verdict_in_order_and_at_most_the_lookahead_late(lookahead: int) -> None:
+    inspector = rules_only(lookahead)
+    film = noisy_film(40)
+    film[20:30] = 0
+    known = 0
+    for pushed, frame in enumerate(film, 1):
+        for verdict in inspector.push(frame):
+            assert verdict.index == known
+            assert verdict.frame is None
+            assert 0.5 <= verdict.confidence <= 1
+            known += 1
+        assert known == max(pushed - lookahead, 0)
+    assert [verdict.index for verdict in inspector.flush()] == list(range(known, 40))
+    assert inspector.flush() == []
+
+
+def test_verdicts_do_not_depend_on_later_frames_beyond_the_lookahead() -> None:
+    film = noisy_film(60)
+    film[30:] = film[30]
+    whole, part = rules_only(5), rules_only(5)
+    long = [verdict for frame in film for verdict in whole.push(frame)]
+    short = [verdict for frame in film[:40] for verdict in part.push(frame)]
+    assert values(short) == values(long[: len(short)])
+
+
+def test_two_streams_side_by_side_do_not_touch_each_other() -> None:
+    one, other = noisy_film(40), noisy_film(40, seed=1)
+    one[20:30], other[25:] = 0, other[25]
+    alone = [values([verdict for frame in film for verdict in inspector.push(frame)] + inspector.flush())
+             for film, inspector in ((one, rules_only(5)), (other, rules_only(5)))]  # fmt: skip
+    first, second = rules_only(5), rules_only(5)
+    pairs = [(first.push(a), second.push(b)) for a, b in zip(one, other, strict=True)]
+    mixed = [[verdict for pair in pairs for verdict in pair[number]] for number in (0, 1)]
+    assert [values(mixed[0] + first.flush()), values(mixed[1] + second.flush())] == alone
+
+
+def test_memory_is_bounded() -> None:
+    inspector, film = rules_only(5), noisy_film(16)
+    sizes = []
+    for lap in range(28):
+        for number in range(8):
+            frame = film[(number * (3 + lap % 2)) % 16]
+            inspector.push(np.zeros_like(frame) if lap % 7 == 6 else frame)
+        sizes.append(count_items(inspector))
+    assert max(sizes[14:]) <= 1.1 * max(sizes[:14])
+
+
+def count_items(value: object, depth: int = 6) -> int:
+    """Return the elements of arrays and containers that an object holds."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    if depth and hasattr(value, "__dict__"):
+        return sum(count_items(one, depth - 1) for one in vars(value).values())
+    if depth and hasattr(type(value), "__slots__"):
+        return sum(count_items(getattr(value, name), depth - 1) for name in type(value).__slots__)
+    if depth and hasattr(value, "__iter__") and not isinstance(value, str):
+        return sum(1 + count_items(one, depth - 1) for one in value)
+    return 1
+
+
+def test_a_change_of_size_is_no_damage_and_loses_no_frame() -> None:
+    inspector = rules_only(5)
+    verdicts = [verdict for frame in noisy_film(20) for verdict in inspector.push(frame)]
+    verdicts += [verdict for frame in noisy_film(20, 96, 64, seed=2) for verdict in inspector.push(frame)]
+    verdicts += inspector.flush()
+    assert [verdict.index for verdict in verdicts] == list(range(40))
+    assert not any(verdict.damaged for verdict in verdicts)
+
+
+def test_frames_across_a_gap_in_time_are_not_compared_but_a_freeze_goes_on() -> None:
+    film = noisy_film(40)
+    darker = (film * 0.3).astype(np.uint8)
+    inspector = rules_only(0)
+    verdicts = [verdict for t in range(20) for verdict in inspector.push(film[t], t / 25)]
+    verdicts += [verdict for t in range(20, 40) for verdict in inspector.push(darker[t], 60 + t / 25)]
+    assert not any(verdict.damaged for verdict in verdicts)
+    inspector = rules_only(0)
+    for t in range(20):
+        inspector.push(film[t], t / 25)
+    for t in range(8):
+        inspector.push(film[19], 0.8 + t / 25)
+    assert [verdict.kind for verdict in inspector.push(film[19], 30.0)] == ["frozen"]
+
+
+def test_a_time_that_goes_back_begins_anew() -> None:
+    film, inspector = noisy_film(30), rules_only(3)
+    verdicts = [verdict for t in range(30) for verdict in inspector.push(film[t], (t % 15) / 25)] + inspector.flush()
+    assert [verdict.time for verdict in verdicts] == [(t % 15) / 25 for t in range(30)]
+    assert not any(verdict.damaged for verdict in verdicts)
+
+
+def test_times_are_counted_by_the_rate_where_there_are_none() -> None:
+    inspector = rules_only(0, fps=10)
+    times = [verdict.time for frame in noisy_film(4) for verdict in inspector.push(frame)]
+    assert times == pytest.approx([0, 0.1, 0.2, 0.3])
+
+
+@pytest.mark.fault("F144")
+@pytest.mark.parametrize("time", [math.nan, math.inf])
+def test_a_time_that_is_no_number_is_refused(time: float) -> None:
+    with pytest.raises(BadValue, match="finite number of seconds") as raised:
+        rules_only(0).push(noisy_film(1)[0], time)
+    assert raised.value.fault == "F144"
+
+
+def test_frames_that_are_no_bytes_are_refused() -> None:
+    with pytest.raises(BadValue, match="uint8"):
+        rules_only(0).push(noisy_film(1)[0] / 255)
+    with pytest.raises(BadValue, match="NumPy array"):
+        rules_only(0).push([[0]])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lookahead", [-1, 251, True, 2.0])
+def test_a_lookahead_out_of_range_is_refused(lookahead: int) -> None:
+    with pytest.raises(BadValue, match="lookahead must be a whole number of frames from 0 to 250"):
+        rules_only(lookahead)
+
+
+def alarms(probabilities: Sequence[float]) -> list[int]:
+    alarm = NetworkAlarm()
+    return sorted({number for index, probability in enumerate(probabilities)
+                   for number, _ in alarm.push(index, KindlessPrediction(probability))})  # fmt: skip
+
+
+def test_the_network_must_be_sure_for_some_frames_and_is_believed_until_it_is_not() -> None:
+    sure, low = 0.999, 0.1
+    assert alarms([low, sure, low, sure, sure, low, low, sure]) == []
+    assert alarms([low, sure, sure, low, sure, sure, 0.7, low, 0.6, low, low, sure]) == [1, 2, 4, 5, 6, 8]
+
+
+class LateNetwork:
+    """Network that is sure of blurred frames from the tenth on, and answers `late` frames late."""
+
+    def __init__(self, late: int) -> None:
+        self._late, self._count, self._answered = late, 0, 0
+
+    def push(self, descriptors: Descriptors) -> list[KindlessPrediction]:
+        self._count += len(descriptors)
+        return self._answer(self._count - self._late)
+
+    def flush(self) -> list[KindlessPrediction]:
+        return self._answer(self._count)
+
+    def _answer(self, stop: int) -> list[KindlessPrediction]:
+        kinds = np.eye(len(KINDS), dtype=np.float32)[KINDS.index("blurred")]
+        numbers = range(self._answered, max(stop, self._answered))
+        self._answered = numbers.stop
+        return [KindlessPrediction(0.995 if number >= 10 else 0.01, kinds) for number in numbers]
+
+
+@pytest.mark.parametrize(("late", "lookahead", "first"), [(0, 0, 13), (0, 5, 10), (5, 5, 13), (5, 15, 10)])
+def test_a_network_that_looks_ahead_fits_in(
+    late: int, lookahead: int, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_inspector, "open_network", lambda inspector, lookahead: LateNetwork(late))
+    inspector = StreamInspector(lookahead=lookahead, inspector=object())  # type: ignore[arg-type]
+    verdicts = [verdict for frame in noisy_film(30) for verdict in inspector.push(frame)] + inspector.flush()
+    assert [verdict.kind for verdict in verdicts] == ["clean"] * first + ["blurred"] * (30 - first)
+    assert verdicts[-1].confidence == pytest.approx(0.995)
+
+
+def test_the_bundled_network_gives_the_causal_probabilities() -> None:
+    import jostle
+
+    inspector, film = jostle.load_inspector(), noisy_film(12)
+    film[6:] = np.random.default_rng(0).integers(0, 256, film[6:].shape)
+    network = open_network(inspector, 5)
+    descriptors = [stream_inspector.describe_frame(frame)[None] for frame in film]
+    probabilities = [one.probability for each in descriptors for one in network.push(each)]
+    assert probabilities == pytest.approx(list(inspector.inspect(film, causal=True)), abs=1e-5)
+    stream = StreamInspector(lookahead=5, inspector=inspector)
+    verdicts = [verdict for frame in film for verdict in stream.push(frame)] + stream.flush()
+    assert [verdict.index for verdict in verdicts] == list(range(12))
