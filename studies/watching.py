@@ -18,7 +18,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,11 @@ def main() -> None:
     if "choose" in arguments.steps:
         peers.write_text(json.dumps(choose_thresholds(arguments.choosing)))
         print(peers.read_text(), flush=True)
-    clips = [str(path) for path in sorted(find_clips(arguments.clips))]
+    paths = {path.name: path for path in sorted(find_clips(arguments.clips))}
+    clips = list(paths)
     runs = [WatchRun(clip, kind, arguments.seed) for clip in spread_over(clips, arguments.count) for kind in KINDS]
     results, failed = arguments.work / RESULTS.name, []
-    measure = partial(measure_run, thresholds=json.loads(peers.read_text()))
+    measure = partial(measure_run, paths=paths, thresholds=json.loads(peers.read_text()))
     grid = partial(run_grid, measure=measure, results=results, at_once=arguments.jobs, summarise=summarise)
     if "damage" in arguments.steps:
         failed += grid(runs)
@@ -101,10 +102,10 @@ def read_clip(path: Path) -> tuple[Frames, float]:
     return clip.frames, float(clip.fps)
 
 
-def measure_run(run: WatchRun, thresholds: dict[str, float]) -> Record:
+def measure_run(run: WatchRun, paths: dict[str, Path], thresholds: dict[str, float]) -> Record:
     """Watch one clip by every system."""
     begin = time.monotonic()
-    frames, fps = read_clip(Path(run.clip))
+    frames, fps = read_clip(paths[run.clip])
     damaged = np.zeros(len(frames), np.bool_)
     if run.kind != "clean":
         frames = frames[:LONGEST]
@@ -119,7 +120,7 @@ def measure_run(run: WatchRun, thresholds: dict[str, float]) -> Record:
             right = Counter((round(value, 2), bool(alarm == truth)) for value, alarm, truth in
                             zip(sureness, alarms, damaged, strict=True))  # fmt: skip
             confidences[name] = sorted([value, truth, count] for (value, truth), count in right.items())
-    record = {"run": {"clip": Path(run.clip).name, "kind": run.kind, "seed": run.seed}}
+    record: Record = {"run": asdict(run)}
     sizes = {"frames": len(frames), "damaged": int(damaged.sum()), "length": round(len(frames) / fps, 2)}
     return record | sizes | {"systems": systems, "confidences": confidences, "seconds": round(time.monotonic() - begin)}
 

@@ -330,8 +330,8 @@ def _damage_packets(frames: Frames, codec: str, first: int, rng: Rng) -> tuple[F
     """Encode the clip, overwrite bytes of some packets, and let a real decoder conceal what is lost.
 
     The whole clip goes through the codec, so that what differs from the same clip without errors is the damage alone.
-    It smears on until the next key frame. Frames for which no picture comes show the one before. The errors are those of the
-    seed; what FFmpeg's MPEG-4 decoder makes of them may differ from run to run.
+    It smears on until the next key frame. Frames for which no picture comes show the one before. The errors are those
+    of the seed; what FFmpeg's MPEG-4 decoder makes of them may differ from run to run.
     """
     even = frames[:, : frames.shape[1] // 2 * 2, : frames.shape[2] // 2 * 2]
     packets, extradata = _encode(even, codec, 24)
