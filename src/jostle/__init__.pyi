@@ -36,6 +36,7 @@ from jostle.core.types import Segments as Segments
 from jostle.core.types import Truth as Truth
 from jostle.errors import JostleError as JostleError
 from jostle.mending.loading import load_inspector as load_inspector
+from jostle.mending.watcher import Watcher as Watcher
 from jostle.metrics.streaming import TemporalMeanAP as TemporalMeanAP
 from jostle.models.loading.extractor import load_extractor as load_extractor
 from jostle.models.loading.models import load_detector as load_detector

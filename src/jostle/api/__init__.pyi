@@ -39,6 +39,9 @@ from jostle.api.scoring import pm_k as pm_k
 from jostle.api.scoring import pm_k_boxes as pm_k_boxes
 from jostle.api.scoring import robustness as robustness
 from jostle.api.scoring import score as score
+from jostle.api.streams import WatchState as WatchState
+from jostle.api.streams import serve_watch_metrics as serve_watch_metrics
+from jostle.api.streams import watch as watch
 from jostle.api.video import corrupt as corrupt
 from jostle.api.video import corrupt_file as corrupt_file
 from jostle.api.video import corrupt_frame as corrupt_frame

@@ -27,7 +27,7 @@ from jostle.errors import BadValue, JostleError
 # The verbs in the order of work, as the help lists them.
 VERBS = {
     "Begin": ("demo", "doctor", "names"),
-    "Videos": ("corrupt", "sheet", "generate", "build", "inspect", "mend"),
+    "Videos": ("corrupt", "sheet", "generate", "build", "inspect", "mend", "watch"),
     "Models": ("extract", "detect", "run", "train"),
     "Scores": ("eval", "pmk", "diagnose", "convert"),
     "Runs": ("report", "diff", "check", "scatter", "board", "view", "verify", "card", "track"),

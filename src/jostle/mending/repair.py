@@ -103,7 +103,7 @@ def blend_frames(one: Frame, other: Frame, share: int) -> Frame:
     [[[16, 16, 16]]]
     """
     mixed = one.astype(np.int32) * (BLEND_UNIT - share) + other.astype(np.int32) * share
-    return ((mixed + BLEND_UNIT // 2) // BLEND_UNIT).astype(np.uint8)
+    return ((mixed + BLEND_UNIT // 2) // BLEND_UNIT).astype(one.dtype)
 
 
 class _Flow:

@@ -1,0 +1,380 @@
+"""The verb on live streams: watch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jostle.core.interruption import Stopped
+from jostle.core.types.clip import check_rate
+from jostle.errors import BadValue
+from jostle.io.files.atomic import refuse_output_in
+
+if TYPE_CHECKING:
+    from jostle.io.video.live_output import PictureOutput
+    from jostle.io.video.raw_picture import LivePicture
+    from jostle.mending.inspector import Inspector
+    from jostle.mending.stream_repair import Shown, StreamMendMethod
+    from jostle.mending.watcher import WatchedStream
+    from jostle.reporting.prometheus import Metric
+
+HOLD_LIMIT_S = 5.0
+# Upper ends in seconds of the classes of the time that one frame takes.
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.1, 0.25, 1.0)
+_NOTHING = np.zeros(0, np.uint8)  # in place of pictures where there is no output
+End = Literal["end", "broken", "damaged", "stopped", "reader_gone"]
+
+
+@dataclass
+class WatchState:
+    """State of a stream that is being watched, and its summary at the end.
+
+    Attributes:
+        source: without user, password and query.
+        frames: judged so far; `damaged` of them.
+        kinds: damaged frames of each kind; `events` the runs of each.
+        kind: of the damage that goes on, None while the stream is clean.
+        confidence: of the last verdict.
+        time: of the last verdict in seconds.
+        lost: whether the stream is lost: damaged for longer than a frame may be held.
+        connected: whether the source delivers.
+        mended: frames in whose place others were shown.
+        dropped: frames that were left out for a slow reader.
+        resyncs: times that the next frame had to be searched for.
+        reconnects: times that an address was connected to again.
+        durations: counts of the seconds that a frame took, by `BUCKETS` and above; `busy_s` their sum.
+        updated: Unix time of the last verdict.
+        wall_s: seconds from begin to end.
+        ended: `end`, `broken` (within a frame, or an address is gone), `damaged` (for `until_damaged`), `stopped` (by a
+            signal), `reader_gone` (of the output).
+        signal: number of the signal for `stopped`.
+    """
+
+    source: str = ""
+    frames: int = 0
+    damaged: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    kind: str | None = None
+    confidence: float | None = None
+    time: float = 0.0
+    lost: bool = False
+    connected: bool = True
+    mended: int = 0
+    dropped: int = 0
+    resyncs: int = 0
+    reconnects: int = 0
+    durations: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    busy_s: float = 0.0
+    updated: float = 0.0
+    wall_s: float = 0.0
+    ended: End | None = None
+    signal: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as plain values, for JSON."""
+        return {
+            "format": 1,
+            "source": self.source,
+            "frames": self.frames,
+            "damaged": self.damaged,
+            "share_damaged": self.damaged / self.frames if self.frames else None,
+            "kinds": dict(self.kinds),
+            "events": dict(self.events),
+            "seconds": self.time,
+            "wall_seconds": self.wall_s,
+            "lost": self.lost,
+            "mended": self.mended,
+            "dropped": self.dropped,
+            "resyncs": self.resyncs,
+            "reconnects": self.reconnects,
+            "ended": self.ended,
+        }
+
+
+def watch(
+    source: str,
+    *,
+    lookahead: int = 5,
+    mend: bool = False,
+    how: StreamMendMethod = "hold",
+    hold_limit: float = HOLD_LIMIT_S,
+    out: str | None = None,
+    drop: bool = False,
+    size: tuple[int, int] | None = None,
+    pixel_format: str | None = None,
+    fps: Fraction | float | None = None,
+    retries: int | None = None,
+    until_damaged: bool = False,
+    overwrite: bool = False,
+    inspector: str | Path | Inspector = "jostle",
+    on_event: Callable[[dict[str, Any]], None] | None = None,
+    on_frame: Callable[[WatchState], None] | None = None,
+    state: WatchState | None = None,
+) -> WatchState:
+    """Watch a stream until it ends, for damage; with `out` hand it on, mended or as it came.
+
+    Args:
+        source: `-` for y4m on standard input, a file, a named pipe, a camera, or an address.
+        lookahead: most later frames that may come before a verdict.
+        mend: replace damaged frames in `out`; `how` and `hold_limit` as of `Watcher`. Where there is nothing good to
+            show, or for too long, the frame written is black.
+        out: `-` for standard output, or a file: y4m, or raw frames if the source is raw.
+        drop: leave frames of `out` away when its reader is slow; otherwise everything waits for it.
+        size: (width, height) of raw frames, with `pixel_format` and `fps`.
+        retries: attempts to connect again to an address; None for no limit.
+        until_damaged: end with the first damaged frame.
+        on_event: called with every event, plain values.
+        on_frame: called after every verdict.
+        state: filled on the way, where another thread wants to read it.
+    """
+    from jostle.io.video.facts import require_pyav
+
+    require_pyav("watching a stream")
+    from jostle.io.video.live import open_live
+    from jostle.mending.loading import load_inspector
+    from jostle.mending.watcher import WatchedStream
+
+    if mend and out is None:
+        raise BadValue("mending a stream needs a place for it: -o - for the next program, or -o FILE.y4m")
+    if drop and out is None:
+        raise BadValue("--drop is for frames that a slow reader of -o does not take; there is no -o")
+    rate = None if fps is None else check_rate(fps)
+    watching = _Watch(WatchState() if state is None else state, on_event, on_frame, until_damaged)
+    watching.mends, watching.marks = mend, mend and how == "mark"
+    _check_output(source, out, overwrite)
+    # Loaded first: a stream does not wait.
+    loaded = load_inspector(inspector) if isinstance(inspector, str | Path) else inspector
+    opened = open_live(source, watching.report, size=size, pixel_format=pixel_format, fps=rate, retries=retries)
+    watching.state.source = opened.name
+    rate = rate or opened.facts.fps
+    stream = WatchedStream(
+        lookahead=lookahead,
+        how=how if mend else "mark",
+        hold_limit=hold_limit,
+        inspector=loaded,
+        fps=None if rate is None else float(rate),
+    )
+    begun = time.monotonic()
+    with contextlib.closing(opened), _output_handle(out) as handle:
+        watching.run(stream, opened, handle, drop=drop)
+    watching.state.wall_s = time.monotonic() - begun
+    return watching.state
+
+
+def _check_output(source: str, out: str | None, overwrite: bool) -> None:
+    if out is None or out == "-":
+        return
+    path = Path(out)
+    if path.suffix.lower() not in (".y4m", ".yuv", ".raw", ".rgb", ".gray", ""):
+        raise BadValue(
+            f"{out}: a stream is written uncompressed, as .y4m; for a compressed file use "
+            f"`-o - | ffmpeg -i - {path.name}`"
+        )
+    if os.path.exists(source):
+        refuse_output_in(Path(source), path)
+    if path.exists() and path.is_file() and not overwrite:
+        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+
+
+@contextlib.contextmanager
+def _output_handle(out: str | None) -> Iterator[int | None]:
+    if out is None or out == "-":
+        yield None if out is None else 1
+        return
+    handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+class _DamageFound(Exception):
+    """The first damaged frame, for `until_damaged`."""
+
+
+class _Watch:
+    """One stream on its way from source to output.
+
+    Attributes:
+        mends: whether damaged frames are replaced or marked; only then a stream can be lost.
+        marks: whether frames are marked in their headers.
+    """
+
+    def __init__(
+        self,
+        state: WatchState,
+        on_event: Callable[[dict[str, Any]], None] | None,
+        on_frame: Callable[[WatchState], None] | None,
+        until_damaged: bool,
+    ) -> None:
+        from jostle.mending.damage_events import DamageEvents
+
+        self.state, self._on_event, self._on_frame = state, on_event, on_frame
+        self._events, self._until_damaged = DamageEvents(), until_damaged
+        self._waiting: deque[LivePicture] = deque()  # pictures without a verdict, where there is an output
+        self._output: PictureOutput | None = None
+        self._stream: WatchedStream | None = None
+        self.mends = self.marks = False
+        self._count, self._time = 0, 0.0  # frames that came, and the time of the last
+
+    def run(self, stream: WatchedStream, source: Any, handle: int | None, *, drop: bool) -> None:
+        """Watch until the source ends, a signal comes, or the reader of the output is gone."""
+        from jostle.io.video.live_output import PictureOutput
+        from jostle.io.video.raw_picture import RgbOfPictures
+
+        self._stream = stream
+        to_rgb = RgbOfPictures()
+        try:
+            for picture in source:
+                begun = time.perf_counter()
+                shown = picture
+                if handle is not None:
+                    if self._output is None:
+                        self._output = PictureOutput(handle, source.facts, raw=source.raw, drop=drop)
+                    shown = self._output.prepare(picture)
+                    self._waiting.append(shown)
+                samples = _NOTHING if handle is None else shown.samples
+                # Waiting for the reader of the output is no time of ours.
+                some = stream.push(to_rgb(picture), picture.time, samples)
+                self._count_time(time.perf_counter() - begun)
+                self._time = self._count / stream.fps if picture.time is None else picture.time
+                self._count += 1
+                self._show(some)
+            self._show(stream.flush())
+            self.state.ended = "broken" if source.broken else "end"
+        except _DamageFound:
+            self.state.ended = "damaged"
+        except BrokenPipeError:
+            self.state.ended = "reader_gone"
+        except Stopped as stopped:
+            self.state.ended, self.state.signal = "stopped", stopped.number
+            with contextlib.suppress(_DamageFound, BrokenPipeError):  # Ctrl-C also reaches the reader of the output
+                self._show(stream.flush())
+        if self.state.ended != "damaged":  # there the damage goes on, only nobody watches it
+            for event in self._events.flush():
+                self._tell(event)
+        if self._output is not None:
+            self._output.close()
+
+    def report(self, what: str, facts: dict[str, object]) -> None:
+        """Take note of something that happened to the source."""
+        if what == "resync":
+            self.state.resyncs += 1
+        elif what == "disconnected":
+            self.state.connected = False
+            if self._stream is not None:  # nobody knows when the next frame comes
+                self._show(self._stream.flush())
+        elif what == "connected":
+            self.state.connected = True
+            self.state.reconnects += 1
+        self._tell({"event": what, "frame": self._count, "time": round(self._time, 6), **facts})
+
+    def _show(self, some: list[Shown]) -> None:
+        state = self.state
+        for one in some:
+            verdict = one.verdict
+            state.frames, state.time, state.confidence = verdict.index + 1, verdict.time, verdict.confidence
+            if verdict.damaged:
+                state.damaged += 1
+                state.kinds[verdict.kind] += 1
+            for event in self._events.push(verdict):
+                if event["event"] == "start":
+                    state.events[event["kind"]] += 1
+                self._tell(event)
+            state.kind, state.updated = self._events.kind, time.time()
+            if self.mends and one.lost != state.lost:
+                state.lost = one.lost
+                what = "lost" if one.lost else "found"
+                self._tell({"event": what, "frame": verdict.index, "time": round(verdict.time, 6)})
+            if self._output is not None:
+                self._write(one)
+            if self._on_frame is not None:
+                self._on_frame(state)
+            if verdict.damaged and self._until_damaged:
+                raise _DamageFound
+
+    def _write(self, one: Shown) -> None:
+        assert self._output is not None
+        picture = self._waiting.popleft()
+        samples = self._output.layout.black() if one.picture is None else one.picture
+        self.state.mended += samples is not picture.samples
+        self._output.write(picture, samples, one.verdict.kind if self.marks and one.verdict.damaged else None)
+        self.state.dropped = self._output.dropped
+
+    def _count_time(self, seconds: float) -> None:
+        self.state.busy_s += seconds
+        self.state.durations[sum(seconds > end for end in BUCKETS)] += 1
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        if self._on_event is not None:
+            self._on_event(event)
+
+
+@contextlib.contextmanager
+def serve_watch_metrics(address: str, state: WatchState) -> Iterator[int]:
+    """Serve the state of a stream as Prometheus metrics while the context lasts; yield the port.
+
+    Args:
+        address: `HOST:PORT`, or a port of this machine alone.
+    """
+    from jostle.reporting.prometheus import parse_listen_address, serve_metrics
+
+    with serve_metrics(parse_listen_address(address), lambda: watch_metrics(state)) as port:
+        yield port
+
+
+def watch_metrics(state: WatchState) -> list[Metric]:
+    """Return the metrics of a stream."""
+    from jostle.mending.verdicts import KINDS
+    from jostle.reporting.prometheus import by_label, counter, gauge, histogram
+
+    kinds, prefix = KINDS[1:], "jostle_watch"
+    return [
+        counter(f"{prefix}_frames_total", "Frames judged.", state.frames),
+        by_label(
+            f"{prefix}_damaged_frames_total",
+            "counter",
+            "Frames judged damaged, by kind of damage.",
+            "kind",
+            [(kind, state.kinds[kind]) for kind in kinds],
+        ),
+        by_label(
+            f"{prefix}_events_total",
+            "counter",
+            "Runs of damaged frames, by the kind that they began with.",
+            "kind",
+            [(kind, state.events[kind]) for kind in kinds],
+        ),
+        by_label(
+            f"{prefix}_damaged",
+            "gauge",
+            "1 while frames are damaged, by kind of damage.",
+            "kind",
+            [(kind, float(state.kind == kind)) for kind in kinds],
+        ),
+        gauge(f"{prefix}_lost", "1 while damage lasts for longer than a frame may be held.", state.lost),
+        gauge(f"{prefix}_connected", "1 while the source is connected.", state.connected),
+        gauge(f"{prefix}_stream_seconds", "Time of the last frame in the stream.", state.time),
+        gauge(f"{prefix}_last_frame_timestamp_seconds", "Unix time of the last verdict.", state.updated),
+        counter(f"{prefix}_mended_frames_total", "Frames in whose place others were shown.", state.mended),
+        counter(f"{prefix}_dropped_frames_total", "Frames left out for a slow reader.", state.dropped),
+        counter(f"{prefix}_resyncs_total", "Searches for the next frame after garbage.", state.resyncs),
+        counter(f"{prefix}_reconnects_total", "Connections made again.", state.reconnects),
+        histogram(
+            f"{prefix}_frame_seconds",
+            "Time that one frame takes to be judged.",
+            BUCKETS,
+            list(state.durations),
+            state.busy_s,
+        ),
+    ]

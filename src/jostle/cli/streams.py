@@ -1,0 +1,198 @@
+"""The verb on live streams: `watch`."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from typing import Annotated, Any, Literal, TextIO
+
+import typer
+
+from jostle import api
+from jostle.cli import console
+from jostle.cli.app import Json, app
+from jostle.cli.video import InspectorName
+from jostle.core.finite import without_nan
+from jostle.core.formatting import percent
+from jostle.core.interruption import Stopped
+from jostle.errors import BadValue
+
+DAMAGED, BROKEN = 9, 10  # exit codes
+DRAW_EVERY_S = 0.2
+
+
+@app.command(help="Watch a stream for damage as it comes: a file, y4m on a pipe, a camera or an address. Can mend it.")
+def watch(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A file, - for y4m on stdin, /dev/video0, or rtsp://, udp://, http:// ..."
+        ),
+    ],
+    lookahead: Annotated[
+        int, typer.Option("--lookahead", min=0, metavar="N", help="Frames that a verdict may be late; more is surer.")
+    ] = 5,
+    events: Annotated[
+        str | None, typer.Option("--events", metavar="FILE", help="Write events there, as JSON lines; default: stdout.")
+    ] = None,
+    until_damaged: Annotated[
+        bool, typer.Option("--until-damaged", help=f"End at the first damaged frame, with exit code {DAMAGED}.")
+    ] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Replace damaged frames in -o.")] = False,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="OUT", help="Hand the stream on: - for y4m on stdout, or a .y4m file."),
+    ] = None,
+    how: Annotated[
+        Literal["hold", "blend", "mark"],
+        typer.Option("--how", help="Hold the last good frame, blend to the next one, or mark frames in their headers."),
+    ] = "hold",
+    hold_limit: Annotated[
+        float, typer.Option("--hold-limit", min=0, metavar="S", help="Seconds of a hold; then frames are black.")
+    ] = 5.0,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop frames that a slow reader of -o does not take.")] = False,
+    size: Annotated[str | None, typer.Option("--size", metavar="WxH", help="Size of raw frames.")] = None,
+    pix_fmt: Annotated[
+        str | None, typer.Option("--pix-fmt", metavar="F", help="Pixel format of raw frames: yuv420p, rgb24 ...")
+    ] = None,
+    fps: Annotated[float | None, typer.Option("--fps", help="Rate of raw frames; default: 30.")] = None,
+    retries: Annotated[
+        int | None,
+        typer.Option("--retries", min=0, metavar="N", help="Attempts to reach an address again; default: no limit."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics, as at 127.0.0.1:9108."),
+    ] = None,
+    inspector: InspectorName = "jostle",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    as_json: Json = False,
+) -> None:
+    if out == "-" and (as_json or events == "-"):
+        raise BadValue("standard output takes either the stream or JSON; write events to --events FILE")
+    if out == "-" and sys.stdout.isatty():
+        raise BadValue("-o - would write video to this terminal; pipe it into the next program")
+    state = api.WatchState()
+    with ExitStack() as stack:
+        lines = _event_file(events, stack) if events not in (None, "-") else None
+        if lines is None and out != "-" and not as_json:
+            lines = sys.stdout
+        live = stack.enter_context(_LiveLine())
+        if metrics is not None:
+            port = stack.enter_context(api.serve_watch_metrics(metrics, state))
+            console.remark(f"metrics on port {port}, path /metrics")
+
+        def tell(event: dict[str, Any]) -> None:
+            live.clear()
+            if lines is not None:
+                lines.write(json.dumps(without_nan(event)) + "\n")
+                lines.flush()
+            if event["event"] not in ("start", "end"):
+                console.remark(_describe(event, state))
+
+        api.watch(
+            source,
+            lookahead=lookahead,
+            mend=mend,
+            how=how,
+            hold_limit=hold_limit,
+            out=out,
+            drop=drop,
+            size=_parse_size(size),
+            pixel_format=pix_fmt,
+            fps=fps,
+            retries=retries,
+            until_damaged=until_damaged,
+            overwrite=overwrite,
+            inspector=inspector,
+            on_event=tell,
+            on_frame=live.draw,
+            state=state,
+        )
+    if state.ended == "reader_gone":
+        raise Stopped(signal.SIGPIPE)
+    if as_json:
+        console.show_json(state.to_dict())
+    console.remark(_summary(state))
+    code = {"damaged": DAMAGED, "broken": BROKEN, "stopped": 128 + (state.signal or 0)}.get(str(state.ended), 0)
+    if code:
+        raise typer.Exit(code)
+
+
+def _event_file(name: str | None, stack: ExitStack) -> TextIO:
+    assert name is not None
+    try:
+        return stack.enter_context(open(name, "a", encoding="utf-8"))  # a service that starts again goes on
+    except OSError as error:
+        raise BadValue(f"{name}: events cannot be written there ({error.strerror}); name another file") from None
+
+
+def _parse_size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text)
+    if not match:
+        raise BadValue(f"{text!r} is no size; write WIDTHxHEIGHT, as in 1280x720")
+    return int(match[1]), int(match[2])
+
+
+def _describe(event: dict[str, Any], state: api.WatchState) -> str:
+    where = f"{console.escape(state.source) or 'stream'}, frame {event['frame']}"
+    texts = {
+        "resync": f"no frame where one was due; {event.get('bytes')} bytes left out, then the next one was found",
+        "broken": f"ended within a frame, after {event.get('bytes')} bytes of it; what wrote it may have been killed",
+        "disconnected": "disconnected; trying to connect again",
+        "connected": f"connected again, at attempt {event.get('attempts')}",
+        "lost": "damaged for longer than a frame is held; the stream is lost, and black until a clean frame comes",
+        "found": "a clean frame again",
+    }
+    return f"{where}: {texts[event['event']]}"
+
+
+def _summary(state: api.WatchState) -> str:
+    count = sum(state.events.values())
+    kinds = ", ".join(f"{kind} {frames}" for kind, frames in state.kinds.most_common())
+    found = f"{state.damaged} of {state.frames} frames damaged in {count} stretch{'es' if count != 1 else ''}"
+    parts = [f"{found} ({kinds})" if kinds else f"none of {state.frames} frames damaged"]
+    if state.mended:
+        parts.append(f"{state.mended} replaced")
+    if state.dropped:
+        parts.append(f"{state.dropped} dropped for a slow reader")
+    if state.ended == "stopped":
+        parts.append("stopped")
+    return "; ".join(parts)
+
+
+class _LiveLine:
+    """One line on a terminal that says how the stream is; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty() and not console.quiet()
+        self._drawn, self._begun, self._first = 0.0, time.monotonic(), 0
+
+    def __enter__(self) -> _LiveLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def draw(self, state: api.WatchState) -> None:
+        now = time.monotonic()
+        if not self._shown or now - self._drawn < DRAW_EVERY_S:
+            return
+        rate = (state.frames - self._first) / (now - self._drawn) if self._drawn else 0.0
+        self._drawn, self._first = now, state.frames
+        condition = "clean" if state.kind is None else f"DAMAGED: {state.kind}"
+        sure = "" if state.confidence is None else f" ({percent(state.confidence)})"
+        text = f"{state.time:.1f} s, frame {state.frames}, {rate:.0f} fps, {condition}{sure}; {state.damaged} damaged"
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown and self._drawn:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()

@@ -1,0 +1,348 @@
+"""Live sources of pictures: files, pipes of y4m or raw frames, cameras and network addresses that the user names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from urllib.parse import urlsplit
+
+import av
+from av.container import InputContainer
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from jostle.errors import BadValue, JostleError, MediaError
+from jostle.io.video.ffmpeg import open_input, picture_stream
+from jostle.io.video.raw_picture import LivePicture, PictureLayout, StreamFacts, check_layout, layout_of
+from jostle.io.video.validation import Limits, check_file, printable_name
+from jostle.io.video.y4m import RawReader, Y4mReader
+
+STDIN = "-"
+OPEN_S, READ_S = 15.0, 10.0  # after which a silent address counts as gone
+BACK_OFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # waits before the next attempts; the last one from then on
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_ENDLESS = ("rtsp", "rtsps", "rtp", "srtp", "udp", "udplite", "tcp", "tls", "unix", "rtmp", "rtmps", "rtmpt", "v4l2")
+_HTTP = ("http", "https")
+# What an address may lead to: a playlist of a server must not name files of this machine.
+_PROTOCOLS = "http,https,httpproxy,tcp,tls,udp,udplite,rtp,srtp,rtmp,rtmps,rtmpt,unix,crypto,data"
+# Enough to know a stream; `fflags=nobuffer` would lose its first frames.
+_OPTIONS = {"probesize": "500000", "analyzeduration": "1000000"}
+
+AHEAD = 2  # pictures that are decoded ahead
+POLL_S = 0.1
+GRACE_S = 0.5
+
+Report = Callable[[str, dict[str, object]], None]
+
+
+def hide_credentials(address: str) -> str:
+    """Return an address as it may be printed: without user, password and query, which may hold a key.
+
+    >>> hide_credentials("rtsp://admin:secret@10.0.0.7:554/cam?token=abc")
+    'rtsp://10.0.0.7:554/cam?...'
+    """
+    match = _ADDRESS.match(address)
+    if not match:
+        return address
+    try:
+        parts = urlsplit(address)
+        host = parts.netloc.rpartition("@")[2]
+        # A password with an unescaped slash or question mark makes the user part look like a host and a path.
+        if "@" in parts.path + parts.query + parts.fragment:
+            return f"{match[1]}://..."
+    except ValueError:
+        return f"{match[1]}://..."
+    return f"{match[1]}://{host}{parts.path}{'?...' if parts.query or parts.fragment else ''}"
+
+
+def open_live(
+    source: str,
+    report: Report,
+    *,
+    size: tuple[int, int] | None = None,
+    pixel_format: str | None = None,
+    fps: Fraction | None = None,
+    retries: int | None = None,
+) -> PipeSource | DecodedFile | Address:
+    """Open a source of pictures.
+
+    Args:
+        source: `-` for y4m on standard input, a file, a named pipe of y4m, a camera (`/dev/video0`), or an address.
+        report: called with what happens to the stream: `resync`, `broken`, `disconnected`, `connected`.
+        size: (width, height) of raw frames, which need `pixel_format` too.
+        fps: rate of raw frames.
+        retries: attempts to connect again to an address; None for no limit.
+    """
+    if (size is None) != (pixel_format is None):
+        raise BadValue("raw frames need both their size and their pixel format: --size 1280x720 --pix-fmt yuv420p")
+    if source == STDIN:
+        if os.isatty(0):
+            raise BadValue("standard input is a terminal; pipe y4m into it: ffmpeg -i IN -f yuv4mpegpipe - | ...")
+        return PipeSource(0, "stdin", report, size, pixel_format, fps)
+    if _ADDRESS.match(source) or _is_camera(source):
+        return Address(source, report, retries)
+    if os.path.exists(source) and stat.S_ISFIFO(os.stat(source).st_mode):
+        return PipeSource(os.open(source, os.O_RDONLY), printable_name(source), report, size, pixel_format, fps)
+    path, _ = check_file(source)
+    if size is not None or path.endswith(".y4m"):
+        return PipeSource(os.open(path, os.O_RDONLY), printable_name(path), report, size, pixel_format, fps)
+    return DecodedFile(path)
+
+
+def _is_camera(source: str) -> bool:
+    return source.startswith("/dev/") and os.path.exists(source) and stat.S_ISCHR(os.stat(source).st_mode)
+
+
+class PipeSource:
+    """Pictures of y4m or raw video from a pipe or a file.
+
+    Attributes:
+        live: whether pictures come when they come, so that none is to wait for others.
+    """
+
+    live = True
+
+    def __init__(
+        self,
+        handle: int,
+        name: str,
+        report: Report,
+        size: tuple[int, int] | None,
+        pixel_format: str | None,
+        fps: Fraction | None,
+    ) -> None:
+        def told(what: str, nbytes: int) -> None:
+            report(what, {"bytes": nbytes})
+
+        self._handle, self.name = handle, name
+        if size is None or pixel_format is None:
+            self._reader: Y4mReader | RawReader = Y4mReader(handle, name, told)
+        else:
+            layout = check_layout(PictureLayout(*size, pixel_format), name, Limits())
+            self._reader = RawReader(handle, StreamFacts(layout, fps), told)
+        self.raw = size is not None
+
+    @property
+    def facts(self) -> StreamFacts:
+        return self._reader.facts
+
+    @property
+    def broken(self) -> bool:
+        """Whether the stream ended within a frame."""
+        return self._reader.broken
+
+    def __iter__(self) -> Iterator[LivePicture]:
+        return iter(self._reader)
+
+    def close(self) -> None:
+        if self._handle > 2:
+            os.close(self._handle)
+
+
+class DecodedFile:
+    """Pictures of a video file, each as soon as it is decoded."""
+
+    live = raw = False
+
+    def __init__(self, path: str) -> None:
+        self.name = printable_name(path)
+        limits = Limits()
+        self._container = open_input(path, limits)
+        try:
+            self._stream = picture_stream(self._container, path, limits)
+        except JostleError:
+            self._container.close()
+            raise
+        self._stream.codec_context.thread_type = "AUTO"
+        self.facts = _facts(self._stream, None)
+        self.broken = False
+
+    def __iter__(self) -> Iterator[LivePicture]:
+        for frame in _decoded(self._container, self._stream):
+            if self.facts.layout.width == 0:
+                self.facts = _facts(self._stream, frame)
+            yield LivePicture(frame, layout_of(frame), frame.time)
+
+    def close(self) -> None:
+        self._container.close()
+
+
+_Item = LivePicture | StreamFacts | tuple[str, dict[str, object]] | BaseException | None
+
+
+class _Closed(Exception):
+    """The source was closed while its thread was at work."""
+
+
+class Address:
+    """Pictures of a network address or a camera; connects again, with longer and longer waits, when it ends.
+
+    A thread reads them, since FFmpeg does not return while a source is silent, and Ctrl-C would have to wait for it.
+    Times go on over interruptions, by the clock. A first connection that fails is an error at once: most often the
+    address is wrong.
+    """
+
+    live, raw, broken = True, False, False
+
+    def __init__(self, address: str, report: Report, retries: int | None) -> None:
+        self._address, self._report, self._retries = address, report, retries
+        self.name = hide_credentials(address)
+        match = _ADDRESS.match(address)
+        self._scheme = match[1].lower() if match else "v4l2"
+        if self._scheme not in _ENDLESS + _HTTP:
+            known = ", ".join(_ENDLESS + _HTTP)
+            raise BadValue(f"{self.name}: {self._scheme}:// is not among the addresses that are read ({known})")
+        self._closed = threading.Event()
+        self._items: queue.Queue[_Item] = queue.Queue(AHEAD)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        first = self._next()
+        if isinstance(first, BaseException):
+            raise first
+        assert isinstance(first, StreamFacts)
+        self.facts = first
+
+    def __iter__(self) -> Iterator[LivePicture]:
+        while (item := self._next()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, StreamFacts):
+                self.facts = item
+            elif isinstance(item, tuple):
+                self._report(*item)
+            else:
+                yield item
+
+    def close(self) -> None:
+        """End the thread, if FFmpeg lets it; it is waited for only a moment."""
+        self._closed.set()
+        self._thread.join(GRACE_S)
+
+    def _next(self) -> _Item:
+        while True:
+            with contextlib.suppress(queue.Empty):
+                return self._items.get(timeout=POLL_S)  # a signal is handled in between
+
+    def _put(self, item: _Item) -> None:
+        while not self._closed.is_set():
+            with contextlib.suppress(queue.Full):
+                return self._items.put(item, timeout=POLL_S)
+        raise _Closed
+
+    def _run(self) -> None:
+        with contextlib.suppress(_Closed):
+            try:
+                self._read()
+                self._put(None)
+            except Exception as error:
+                self._put(error)
+
+    def _read(self) -> None:
+        """Put facts, then pictures and reports, until the source ends for good."""
+        container, stream = self._open()
+        begun: float | None = None
+        last = 0.0
+        facts = _facts(stream, None)
+        self._put(facts)
+        while True:
+            offset: float | None = None
+            with contextlib.closing(container):
+                for frame in _decoded(container, stream):
+                    begun = time.monotonic() if begun is None else begun
+                    now = max(time.monotonic() - begun, last)
+                    own = now if frame.time is None else frame.time
+                    offset = now - own if offset is None else offset
+                    last = own + offset
+                    if facts.layout.width == 0:
+                        facts = _facts(stream, frame)
+                        self._put(facts)
+                    self._put(LivePicture(frame, layout_of(frame), last))
+                finite = self._scheme in _HTTP and bool(container.duration)
+            if finite:
+                return
+            self._put(("disconnected", {}))
+            connection = self._connect_again()
+            if connection is None:
+                self.broken = True
+                return
+            container, stream = connection
+
+    def _connect_again(self) -> tuple[InputContainer, VideoStream] | None:
+        attempt = 0
+        while self._retries is None or attempt < self._retries:
+            self._closed.wait(BACK_OFF_S[min(attempt, len(BACK_OFF_S) - 1)])
+            if self._closed.is_set():
+                raise _Closed
+            attempt += 1
+            with contextlib.suppress(MediaError):
+                connection = self._open()
+                self._put(("connected", {"attempts": attempt}))
+                return connection
+        return None
+
+    def _open(self) -> tuple[InputContainer, VideoStream]:
+        options = dict(_OPTIONS)
+        if self._scheme != "v4l2":
+            options["protocol_whitelist"] = _PROTOCOLS
+        if self._scheme.startswith("rtsp"):
+            options["rtsp_transport"] = "tcp"  # lost packets of UDP would look like damage of the camera
+        limits = Limits()
+        try:
+            container = av.open(
+                self._address,
+                "r",
+                format="v4l2" if self._scheme == "v4l2" else None,
+                options=options,
+                metadata_errors="replace",
+                timeout=(OPEN_S, READ_S),
+            )
+        except (av.FFmpegError, OSError, ValueError, RuntimeError) as error:
+            # FFmpeg's message and its traceback quote the address with its password.
+            reason = "no answer in time" if isinstance(error, av.error.ExitError) else getattr(error, "strerror", None)
+            raise MediaError(
+                f"{self.name}: cannot be opened ({reason or type(error).__name__}); check the address, and that it "
+                "plays elsewhere",
+                fault="F133",
+            ) from None
+        try:
+            stream = picture_stream(container, self.name, limits)
+        except JostleError:
+            container.close()
+            raise
+        stream.codec_context.thread_type = "SLICE"  # threads by frames hold back a picture each
+        return container, stream
+
+
+def _facts(stream: VideoStream, frame: VideoFrame | None) -> StreamFacts:
+    context = stream.codec_context
+    if frame is not None:
+        layout = layout_of(frame)
+    elif context.pix_fmt is None:
+        layout = PictureLayout(0, 0, "")  # known with the first picture
+    else:
+        full = context.color_range == 2 or context.pix_fmt.startswith("yuvj")
+        layout = PictureLayout(context.width, context.height, context.pix_fmt, full)
+    return StreamFacts(layout, stream.average_rate or stream.guessed_rate, stream.sample_aspect_ratio or None)
+
+
+def _decoded(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]:
+    """Yield pictures until the stream ends or fails; packets that the decoder refuses are passed over."""
+    packets = container.demux(stream)
+    while True:
+        try:
+            packet = next(packets)
+        except (StopIteration, av.FFmpegError, OSError):
+            return
+        try:
+            yield from packet.decode()
+        except EOFError:
+            return
+        except (av.FFmpegError, ValueError):
+            continue

@@ -1,0 +1,82 @@
+"""`jostle watch` on the command line: exit codes, events on stdout, one JSON value with `--json`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jostle.api.streams import WatchState
+from jostle.cli.app import _run as run_command
+from jostle.cli.streams import _LiveLine
+
+PAGE = Path(__file__).parents[2] / "docs" / "json.md"
+HEADER = b"YUV4MPEG2 W32 H24 F10:1 C420jpeg\n"
+Run = Callable[..., tuple[int, str, str]]
+
+
+def y4m(path: Path, text: str) -> Path:
+    """A stream of textured frames, black where `text` has an `x`."""
+    frames = []
+    for number, letter in enumerate(text):
+        luma = bytes((40 + (i * 7 + number) % 150) for i in range(32 * 24)) if letter == "." else b"\x10" * (32 * 24)
+        frames.append(b"FRAME\n" + luma + b"\x80" * (32 * 24 // 2))
+    path.write_bytes(HEADER + b"".join(frames))
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    y4m(tmp_path / "a.y4m", "." * 12 + "x" * 6 + "." * 6)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["jostle", "watch", *words])
+        code = run_command()
+        output = capsys.readouterr()
+        return code, output.out, output.err
+
+    return call
+
+
+def test_events_are_lines_of_json(run: Run) -> None:
+    code, out, said = run("a.y4m")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    black = [event for event in events if event["kind"] == "black"]
+    assert [(one["event"], one["frame"], one["time"]) for one in black] == [("start", 12, 1.2), ("end", 18, 1.8)]
+    assert all(0 <= one["confidence"] <= 1 for one in events)
+    assert re.search(r"\d+ of 24 frames damaged in \d+ stretch", said)
+
+
+def test_until_damaged_has_an_exit_code(run: Run) -> None:
+    assert run("a.y4m", "--until-damaged", "-q")[0] == 9
+    Path("cut.y4m").write_bytes(Path("a.y4m").read_bytes()[:-20])
+    code, _, said = run("cut.y4m")
+    assert code == 10
+    assert "ended within a frame" in said
+    assert run("nothere.y4m")[0] == 3
+    assert run("a.y4m", "--size", "12")[0] == 2
+
+
+def test_a_summary_is_one_value(run: Run) -> None:
+    code, out, _ = run("a.y4m", "--json", "--events", "events.jsonl")
+    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `watch`"))
+    assert [*json.loads(out)] == re.findall(r"`([a-z_]+)`", row.split("|")[2])
+    assert code == 0
+    assert len(Path("events.jsonl").read_text().splitlines()) >= 2
+    assert "either the stream or JSON" in run("a.y4m", "--json", "-o", "-")[2]
+
+
+def test_the_live_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("jostle.cli.console._quiet", False)
+    with _LiveLine() as line:
+        line.draw(WatchState(frames=7, time=0.7, kind="frozen", confidence=0.93, damaged=3))
+        text = capsys.readouterr().err
+    assert "0.7 s, frame 7" in text
+    assert "DAMAGED: frozen (93" in text

@@ -1,0 +1,47 @@
+"""The example for GStreamer, on the Python that has its bindings; skipped where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "gstreamer" / "watch_pipeline.py"
+PROBE = """
+import sys, gi
+gi.require_version("Gst", "1.0"); gi.require_version("GstVideo", "1.0")
+from gi.repository import Gst, GstVideo
+Gst.init(None)
+assert Gst.ElementFactory.find("videotestsrc")
+assert "%d.%d" % sys.version_info[:2] == sys.argv[1]
+"""
+VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"  # compiled packages load on no other
+
+
+@pytest.fixture(scope="module")
+def python() -> str:
+    for name in ("/usr/bin/python3", shutil.which("python3") or ""):
+        if name and subprocess.run([name, "-c", PROBE, VERSION], capture_output=True, timeout=60).returncode == 0:
+            return name
+    pytest.skip(f"no Python {VERSION} with GStreamer's bindings and plugins")
+
+
+@pytest.mark.slow
+def test_damaged_buffers_are_dropped_and_reported(python: str) -> None:
+    """322 pixels are no multiple of four, so that rows are padded."""
+    caps = "video/x-raw,format=RGB,width=322,height=240"
+    pipeline = f"videotestsrc num-buffers=%d pattern=%s ! {caps} ! identity name=watch ! fakesink"
+    paths = [str(ROOT / "src"), *(path for path in sys.path if path.endswith("site-packages"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
+    for pattern, damaged in (("ball", 0), ("black", 20)):
+        command = [python, str(EXAMPLE), pipeline % (20, pattern)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.splitlines()[-1] == f"{damaged} frames damaged"
+        assert [json.loads(line)["kind"] for line in done.stdout.splitlines()] == ["black"] * damaged

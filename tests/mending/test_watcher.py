@@ -1,0 +1,239 @@
+"""`Watcher`: every frame once, in order and in time; whole ones untouched, damaged ones never shown again."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import tracemalloc
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.core.types.clip import Frame, Frames
+from jostle.errors import BadValue
+from jostle.mending.stream_repair import RECENT, StreamRepair
+from jostle.mending.verdicts import Verdict
+
+DAMAGED, DOUBTFUL = 255, 254  # of the first pixel, in frames for the inspector of these tests
+
+
+class ByFirstPixel:
+    """Stream inspector that reads its verdict from the first pixel; each verdict is as late as it may be."""
+
+    def __init__(self, *, lookahead: int = 5, inspector: Any = None, fps: float | None = None) -> None:
+        self._lookahead, self._count = lookahead, 0
+        self._waiting: deque[Verdict] = deque()
+
+    def push(self, frame: Frame, time: float | None = None) -> list[Verdict]:
+        assert time is not None
+        damaged, confidence = frame[0, 0, 0] == DAMAGED, 0.6 if frame[0, 0, 0] == DOUBTFUL else 0.99
+        self._waiting.append(Verdict(self._count, time, bool(damaged), confidence, "black" if damaged else "clean"))
+        self._count += 1
+        return [self._waiting.popleft()] if len(self._waiting) > self._lookahead else []
+
+    def flush(self) -> list[Verdict]:
+        waiting, self._waiting = list(self._waiting), deque()
+        return waiting
+
+
+Make = Callable[..., jostle.Watcher]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setattr("jostle.mending.stream_inspector.StreamInspector", ByFirstPixel)
+    return lambda **options: jostle.Watcher(inspector=object(), **options)  # type: ignore[arg-type]
+
+
+def film(text: str, size: tuple[int, int] = (4, 6)) -> Frames:
+    """Frames of their number in grey; `x` is damaged, `?` clean with little confidence."""
+    frames = np.stack([np.full((*size, 3), 10 * t, np.uint8) for t in range(len(text))])
+    for t, letter in enumerate(text):
+        if letter in "x?":
+            frames[t, 0, 0] = DAMAGED if letter == "x" else DOUBTFUL
+    return frames
+
+
+def shown(verdicts: list[Verdict]) -> list[int | None]:
+    """Grey levels of the last pixels."""
+    return [None if one.frame is None else int(one.frame[-1, -1, 0]) for one in verdicts]
+
+
+@pytest.mark.parametrize("lookahead", [0, 1, 5, 15])
+@pytest.mark.parametrize("how", [None, "hold", "blend", "mark"])
+def test_each_frame_comes_out_once_in_order_and_in_time(make: Make, lookahead: int, how: Any) -> None:
+    frames = film("..xx....x.xxxxxxxxx....x")
+    watcher = make(lookahead=lookahead, mend=how is not None, how=how or "hold", fps=25)
+    verdicts: list[Verdict] = []
+    for count, frame in enumerate(frames, 1):
+        verdicts += watcher.push(frame)
+        assert len(verdicts) >= count - lookahead
+    verdicts += watcher.flush()
+    assert [one.index for one in verdicts] == list(range(len(frames)))
+    assert [one.time for one in verdicts] == [t / 25 for t in range(len(frames))]
+    for one, frame in zip(verdicts, frames, strict=True):
+        assert one.frame is not None
+        if not one.damaged or how in (None, "mark"):
+            assert one.frame.tobytes() == frame.tobytes()
+        else:
+            assert one.frame[0, 0, 0] != DAMAGED
+
+
+def test_the_last_good_frame_is_held(make: Make) -> None:
+    verdicts = list(make(mend=True).watch(film("...xx..")))
+    assert shown(verdicts) == [0, 10, 20, 20, 20, 50, 60]
+    assert [one.kind for one in verdicts] == ["clean"] * 3 + ["black"] * 2 + ["clean"] * 2
+
+
+def test_a_doubtful_frame_before_an_alarm_is_not_held(make: Make) -> None:
+    assert shown(list(make(mend=True).watch(film("...??xx..")))) == [0, 10, 20, 30, 40, 20, 20, 70, 80]
+    assert shown(list(make(mend=True).watch(film("??x")))) == [0, 10, 0]
+
+
+def test_a_blend_ends_at_the_next_good_frame(make: Make) -> None:
+    assert shown(list(make(mend=True, how="blend", lookahead=8).watch(film("..xxx..")))) == [0, 10, 20, 30, 40, 50, 60]
+    # It comes too late for the first damaged frames: they hold, and the fade begins where they end.
+    verdicts = list(make(mend=True, how="blend", lookahead=4).watch(film("..xxxxxx..")))
+    assert shown(verdicts) == [0, 10, 10, 10, 10, 10, 33, 57, 80, 90]
+    assert shown(list(make(mend=True, how="blend", lookahead=0).watch(film(".x.")))) == [0, 0, 20]
+
+
+def test_a_stream_that_begins_with_damage(make: Make) -> None:
+    assert shown(list(make(mend=True).watch(film("xx..x")))) == [None, None, 20, 30, 30]
+    assert shown(list(make(mend=True, how="blend").watch(film("xx..x")))) == [20, 20, 20, 30, 30]
+
+
+@pytest.mark.fault("F134")
+def test_a_hold_has_a_limit(make: Make) -> None:
+    watcher = make(mend=True, hold_limit=0.2, fps=10, lookahead=0)
+    pictures, lost = [], []
+    for frame in film("..xxxxx.x"):
+        pictures += shown(watcher.push(frame))
+        lost.append(watcher.lost)
+    assert pictures == [0, 10, 10, 10, 10, None, None, 70, 70]
+    assert lost == [False] * 5 + [True] * 2 + [False] * 2
+
+
+def test_gaps_in_time_and_clocks_that_are_set_back(make: Make) -> None:
+    watcher = make(mend=True, hold_limit=1.0, lookahead=0)
+    times = [0.0, 0.1, 0.2, 60.0, 60.1, 5.0, 5.1, 5.2]
+    verdicts = [watcher.push(frame, time)[0] for frame, time in zip(film("..xx.xxx"), times, strict=True)]
+    assert [one.time for one in verdicts] == times
+    assert shown(verdicts) == [0, 10, 10, None, 40, 40, 40, 40]
+
+
+def test_a_frame_of_another_size_is_never_held(make: Make) -> None:
+    watcher = make(mend=True, lookahead=1)
+    small, large = film("..x"), film("x..x", (8, 8))
+    verdicts = list(watcher.watch([*small, *large]))
+    assert shown(verdicts) == [0, 10, 10, None, 10, 20, 20]
+    assert [one.frame.shape[0] for one in verdicts if one.frame is not None] == [4, 4, 4, 8, 8, 8]
+
+
+@pytest.mark.fault("F131")
+def test_a_camera_that_reuses_its_buffer(make: Make) -> None:
+    buffer, watcher = np.zeros((4, 6, 3), np.uint8), make(mend=True, lookahead=2)
+    verdicts: list[Verdict] = []
+    for frame in film("....x."):
+        buffer[:] = frame
+        verdicts += watcher.push(buffer)
+    assert shown(verdicts + watcher.flush()) == [0, 10, 20, 30, 30, 50]
+    frame = verdicts[0].frame
+    assert frame is not None
+    with pytest.raises(ValueError, match="read-only"):
+        frame[0] = 1
+
+
+def test_after_a_flush_a_new_stream_begins(make: Make) -> None:
+    watcher = make(mend=True)
+    assert shown(list(watcher.watch(film("..")))) == [0, 10]
+    verdicts = list(watcher.watch(film("x.")))
+    assert [one.index for one in verdicts] == [0, 1]
+    assert shown(verdicts) == [None, 10]
+    assert watcher.flush() == []
+
+
+def test_an_async_source(make: Make) -> None:
+    turns = []
+
+    async def camera() -> AsyncIterator[Any]:
+        for number, frame in enumerate(film("..x..")):
+            yield frame, number / 10
+
+    async def other() -> None:
+        for _ in range(3):
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    async def main() -> list[Verdict]:
+        task = asyncio.create_task(other())
+        verdicts = [one async for one in make(mend=True).watch_async(camera())]
+        await task
+        return verdicts
+
+    verdicts = asyncio.run(main())
+    assert shown(verdicts) == [0, 10, 10, 30, 40]
+    assert [one.time for one in verdicts] == [0, 0.1, 0.2, 0.3, 0.4]
+    assert len(turns) == 3
+
+
+@pytest.mark.parametrize("how", ["hold", "blend"])
+def test_memory_does_not_grow(make: Make, how: Any) -> None:
+    frames = film("....xxxxxxxx....xx", (64, 64))
+    watcher = make(mend=True, how=how, lookahead=4)
+    for verdict in watcher.watch(islice(cycle(frames), 50)):
+        del verdict
+    tracemalloc.start()
+    for verdict in watcher.watch(islice(cycle(frames), 400)):
+        del verdict
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (RECENT + 4 + 30) * frames[0].nbytes  # a blend computes in 32 bits
+
+
+def test_what_is_refused(make: Make) -> None:
+    with pytest.raises(BadValue, match="lookahead is a number of frames"):
+        make(lookahead=-1)
+    with pytest.raises(BadValue, match="unknown method 'motion'"):
+        make(how="motion")
+    with pytest.raises(BadValue, match="hold_limit is the longest hold"):
+        make(hold_limit=math.nan)
+    with pytest.raises(BadValue, match="fps must be a positive number"):
+        make(fps=0)
+    watcher = make()
+    with pytest.raises(BadValue, match="shape"):
+        watcher.push(np.zeros((4, 6), np.uint8))
+    with pytest.raises(BadValue, match="uint8"):
+        watcher.push(np.zeros((4, 6, 3)))  # type: ignore[arg-type]
+    with pytest.raises(BadValue, match="frame 0: its time is nan"):
+        watcher.push(film(".")[0], math.nan)
+    assert [one.index for one in watcher.watch(film("."))] == [0]
+
+
+def test_planes_of_more_than_eight_bits_are_blended() -> None:
+    repair = StreamRepair("blend", reach=2, hold_limit=1)
+    pictures = [np.array([value], "<u2") for value in (1000, 0, 3000)]
+    out = [
+        one.picture
+        for index, picture in enumerate(pictures)
+        for one in repair.push(Verdict(index, index / 30, index == 1, 1.0, "clean" if index != 1 else "black"), picture)
+    ]
+    assert [one.tolist() for one in out if one is not None] == [[1000], [2000], [3000]]
+
+
+def test_the_bundled_inspector_finds_and_mends_black_frames() -> None:
+    ground = np.random.default_rng(3).integers(0, 256, (12, 16, 3), np.uint8).repeat(8, 0).repeat(8, 1)
+    frames = np.stack([np.roll(ground, t, 1) for t in range(60)])
+    struck = frames.copy()
+    struck[40:46] = 0
+    verdicts = list(jostle.Watcher(mend=True, fps=25).watch(struck))
+    assert [one.index for one in verdicts if one.kind == "black"] == list(range(40, 46))
+    for verdict in verdicts[40:46]:
+        assert verdict.frame is not None
+        assert verdict.frame.any()
+    assert all((one.frame == struck[one.index]).all() for one in verdicts if not one.damaged)
