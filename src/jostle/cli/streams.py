@@ -17,7 +17,6 @@ from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.video import InspectorName
 from jostle.core.finite import without_nan
-from jostle.core.formatting import percent
 from jostle.core.interruption import Stopped
 from jostle.errors import BadValue
 
@@ -187,7 +186,7 @@ class _LiveLine:
         rate = (state.frames - self._first) / (now - self._drawn) if self._drawn else 0.0
         self._drawn, self._first = now, state.frames
         condition = "clean" if state.kind is None else f"DAMAGED: {state.kind}"
-        sure = "" if state.confidence is None else f" ({percent(state.confidence)})"
+        sure = "" if state.confidence is None else f" ({state.confidence:.0%})"
         text = f"{state.time:.1f} s, frame {state.frames}, {rate:.0f} fps, {condition}{sure}; {state.damaged} damaged"
         sys.stderr.write(f"\r\x1b[2K{text}")
         sys.stderr.flush()

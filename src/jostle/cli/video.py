@@ -9,7 +9,19 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import Device, ImageRate, Jobs, Json, PlacementOption, Seed, SpecOption, TruthOption, VideoId, app
+from jostle.cli.app import (
+    Device,
+    ImageRate,
+    Jobs,
+    Json,
+    PlacementOption,
+    Seed,
+    SpecOption,
+    TruthOption,
+    VideoId,
+    Workers,
+    app,
+)
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
 from jostle.errors import BadValue
@@ -104,6 +116,7 @@ def sheet(
 
 
 PICTURES = 12  # in the strip
+WORST_VIDEOS = 20  # in the table of a collection
 InspectorName = Annotated[
     str, typer.Option("--inspector", metavar="F", help="jostle's own, or weights that `jostle train` wrote.")
 ]
@@ -115,17 +128,33 @@ Threshold = Annotated[
 
 @app.command(help="Find the damaged frames of a video: black, blurred, covered, broken, overexposed ...")
 def inspect(
-    source: Annotated[Path, typer.Argument(metavar="VIDEO", help="A video file, or a folder of images.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="VIDEO", help="A video file, or a folder of images; with --csv a folder of videos, or a .txt list."
+        ),
+    ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Draw a strip of it: .png, .pdf or .svg.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Draw a strip: .png, .pdf or .svg; with --csv a .html page."),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Inspect a whole collection, and write a row for each video."),
     ] = None,
     inspector: InspectorName = "jostle",
     causal: Annotated[bool, typer.Option("--causal", help="Look at the past alone, as live use has to.")] = False,
     threshold: Threshold = None,
     fps: ImageRate = None,
     device: Device = "auto",
+    jobs: Workers = None,
     as_json: Json = False,
 ) -> None:
+    if table is not None:
+        if causal or threshold is not None:
+            raise BadValue("--causal and --threshold are for a single video; leave them out with --csv")
+        _inspect_collection(source, table, out, inspector, jobs, as_json)
+        return
     if out is not None:
         refuse_output_in(source, out)
     with console.progress(f"inspecting {console.escape(source.name)}") as advance:
@@ -155,6 +184,39 @@ def inspect(
     console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}")
     if out is not None:
         console.show(console.escape(str(out)))
+
+
+def _inspect_collection(
+    source: Path, table: Path, page: Path | None, inspector: str, jobs: int | None, as_json: bool
+) -> None:
+    with console.progress("inspecting videos") as advance:
+        done = api.inspect_collection(source, table, page=page, inspector=inspector, jobs=jobs, progress=advance)
+    for warning in done.warnings:
+        console.remark(warning)
+    unread = [one for one in done.files if one.error]
+    for one in unread:
+        console.remark(f"{console.escape(one.video)}: {one.error}")
+    summary = done.to_dict()
+    if as_json:
+        console.show_json(summary)
+    else:
+        rows = [["video", "damaged, %", "events", "mostly"]]
+        ranked = sorted((one for one in done.files if one.damaged), key=lambda one: -one.share)
+        for one in ranked[:WORST_VIDEOS]:
+            rows.append([console.escape(one.video), percent(one.share), str(one.events), one.main_kind])
+        if len(rows) > 1:
+            console.show_lines(lines_of(rows))
+        if len(ranked) > WORST_VIDEOS:
+            console.remark(f"and {len(ranked) - WORST_VIDEOS} more")
+        console.remark(
+            f"{summary['damaged_videos']} of {summary['videos']} videos have damaged frames, "
+            f"{percent(summary['share_damaged'])} % of {summary['frames']} frames. {done.false_alarms}"
+        )
+        for path in (done.csv, done.page):
+            if path is not None:
+                console.show(console.escape(str(path)))
+    if unread:
+        raise typer.Exit(4)
 
 
 @app.command(help="Replace the damaged frames of a video by the intact ones around them. Times and sound are kept.")

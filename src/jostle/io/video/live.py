@@ -147,7 +147,11 @@ class PipeSource:
 
 
 class DecodedFile:
-    """Pictures of a video file, each as soon as it is decoded."""
+    """Pictures of a video file, each as soon as it is decoded.
+
+    Attributes:
+        refused: packets that the decoder could not use.
+    """
 
     live = raw = False
 
@@ -162,13 +166,16 @@ class DecodedFile:
             raise
         self._stream.codec_context.thread_type = "AUTO"
         self.facts = _facts(self._stream, None)
-        self.broken = False
+        self.broken, self.refused = False, 0
 
     def __iter__(self) -> Iterator[LivePicture]:
-        for frame in _decoded(self._container, self._stream):
+        for frame in _decoded(self._container, self._stream, self._refuse):
             if self.facts.layout.width == 0:
                 self.facts = _facts(self._stream, frame)
             yield LivePicture(frame, layout_of(frame), frame.time)
+
+    def _refuse(self) -> None:
+        self.refused += 1
 
     def close(self) -> None:
         self._container.close()
@@ -332,7 +339,9 @@ def _facts(stream: VideoStream, frame: VideoFrame | None) -> StreamFacts:
     return StreamFacts(layout, stream.average_rate or stream.guessed_rate, stream.sample_aspect_ratio or None)
 
 
-def _decoded(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]:
+def _decoded(
+    container: InputContainer, stream: VideoStream, refuse: Callable[[], None] | None = None
+) -> Iterator[VideoFrame]:
     """Yield pictures until the stream ends or fails; packets that the decoder refuses are passed over."""
     packets = container.demux(stream)
     while True:
@@ -345,4 +354,5 @@ def _decoded(container: InputContainer, stream: VideoStream) -> Iterator[VideoFr
         except EOFError:
             return
         except (av.FFmpegError, ValueError):
-            continue
+            if refuse is not None:
+                refuse()

@@ -1,0 +1,287 @@
+"""Inspection of a collection of videos: how much of each is damaged, by which kinds, and where it is worst.
+
+Results are appended to a journal as they come, so that a run that was stopped goes on where it was, and a collection
+that has grown costs only what is new.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from jostle.core.finite import naming
+from jostle.core.interruption import exits_as_errors
+from jostle.core.types.clip import Frame
+from jostle.errors import DataError, JostleError, ResourceError
+from jostle.io.files.records import Count, Share, ValidationError, parse_record
+from jostle.io.video.source import is_images, source_state
+from jostle.mending.damage_events import DamageEvents
+from jostle.mending.loading import load_inspector
+from jostle.mending.stream_repair import Shown
+from jostle.mending.watcher import WatchedStream
+from jostle.parallel.workers import map_unordered
+
+WIDTH = 192  # of pictures
+WORST = 3  # stretches of a video of which pictures are kept
+QUALITY = 70  # of JPEG
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Damaged frames one after another.
+
+    Attributes:
+        stop: the first frame after it.
+        pictures: as JPEG in base64: the last clean frame, the first and the last damaged one.
+    """
+
+    kind: str
+    first: Count
+    stop: Count
+    start_s: float
+    end_s: float
+    confidence: Share
+    pictures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class InspectedFile:
+    """Result of one video of a collection.
+
+    Attributes:
+        video: path as it was found.
+        state: size and modification time of the file, by which a change is noticed.
+        error: why it could not be read, or an empty string.
+        refused: packets that the decoder could not use.
+        kinds: damaged frames of each kind.
+        events: runs of damaged frames.
+        worst: the longest of them.
+    """
+
+    video: str
+    state: tuple[int, int]
+    error: str = ""
+    frames: Count = 0
+    seconds: float = 0.0
+    refused: Count = 0
+    damaged: Count = 0
+    events: Count = 0
+    kinds: dict[str, Count] | None = None
+    worst: tuple[Stretch, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """Share of damaged frames."""
+        return self.damaged / self.frames if self.frames else 0.0
+
+    @property
+    def main_kind(self) -> str:
+        """Kind of most damaged frames, or `clean`."""
+        return max(self.kinds, key=lambda kind: (self.kinds or {})[kind]) if self.kinds else "clean"
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """First line of a journal: results of other settings are not mixed with these."""
+
+    inspector: str  # its fingerprint
+    lookahead: Count
+    format: int = 1
+
+
+def inspect_files(
+    videos: list[Path],
+    journal: Path,
+    *,
+    inspector: str | Path,
+    lookahead: int,
+    jobs: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[InspectedFile]:
+    """Inspect videos in parallel, and return their results in order; those in the journal are not repeated.
+
+    Raises:
+        DataError: if the journal is of other settings.
+    """
+    settings = _Settings(load_inspector(inspector).fingerprint, lookahead)
+    done = _read_journal(journal, settings)
+    left = [path for path in videos if str(path) not in done or done[str(path)].state != _state(path)]
+    if progress is not None and len(left) < len(videos):
+        progress(len(videos) - len(left), len(videos))
+    start = partial(_start_worker, str(inspector), lookahead)
+    with journal.open("a", encoding="utf-8") as file:
+        if not file.tell():
+            file.write(json.dumps(asdict(settings)) + "\n")
+        with closing(map_unordered(start, left, jobs, lost=_lost)) as results:
+            for count, (path, result) in enumerate(results, 1):
+                done[str(path)] = result
+                file.write(json.dumps(asdict(result)) + "\n")
+                file.flush()
+                if progress is not None:
+                    progress(len(videos) - len(left) + count, len(videos))
+    return [done[str(path)] for path in videos]
+
+
+def _read_journal(journal: Path, settings: _Settings) -> dict[str, InspectedFile]:
+    if not journal.exists():
+        return {}
+    lines = journal.read_text(encoding="utf-8", errors="replace").split("\n")
+    if not lines[0]:
+        return {}
+    try:
+        first = parse_record(_Settings, json.loads(lines[0]))
+    except (ValueError, RecursionError, ValidationError):
+        raise DataError(f"{journal}: its first line is damaged; delete it to inspect everything again") from None
+    if first != settings:
+        raise DataError(
+            f"{journal}: holds results of another inspector or look-ahead; name another file, or delete it to inspect "
+            "everything again"
+        )
+    files = {}
+    for line in lines[1:]:
+        with contextlib.suppress(ValueError, RecursionError, ValidationError):  # a line that a kill cut short is redone
+            one = parse_record(InspectedFile, json.loads(line))
+            files[one.video] = one
+    if lines[-1]:  # so that what is appended begins a line
+        journal.write_text("\n".join(line for line in lines[:-1]) + "\n", encoding="utf-8")
+    return files
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        return source_state(path)
+    except JostleError:
+        return (0, 0)
+
+
+def _lost(path: Path, error: ResourceError) -> InspectedFile:
+    return InspectedFile(str(path), _state(path), str(error))
+
+
+def _start_worker(inspector: str, lookahead: int) -> Callable[[Path], InspectedFile]:
+    loaded = load_inspector(inspector)
+
+    def inspect(path: Path) -> InspectedFile:
+        try:
+            with exits_as_errors(), naming(video=path.name):
+                return _inspect(path, WatchedStream(lookahead=lookahead, inspector=loaded))
+        except ResourceError:
+            raise
+        except JostleError as error:
+            return InspectedFile(str(path), _state(path), str(error))
+
+    return inspect
+
+
+def _inspect(path: Path, stream: WatchedStream) -> InspectedFile:
+    state, tally, refused = _state(path), _Tally(), Counter[str]()
+    for frame, time in _frames(path, refused):
+        for shown in stream.push(frame, time, _small(frame)):
+            tally.add(shown)
+    for shown in stream.flush():
+        tally.add(shown)
+    tally.finish()
+    if not tally.frames:
+        return InspectedFile(str(path), state, "no frame could be decoded", refused=refused["packets"])
+    return InspectedFile(
+        str(path),
+        state,
+        frames=tally.frames,
+        seconds=tally.time,
+        refused=refused["packets"],
+        damaged=sum(tally.kinds.values()),
+        events=tally.events,
+        kinds=dict(tally.kinds),
+        worst=tuple(tally.worst),
+    )
+
+
+def _frames(path: Path, refused: Counter[str]) -> Iterator[tuple[Frame, float | None]]:
+    """Yield frames and times; a file is decoded once, in one pass, and what the decoder refuses is counted."""
+    if is_images(path):
+        from jostle.io.video.decode import Reader
+
+        with Reader(path) as reader:
+            yield from zip(reader, reader.pts.tolist(), strict=True)
+        return
+    from jostle.io.video.live import DecodedFile
+    from jostle.io.video.raw_picture import RgbOfPictures
+    from jostle.io.video.validation import check_file
+
+    to_rgb = RgbOfPictures()
+    with closing(DecodedFile(check_file(path)[0])) as source:
+        for picture in source:
+            yield to_rgb(picture), picture.time
+        refused["packets"] = source.refused
+
+
+class _Tally:
+    """Counts of a video, and its worst stretches with pictures."""
+
+    def __init__(self) -> None:
+        self.frames, self.time, self.events = 0, 0.0, 0
+        self.kinds: Counter[str] = Counter()
+        self.worst: list[Stretch] = []
+        self._events = DamageEvents()
+        self._clean: Frame | None = None
+        self._first: Frame | None = None
+        self._last: Frame | None = None
+        self._begin = 0.0
+
+    def add(self, shown: Shown) -> None:
+        verdict, picture = shown.verdict, shown.picture
+        assert picture is not None
+        self.frames, self.time = self.frames + 1, verdict.time
+        for event in self._events.push(verdict):
+            if event["event"] == "end":
+                self._keep(event)
+            else:
+                self.events += 1
+                self._begin, self._first = verdict.time, picture
+        if verdict.damaged:
+            self.kinds[verdict.kind] += 1
+            self._last = picture
+        else:
+            self._clean = picture
+
+    def finish(self) -> None:
+        for event in self._events.flush():
+            self._keep(event)
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        shortest = min((one.stop - one.first for one in self.worst), default=0)
+        if len(self.worst) == WORST and event["frames"] <= shortest:
+            return
+        pictures = [one for one in (self._clean, self._first, self._last) if one is not None]
+        stretch = Stretch(
+            event["kind"],
+            event["first_frame"],
+            event["frame"],
+            self._begin,
+            event["time"],
+            event["confidence"],
+            tuple(map(_jpeg, pictures)),
+        )
+        self.worst = sorted([*self.worst, stretch], key=lambda one: one.first - one.stop)[:WORST]
+
+
+def _small(frame: Frame) -> Frame:
+    height, width = frame.shape[:2]
+    size = (min(width, WIDTH), max(height * min(width, WIDTH) // width, 1))
+    return np.asarray(cv2.resize(frame, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _jpeg(frame: Frame) -> str:
+    _, data = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+    return base64.b64encode(data.tobytes()).decode("ascii")
