@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -350,3 +350,34 @@ def extract(
         )
     if done.set_aside:
         raise typer.Exit(4)
+
+
+@app.command(help="Write a network as an ONNX file: the inspector, a recogniser or a feature detector.")
+def export(
+    part: Annotated[
+        str, typer.Argument(metavar="PART", help="`inspector`, or one of `jostle names models` or `detectors`.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.onnx", help="Where to write.")],
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", metavar="F", help="Weights of the part; of an inspector by default jostle's own."),
+    ] = None,
+    network: Annotated[
+        Literal["causal", "both"],
+        typer.Option("--network", help="Of an inspector: for live use, or the one that looks at both sides."),
+    ] = "causal",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.onnx if it exists.")] = False,
+    as_json: Json = False,
+) -> None:
+    if out.exists() and not overwrite:
+        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    done = api.export(part, out, weights=weights, network=network)
+    if as_json:
+        console.show_json(done.to_dict())
+        return
+    console.show(console.escape(str(done.path)))
+    shapes = ", ".join(f"{name} ({', '.join(map(str, shape))})" for name, shape in done.inputs.items())
+    compared = "not compared, as onnxruntime is not installed"
+    if done.difference is not None:
+        compared = f"at most {done.difference:.1e} from torch"
+    console.remark(f"opset {done.opset}; inputs {shapes}; outputs {', '.join(done.outputs)}; {compared}")

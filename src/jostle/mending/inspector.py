@@ -163,7 +163,11 @@ class Inspector:
     @property
     def network(self) -> InspectorNetwork:
         """The network for recorded video, which looks at both sides."""
-        network = self._networks[SIDES[0]]
+        return self.side(SIDES[0])
+
+    def side(self, side: str) -> InspectorNetwork:
+        """Return the network of one of `SIDES`."""
+        network = self._networks[side]
         assert isinstance(network, InspectorNetwork)
         return network
 

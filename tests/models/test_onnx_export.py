@@ -1,0 +1,98 @@
+"""Networks as ONNX files give what torch gives; what cannot be exported is refused with a reason."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import Tensor, nn
+
+import jostle
+from jostle.errors import BadValue, MissingExtra, UnknownName
+from jostle.mending.descriptor_layout import CELLS, CHANNELS
+from jostle.mending.exported_inspector import DescriptorNetwork
+from jostle.mending.inspector import DIM
+from jostle.models.onnx_export import export_module
+
+PARTS = ("onnx", "onnxscript", "onnxruntime")
+needs_onnx = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in PARTS), reason=f"needs {', '.join(PARTS)}"
+)
+
+
+@needs_onnx
+@pytest.mark.parametrize("side", ["causal", "both"])
+def test_the_inspector_under_onnxruntime(tmp_path: Path, side: str) -> None:
+    import onnx
+    import onnxruntime
+
+    done = jostle.export("inspector", tmp_path / "inspector.onnx", network=side)
+    assert done.difference is not None
+    assert done.difference <= 1e-5
+    lags = 6
+    assert done.inputs == {
+        "own": ("frames", CHANNELS, CELLS, CELLS),
+        "others": ("frames", lags, CHANNELS, CELLS, CELLS),
+        "medians": ("frames", CHANNELS, CELLS, CELLS),
+        "before": ("before", DIM),
+    }
+    model = onnx.load(str(done.path))
+    assert [one.version for one in model.opset_import if not one.domain] == [done.opset]
+    facts = {one.key: one.value for one in model.metadata_props}
+    inspector = jostle.load_inspector()
+    assert facts["jostle.fingerprint"] == inspector.fingerprint
+    assert float(facts["jostle.threshold"]) == inspector.threshold(causal=side == "causal")
+    session = onnxruntime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
+    network = DescriptorNetwork(inspector.side(side)).eval()
+    rng = np.random.default_rng(0)
+    for frames, before in ((1, 62), (9, 0)):
+        shape = (CHANNELS, CELLS, CELLS)
+        own, medians = (rng.integers(0, 256, (frames, *shape), np.uint8) for _ in range(2))
+        others = rng.integers(0, 256, (frames, lags, *shape), np.uint8)
+        state = rng.random((before, DIM), np.float32)
+        inputs = {"own": own, "others": others, "medians": medians, "before": state}
+        with torch.no_grad():
+            expected = network(*map(torch.from_numpy, inputs.values()))
+        for ours, theirs in zip(expected, session.run(None, inputs), strict=True):
+            assert np.abs(ours.numpy() - theirs).max() <= 1e-5
+
+
+@needs_onnx
+@pytest.mark.slow
+def test_models_where_torch_can(tmp_path: Path) -> None:
+    done = jostle.export("puppet_x3d", tmp_path / "a.onnx", weights="clean")
+    assert done.difference is not None
+    assert done.difference <= 1e-4
+    detector = jostle.export("temporalmaxer_puppets", tmp_path / "b.onnx", weights="clean")
+    assert detector.outputs == ("logits", "offsets", "mask")
+
+
+class Branching(nn.Module):
+    """A network whose path depends on its input, which no graph can say."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + 1 if x.sum() > 0 else x - 1
+
+
+@needs_onnx
+def test_what_torch_cannot_export_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BadValue, match="branching: torch cannot export this network to ONNX"):
+        export_module(Branching(), {"x": torch.ones(3)}, ["y"], tmp_path / "a.onnx", name="branching")
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr().out == ""
+
+
+def test_parts_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownName, match="did you mean inspector"):
+        jostle.export("inspecter", tmp_path / "a.onnx")
+    with pytest.raises(BadValue, match="only an inspector"):
+        jostle.export(object(), tmp_path / "a.onnx")
+    with pytest.raises(BadValue, match="one that is loaded has them already"):
+        jostle.export(jostle.load_inspector(), tmp_path / "a.onnx", weights="x")
+    monkeypatch.setitem(__import__("sys").modules, "onnxscript", None)
+    with pytest.raises(MissingExtra, match=r"jostle\[export\]"):
+        jostle.export("inspector", tmp_path / "a.onnx")
