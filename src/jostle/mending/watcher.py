@@ -7,6 +7,7 @@ import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ class WatchedStream:
         self.fps = FPS if fps is None else float(fps)
         # A blend needs the verdict on the next good picture, so that it shares the look-ahead with the inspector.
         self._ahead = lookahead // 2 if how == "blend" else lookahead
-        self._make_repair = lambda: StreamRepair(how, reach=lookahead - self._ahead, hold_limit=hold_limit)
+        self._make_repair = partial(StreamRepair, how, reach=lookahead - self._ahead, hold_limit=hold_limit)
         self._repair = self._make_repair()
         self._loaded = load_inspector(inspector) if isinstance(inspector, str | Path) else inspector
         self._pictures: deque[Picture] = deque()
@@ -132,12 +133,12 @@ class Watcher:
         hold_limit: float = HOLD_LIMIT_S,
         inspector: str | Path | Inspector = BUNDLED,
     ) -> None:
-        method = how if mend else "mark"
+        method: StreamMendMethod = how if mend else "mark"
         StreamRepair(how, reach=0, hold_limit=hold_limit)  # validated also where nothing is mended
-        self._make_stream = lambda: WatchedStream(
-            lookahead=lookahead, how=method, hold_limit=hold_limit, inspector=loaded, fps=fps
-        )
         loaded = load_inspector(inspector) if isinstance(inspector, str | Path) else inspector
+        self._make_stream = partial(
+            WatchedStream, lookahead=lookahead, how=method, hold_limit=hold_limit, inspector=loaded, fps=fps
+        )
         self._stream = self._make_stream()
         self._lost = False
 

@@ -71,7 +71,7 @@ class PictureOutput:
         Raises:
             BrokenPipeError: if the reader is gone.
         """
-        parts = [] if self._raw else [frame_header(picture, kind)]
+        parts: list[bytes | memoryview] = [] if self._raw else [frame_header(picture, kind)]
         if not self._begun and not self._raw:
             parts.insert(0, y4m_header(self._facts))
         parts.append(samples.data.cast("B"))
@@ -93,7 +93,8 @@ class _Sender:
 
     def __init__(self, handle: int) -> None:
         self._queue: queue.Queue[list[bytes | memoryview] | None] = queue.Queue(QUEUE)
-        self._handle, self._error = handle, None
+        self._handle = handle
+        self._error: OSError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
