@@ -144,7 +144,7 @@ def _describe(event: dict[str, Any], state: api.WatchState) -> str:
     texts = {
         "resync": f"no frame where one was due; {event.get('bytes')} bytes left out, then the next one was found",
         "broken": f"ended within a frame, after {event.get('bytes')} bytes of it; what wrote it may have been killed",
-        "disconnected": "disconnected; trying to connect again",
+        "disconnected": "disconnected",
         "connected": f"connected again, at attempt {event.get('attempts')}",
         "lost": "damaged for longer than a frame is held; the stream is lost, and black until a clean frame comes",
         "found": "a clean frame again",

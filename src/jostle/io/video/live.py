@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import re
@@ -172,7 +173,7 @@ class DecodedFile:
         for frame in _decoded(self._container, self._stream, self._refuse):
             if self.facts.layout.width == 0:
                 self.facts = _facts(self._stream, frame)
-            yield LivePicture(frame, layout_of(frame), frame.time)
+            yield LivePicture(frame, layout_of(frame), _time_of(frame))
 
     def _refuse(self) -> None:
         self.refused += 1
@@ -264,9 +265,13 @@ class Address:
                 for frame in _decoded(container, stream):
                     begun = time.monotonic() if begun is None else begun
                     now = max(time.monotonic() - begun, last)
-                    own = now if frame.time is None else frame.time
-                    offset = now - own if offset is None else offset
-                    last = own + offset
+                    own = _time_of(frame)
+                    if own is None:  # one that was flushed out of the decoder is no later than the last
+                        last = last if offset is not None else now
+                    else:
+                        if offset is None or own + offset < last:  # a sender that starts again begins its times anew
+                            offset = now - own
+                        last = own + offset
                     if facts.layout.width == 0:
                         facts = _facts(stream, frame)
                         self._put(facts)
@@ -339,6 +344,10 @@ def _facts(stream: VideoStream, frame: VideoFrame | None) -> StreamFacts:
     return StreamFacts(layout, stream.average_rate or stream.guessed_rate, stream.sample_aspect_ratio or None)
 
 
+def _time_of(frame: VideoFrame) -> float | None:
+    return None if frame.time is None or not math.isfinite(frame.time) else float(frame.time)
+
+
 def _decoded(
     container: InputContainer, stream: VideoStream, refuse: Callable[[], None] | None = None
 ) -> Iterator[VideoFrame]:
@@ -348,6 +357,10 @@ def _decoded(
         try:
             packet = next(packets)
         except (StopIteration, av.FFmpegError, OSError):
+            with contextlib.suppress(
+                EOFError, av.FFmpegError
+            ):  # of a source that fell silent, what was decoded already
+                yield from stream.codec_context.decode(None)
             return
         try:
             yield from packet.decode()
