@@ -102,13 +102,7 @@ def _is_camera(source: str) -> bool:
 
 
 class PipeSource:
-    """Pictures of y4m or raw video from a pipe or a file.
-
-    Attributes:
-        live: whether pictures come when they come, so that none is to wait for others.
-    """
-
-    live = True
+    """Pictures of y4m or raw video from a pipe or a file."""
 
     def __init__(
         self,
@@ -154,7 +148,7 @@ class DecodedFile:
         refused: packets that the decoder could not use.
     """
 
-    live = raw = False
+    raw = False
 
     def __init__(self, path: str) -> None:
         self.name = printable_name(path)
@@ -197,7 +191,7 @@ class Address:
     address is wrong.
     """
 
-    live, raw, broken = True, False, False
+    raw, broken = False, False
 
     def __init__(self, address: str, report: Report, retries: int | None) -> None:
         self._address, self._report, self._retries = address, report, retries

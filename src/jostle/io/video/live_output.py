@@ -40,11 +40,6 @@ class PictureOutput:
         self.dropped = 0
         self._sender = _Sender(handle) if drop else None
 
-    @property
-    def converts(self) -> bool:
-        """Whether pictures are converted since y4m has no name for their pixel format."""
-        return self.layout.pixel_format == FALLBACK != self._facts.layout.pixel_format
-
     def prepare(self, picture: LivePicture) -> LivePicture:
         """Return a picture in the layout of the output.
 
