@@ -162,7 +162,7 @@ def check(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    from jostle.reporting.analysis.gate_outputs import annotations, markdown, write_junit
+    from jostle.reporting.analysis.gate_outputs import github_commands, markdown, write_junit
 
     with console.progress("checking") as advance:
         checked = api.check(run, against, budget, draws=draws, seed=seed, progress=advance)
@@ -181,7 +181,7 @@ def check(
         with open(summary, "a", encoding="utf-8") as file:
             file.write(markdown(checked))
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for command in annotations(checked):
+        for command in github_commands(checked):
             print(command, file=sys.stderr)
     if not checked.passed:
         raise typer.Exit(EXIT_CODES[checked.decision])

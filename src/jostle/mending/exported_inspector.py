@@ -14,15 +14,8 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue
 from jostle.mending.descriptor_layout import CELLS, CHANNELS
-from jostle.mending.inspector import (
-    DIM,
-    SIDES,
-    Inspector,
-    InspectorNetwork,
-    compare_frames,
-    damage_probabilities,
-    scale_channels,
-)
+from jostle.mending.frame_comparison import compare_frames, scale_channels
+from jostle.mending.inspector import DIM, SIDES, Inspector, InspectorNetwork, damage_probabilities
 from jostle.models.onnx_export import OnnxFile, export_module
 
 

@@ -83,7 +83,8 @@ def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
 def cell_changes(one: FrameFacts, other: FrameFacts) -> npt.NDArray[np.float32]:
     """Return (CELLS, CELLS) the mean absolute difference of the pixels of two frames, in grey levels."""
     difference = np.abs(one.samples.astype(np.int16) - other.samples)
-    return difference.reshape(CELLS, PER_CELL, CELLS, 3 * PER_CELL).mean((1, 3), dtype=np.float32)
+    means: npt.NDArray[np.float32] = difference.reshape(CELLS, PER_CELL, CELLS, -1).mean((1, 3), dtype=np.float32)
+    return means
 
 
 def correlation(one: Values, other: Values) -> float:

@@ -177,7 +177,8 @@ class StreamInspector:
             inspector = load_inspector()
         self._inspector = inspector if use_network else None
         self._pending: deque[PendingFrame] = deque()
-        self._count, self._time, self._size = 0, 0.0, (0, 0)
+        self._count, self._time = 0, 0.0
+        self._size: tuple[int, ...] = ()
         self._begin()
 
     def push(self, frame: Frame, time: float | None = None) -> list[Verdict]:

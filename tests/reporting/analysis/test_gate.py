@@ -15,7 +15,7 @@ from jostle.errors import BadValue, DataError, Incomparable, UnknownName
 from jostle.metrics.bootstrap import video_weights
 from jostle.reporting.analysis.cell_scores import class_scores, measured_cell
 from jostle.reporting.analysis.gate import Check, Condition, DecidedCondition, _decide, _Measured, enough_draws
-from jostle.reporting.analysis.gate_outputs import annotations, junit, markdown
+from jostle.reporting.analysis.gate_outputs import github_commands, junit, markdown
 from jostle.reporting.analysis.record import RunRecord
 
 BLACK = "thumos14-c/black_frame:3"
@@ -190,7 +190,7 @@ def test_junit_is_xml_whatever_conditions_are_called() -> None:
 
 
 def test_annotations_are_few_and_of_one_line_each() -> None:
-    commands = annotations(hostile_check())
+    commands = github_commands(hostile_check())
     assert len(commands) == 10
     assert commands[0].startswith("::error title=jostle check%3A a <b> & \x00 |%2C at%3A 5 %25%0Anext::50.00")
     assert all(command.startswith("::warning") and "\n" not in command for command in commands[1:])

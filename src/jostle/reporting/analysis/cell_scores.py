@@ -135,9 +135,9 @@ def class_scores(
     if record.task == "recognition":
         labels = record.labels.of_videos(videos)
         order = {video: i for i, video in enumerate(videos)}
-        place = np.array([order[video] for video in labels.videos], np.int64)[labels.video]
+        owners = np.array([order[video] for video in labels.videos], np.int64)[labels.video]
         has = np.zeros(len(videos))
-        has[place[labels.label == labels.classes.index(name)]] = 1
+        has[owners[labels.label == labels.classes.index(name)]] = 1
         right = right_answers(record, cell, videos) * has
         with np.errstate(invalid="ignore", divide="ignore"):
             return float(right.sum() / has.sum()), weights @ right / (weights @ has), int(has.sum())

@@ -19,10 +19,10 @@ def junit(check: Check) -> str:
     failures, errors = (sum(one.decision == kind for one in check.conditions) for kind in ("fail", "undecided"))
     counts = {"tests": str(len(check.conditions)), "failures": str(failures), "errors": str(errors), "skipped": "0"}
     suites = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(suites, "testsuite", name="jostle check", time="0", **counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "jostle check", "time": "0", **counts})
     for one in check.conditions:
         names = {"classname": _plain(f"jostle.{check.benchmark}"), "name": _plain(one.name)}
-        case = ElementTree.SubElement(suite, "testcase", **names, time="0")
+        case = ElementTree.SubElement(suite, "testcase", {**names, "time": "0"})
         if one.decision != "pass":
             found = ElementTree.SubElement(case, "failure" if one.decision == "fail" else "error")
             found.set("message", _plain(one.text))
@@ -44,7 +44,7 @@ def markdown(check: Check) -> str:
     return "\n".join([*lines, check.table().markdown(), "", *remarks, ""])
 
 
-def annotations(check: Check) -> list[str]:
+def github_commands(check: Check) -> list[str]:
     """Return workflow commands of GitHub for the conditions that do not pass, failures first."""
     commands = []
     for kind, decision in (("error", "fail"), ("warning", "undecided")):
