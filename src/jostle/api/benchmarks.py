@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.core.config import is_toml
-from jostle.errors import BadValue, DataError, JostleError, UnknownName
+from jostle.errors import BadValue, DataError, Incomparable, JostleError, UnknownName
 from jostle.evaluation.runner.options import RunOptions
 from jostle.io.files.atomic import refuse_output_in
 from jostle.models.loading.names import need_torch
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.models.input_spec import InputSpec
+    from jostle.reporting.analysis.early_stopping import EarlyStop
+    from jostle.reporting.analysis.gate import Budget
     from jostle.reporting.analysis.stability import Stabilities
 
 Progress = Callable[[int, int], None]
@@ -136,6 +138,8 @@ def run(
     seed: int = 0,
     retry_failed: bool = False,
     device: str = "auto",
+    until_decided: str | Path | Mapping[str, Any] | Budget | None = None,
+    against: str | Path | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> Run:
@@ -180,6 +184,10 @@ def run(
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
+        until_decided: a budget as of `jostle.check`: videos are processed in random order until every condition of it
+            is decided, with the guarantee of its level although one looks after each video. For recognition. The run
+            says that it stopped early, and the same run without this goes on to the whole benchmark.
+        against: the reference run of such a budget, on all videos.
         progress: called with (videos done, videos to do); of long videos of single frames, with portions of them.
         watch: called with the state of all cells after each video.
 
@@ -191,6 +199,9 @@ def run(
     """
     arguments = locals()
     options = RunOptions(**{field.name: arguments[field.name] for field in fields(RunOptions)})
+    if until_decided is None and against is not None:
+        raise BadValue("a reference run is compared with by `jostle check`, or with until_decided while running")
+    stopping_budget = None if until_decided is None else _read_budget(until_decided)
     with _prepare(benchmark, options, out) as (known, place):
         from jostle.core.progress import progress_or_bar
         from jostle.evaluation.runner.estimate import run_trial
@@ -207,6 +218,7 @@ def run(
                 task = make_task(known.recipe, known.data)
                 orders = tuple(task.make_job(name, path, (), seed) for name, path in usable_videos(task).items())
                 run_trial(benchmark_model.load, orders)
+            stopping = None if stopping_budget is None else _stopping_rule(known, stopping_budget, against, seed)
             done = run_benchmark(
                 known.recipe,
                 known.data,
@@ -219,9 +231,43 @@ def run(
                 retry_failed=retry_failed,
                 progress=callback,
                 watch=watch,
+                stopping=stopping,
             )
             advice = "" if done.work is None else place.advise(done.work, benchmark_model)
             return replace(done, advice=advice)
+
+
+def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
+    from jostle.reporting.analysis.gate import read_budget
+
+    budget = read_budget(source)
+    assert budget is not None
+    return budget
+
+
+def _stopping_rule(known: _Known, budget: Budget, against: str | Path | None, seed: int) -> EarlyStop:
+    """Return the rule that ends a run when every condition of a budget is decided."""
+    from jostle.evaluation.recipes.recipe import CLEAN_CELL
+    from jostle.evaluation.runner.state import usable_videos
+    from jostle.evaluation.tasks.task import make_task
+    from jostle.reporting.analysis.early_stopping import EarlyStop
+    from jostle.reporting.analysis.gate import check_coverage
+    from jostle.reporting.analysis.record import RunRecord
+
+    task = make_task(known.recipe, known.data)
+    reference = None if against is None else RunRecord.read(against)
+    if reference is not None:
+        check_coverage(reference)
+        own = (known.recipe.fingerprint, task.fingerprint, seed)
+        theirs = (reference.about.fingerprint, reference.about.truth, reference.about.seed)
+        if own != theirs:
+            raise Incomparable(
+                f"{reference.folder}: not a run of {known.recipe.name} on the same data with the same seed; run the "
+                "reference like this",
+                fault="F150",
+            )
+    cells = [CLEAN_CELL, *(cell for cell in known.cells if cell.name != CLEAN_CELL.name)]
+    return EarlyStop(known.recipe, cells, list(usable_videos(task)), known.data.labels, budget, reference, seed=seed)
 
 
 def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str, Any]:

@@ -201,6 +201,17 @@ def run(
     ] = "local",
     cells: Cells = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Look at failed videos again.")] = False,
+    until_decided: Annotated[
+        Path | None,
+        typer.Option(
+            "--until-decided",
+            metavar="BUDGET",
+            help="Videos in random order until every condition of the budget is decided, see `jostle check`.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="RUN", help="With --until-decided: the reference run.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
@@ -261,14 +272,16 @@ def run(
         "mend": mend,
     }
     if len(entries) > 1:
-        if dry_run:
-            raise BadValue("--dry-run is of one model; name one")
+        if dry_run or until_decided:
+            raise BadValue("--dry-run and --until-decided are of one model; name one")
         done_all = api.run_many(benchmark, entries, weights=weights, watching=watching, engine=engine, **options)
         show_many(done_all, out, as_json)
         if done_all.failed or any(one.failures for one in done_all.runs.values()):
             raise typer.Exit(4)
         return
     options |= {"model": entries[0].model, "weights": entries[0].weights or weights}
+    if dry_run and (until_decided or against):
+        raise BadValue("--dry-run cannot tell when a budget is decided; leave one of the two out")
     if dry_run:
         plan = api.plan(benchmark, **options)
         if as_json:
@@ -277,8 +290,12 @@ def run(
             _show_plan(plan)
         return
     with watching(f"running {benchmark}") as callbacks:
-        done = api.run(benchmark, engine=engine, **callbacks, **options)
+        done = api.run(benchmark, engine=engine, until_decided=until_decided, against=against, **callbacks, **options)
     _show(done, as_json)
+    if done.stopped_early is not None:
+        console.say(f"stopped early: {done.stopped_early.reason}")
+        for one in done.stopped_early.conditions:
+            console.say(console.escape(f"{one.name}: {one.decision}, {one.videos} videos"))
     for failure in done.failures:
         console.say(f"{console.escape(failure['video'])}: set aside: {failure['message']}")
     if done.failures:

@@ -163,6 +163,31 @@ class RunOrigin:
 
 
 @dataclass(frozen=True)
+class EarlyDecision:
+    """Condition of a budget that was decided before all videos were processed."""
+
+    name: str
+    metric: str
+    limit: float
+    decision: Literal["pass", "fail", "undecided"]
+    videos: Count  # that decided it
+    mean: float | None  # over these videos; against a reference, of the differences
+    level: float
+
+
+@dataclass(frozen=True)
+class StoppedEarly:
+    """Why a run was ended before all videos were processed."""
+
+    reason: str
+    videos: Count
+    of: Count
+    about: str  # what the decisions are about
+    against: str | None  # folder of the reference run
+    conditions: tuple[EarlyDecision, ...]
+
+
+@dataclass(frozen=True)
 class About(RunOrigin):
     """Content of a run's run.json."""
 
@@ -170,6 +195,7 @@ class About(RunOrigin):
     classes: tuple[str, ...]  # classes of detections; empty where the predictions files name them
     versions: dict[str, str]  # versions of the libraries that affect results
     format: int
+    stopped_early: StoppedEarly | None = field(default=None, kw_only=True)  # None for a run of all videos
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,4 +206,7 @@ class About(RunOrigin):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content as a JSON-serializable dictionary."""
-        return {"format": self.format} | asdict(self)
+        content = {"format": self.format} | asdict(self)
+        if self.stopped_early is None:
+            del content["stopped_early"]
+        return content

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from jostle.core.environment import library_versions
 from jostle.core.formatting import time_of
@@ -41,7 +41,7 @@ from jostle.evaluation.run_folder.journal import (
     event_to_dict,
     read_events,
 )
-from jostle.evaluation.run_folder.metadata import FORMAT, About, Content, RunOrigin, format_model
+from jostle.evaluation.run_folder.metadata import FORMAT, About, Content, RunOrigin, StoppedEarly, format_model
 from jostle.evaluation.run_folder.scores import summarize_scores
 from jostle.evaluation.runner.plugins import find_plugins
 from jostle.evaluation.runner.progress import ProgressTracker, Watch, WorkTimer
@@ -83,6 +83,7 @@ class Run:
         cells: additional cost of all other cells in this session.
         work: time of this session by kind of work, and what limited it; None if no video was processed.
         advice: what would have made it faster; empty where nothing is known to.
+        stopped_early: why it ended before all videos were processed; None for a run of all videos.
     """
 
     folder: Path
@@ -92,6 +93,7 @@ class Run:
     cells: Cost
     work: WorkDone | None = None
     advice: str = ""
+    stopped_early: StoppedEarly | None = None
 
     @property
     def bottleneck(self) -> str | None:
@@ -107,7 +109,8 @@ class Run:
         work = None if self.work is None else event_to_dict(self.work) | {"advice": self.advice}
         if work is not None:
             del work["event"]
-        return self.scores | {"work": work}
+        early = {} if self.stopped_early is None else {"stopped_early": asdict(self.stopped_early)}
+        return self.scores | early | {"work": work}
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per cell, the clean one first, values as fractions.
@@ -135,6 +138,24 @@ class Run:
         head = html_table(f"{scores['benchmark']}, {scores['metric']}", ["", "%"], rows, notes=notes)
         cells = [[cell["cell"], format_percent(cell["value"])] for cell in scores["cells"]]
         return head + html_table("Cells", ["cell", "%"], cells, folded=True) if cells else head
+
+
+class StoppingRule(Protocol):
+    """Rule that ends a run before all videos are processed."""
+
+    @property
+    def order(self) -> Sequence[str]:
+        """All videos, in the order to process them in."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether the run may stop."""
+
+    def add(self, name: str, scores: Mapping[str, float] | None) -> bool:
+        """Take the scores of a video by cell, None if it could not be used; return whether the run may stop."""
+
+    def to_record(self) -> StoppedEarly:
+        """Return why the run stopped."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +193,7 @@ def run_benchmark(
     retry_failed: bool = False,
     progress: Progress | None = None,
     watch: Watch | None = None,
+    stopping: StoppingRule | None = None,
 ) -> Run:
     """Run a benchmark in a folder, or resume it there.
 
@@ -179,6 +201,7 @@ def run_benchmark(
         cells: cells to run; results of other cells in the folder are kept, and scored with them.
         retry_failed: process videos again that could not be used.
         progress: called with the videos done and in all, or portions of videos where results are stored by portions.
+        stopping: decides the order of videos, and when the run ends; None for all videos.
 
     Raises:
         SourceChanged: if the folder holds a run of something else.
@@ -196,6 +219,7 @@ def run_benchmark(
         on_kept = None if watch is None else tracker.add_result
         plan = plan_work(folder, state, task, cells, seed=seed, retry_failed=retry_failed, on_kept=on_kept)
         spent = [Cost(), Cost()]
+        jobs_left = plan.video_jobs if stopping is None else _kept_and_ordered(stopping, folder, state, task, plan)
         tracker.unit = "videos" if all(job.portion is None for job in plan.video_jobs) else "portions of videos"
 
         def note(event: Event) -> None:
@@ -204,7 +228,7 @@ def run_benchmark(
 
         factory = WorkerFactory(model.load)
         timer = WorkTimer(max(min(jobs, len(plan.video_jobs)), 1), model.apart)
-        with closing(engine(factory, plan.video_jobs, jobs, lost=lambda job, error: error)) as results:
+        with closing(engine(factory, jobs_left, jobs, lost=lambda job, error: error)) as results:
             for done, (job, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
                     _record_failure(job, result, note)
@@ -218,10 +242,18 @@ def run_benchmark(
                 if progress is not None:
                     progress(done, len(plan.video_jobs))
                 tracker.update(done, len(plan.video_jobs), timer.limit)
+                if stopping is not None and _add_scores(stopping, folder, state, task, job.name):
+                    break
         if (work := timer.to_event()) is not None:
             note(work)
         failures = _write_failures(folder, state, task)
         names = [name for name in usable_videos(task) if name not in state.failed]
+        early = None
+        if stopping is not None and stopping.decided:
+            needed = {cell.name for cell in plan.cells}
+            complete = [name for name in names if needed <= load_complete_results(folder, state, task, name).keys()]
+            early, names = stopping.to_record() if len(complete) < len(names) else None, complete
+        _note_early_stop(folder, early)
         if not names:
             why = failures[0]["message"] if failures else "there is no annotated video"
             raise DataError(
@@ -233,7 +265,37 @@ def run_benchmark(
         scores = summarize_scores(recipe, model.model, plan.cells, values, coverage, model.mend)
         write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
         _write_diagnosis(folder, plan, task, names)
-    return Run(out, scores, failures, spent[0], spent[1], work)
+    return Run(out, scores, failures, spent[0], spent[1], work, stopped_early=early)
+
+
+def _kept_and_ordered(
+    stopping: StoppingRule, folder: RunFolder, state: State, task: Task[Any], plan: Plan
+) -> tuple[VideoJob, ...]:
+    """Give a rule the results of earlier sessions; return the remaining jobs in its order, none if it is content."""
+    left = {job.name: job for job in plan.video_jobs}
+    for name in usable_videos(task):
+        if name not in left and _add_scores(stopping, folder, state, task, name):
+            return ()
+    return tuple(left[name] for name in stopping.order if name in left)
+
+
+def _add_scores(stopping: StoppingRule, folder: RunFolder, state: State, task: Task[Any], name: str) -> bool:
+    """Give a rule the scores of a video; return whether the run may stop."""
+    if name in state.failed:
+        return stopping.add(name, None)
+    outputs = load_complete_results(folder, state, task, name)
+    scores = {cell: task.video_score(name, output) for cell, output in outputs.items()}
+    return stopping.add(name, {cell: score for cell, score in scores.items() if score is not None})
+
+
+def _note_early_stop(folder: RunFolder, early: StoppedEarly | None) -> None:
+    """Record that a run stopped early, or that it does not any more."""
+    content = json.loads(folder.about.read_text(encoding="utf-8"))
+    known = content.pop("stopped_early", None)
+    if early is not None:
+        content["stopped_early"] = asdict(early)
+    if content.get("stopped_early") != known:
+        write_text(folder.about, [json.dumps(content, indent=1), "\n"])
 
 
 def plan_benchmark(

@@ -16,6 +16,7 @@ from jostle.core.types.columns import Floats
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.errors import BadValue, DataError, Incomparable, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.run_folder.metadata import StoppedEarly
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected, video_weights
 from jostle.reporting.analysis.cell_scores import class_scores
@@ -213,6 +214,8 @@ def check_run(
         DataError: if a run does not cover its benchmark, or a condition names what it does not have.
         Incomparable: if the runs cannot be compared.
     """
+    if run.about.stopped_early is not None:
+        return _early_check(run, run.about.stopped_early, budget)
     if budget is None:
         if against is None:
             raise BadValue("nothing to check: give a budget, a reference run to compare with, or both")
@@ -245,6 +248,25 @@ def check_run(
         draws=count,
         remarks=tuple(remarks),
     )
+
+
+def _early_check(run: RunRecord, early: StoppedEarly, budget: Budget | None) -> Check:
+    """Return the decisions of a run that stopped as soon as its own budget was decided."""
+    asked = None if budget is None else {(one.title, one.metric, one.limit, one.level) for one in budget.condition}
+    if asked is not None and asked != {(one.name, one.metric, one.limit, one.level) for one in early.conditions}:
+        raise DataError(
+            f"{run.folder}: stopped early, when the conditions of another budget were decided; the same `jostle run` "
+            "without --until-decided does the rest",
+            fault="F150",
+        )
+    conditions = [
+        DecidedCondition(
+            one.name, one.metric, one.mean or 0.0, None, one.limit, one.decision, one.level, one.level, one.mean or 0.0
+        )
+        for one in early.conditions
+    ]
+    remarks = (f"decided early: {early.reason}", f"the decisions are about {early.about}")
+    return Check(run.about.benchmark, str(run.folder), early.against, tuple(conditions), early.videos, 0, remarks)
 
 
 def check_coverage(record: RunRecord) -> None:

@@ -1,0 +1,145 @@
+"""Runs that end as soon as a budget is decided: marked as such, resumable, and never taken for the whole benchmark."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jostle
+from helpers.made_runs import Guesser, annotations_of, made_run, names_of, recipe_of
+from jostle.datasets.dataset import Dataset
+from jostle.errors import BadValue, DataError, UnknownName
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.reporting.analysis.early_stopping import EarlyStop
+from jostle.reporting.analysis.gate import Budget, Condition
+from jostle.reporting.analysis.record import RunRecord
+
+VIDEOS = 120
+NO_WORSE = Budget(
+    (Condition("clean", at_most_below_reference=0.1), Condition("mean_corrupted", at_most_below_reference=0.1))
+)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_run(tmp_path_factory.mktemp("early") / "reference", "recognition", videos=VIDEOS)
+
+
+def stop_rule(budget: Budget, reference: Path | None, task: str = "recognition", seed: int = 0) -> EarlyStop:
+    recipe, labels = recipe_of(task), annotations_of("recognition", VIDEOS, ("jump", "run", "sit down"))
+    record = None if reference is None else RunRecord.read(reference)
+    return EarlyStop(recipe, select_cells(recipe, None), names_of(VIDEOS), labels, budget, record, seed=seed)  # type: ignore[arg-type]
+
+
+def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
+    recipe, labels = recipe_of("recognition"), annotations_of("recognition", VIDEOS, ("jump", "run", "sit down"))
+    folder = out.parent / "videos"
+    folder.mkdir(exist_ok=True)
+    files = {name: folder / f"{name}.mp4" for name in names_of(VIDEOS)}
+    for file in files.values():
+        file.write_bytes(b"no video")
+    guesser = partial(Guesser, labels, facts.pop("weakness", 1.0), facts.pop("fails", ()))
+    data = Dataset("folder", "test", folder, (labels,), files)
+    rule = None if budget is None else stop_rule(budget, reference)
+    model = BenchmarkModel(guesser, "guesser")
+    return run_benchmark(recipe, data, model, out, cells=select_cells(recipe, None), stopping=rule, **facts)
+
+
+def test_a_frail_model_is_found_out_with_few_videos(reference: Path, tmp_path: Path) -> None:
+    done = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5)
+    early = done.stopped_early
+    assert early is not None
+    assert [one.decision for one in early.conditions] == ["pass", "fail"]
+    assert early.videos < VIDEOS / 2
+    assert done.scores["coverage"]["videos"] == early.videos
+    about = json.loads((tmp_path / "frail" / "run.json").read_text())
+    assert about["stopped_early"]["reason"].startswith(f"every condition is decided after {early.videos} of {VIDEOS}")
+    assert done.to_dict()["stopped_early"]["of"] == VIDEOS
+
+
+@pytest.mark.fault("F150")
+def test_its_decisions_hold_for_its_own_budget_alone(reference: Path, tmp_path: Path) -> None:
+    run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5)
+    checked = jostle.check(tmp_path / "frail", reference, NO_WORSE)
+    assert (checked.decision, checked.passed) == ("fail", False)
+    assert "decided early" in checked.remarks[0]
+    with pytest.raises(DataError, match="stopped early, when the conditions of another budget"):
+        jostle.check(tmp_path / "frail", budget={"condition": [{"metric": "clean", "at_least": 0.1}]})
+
+
+def test_it_goes_on_where_it_stopped_and_to_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
+    first = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.5)
+    again = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.5)
+    assert again.scores == first.scores
+    assert again.work is None  # nothing was left to do
+    whole = run_until(tmp_path / "run", None, weakness=2.5)
+    assert whole.stopped_early is None
+    assert whole.scores["coverage"]["videos"] == VIDEOS
+    assert "stopped_early" not in json.loads((tmp_path / "run" / "run.json").read_text())
+    plain = run_until(tmp_path / "plain", None, weakness=2.5)
+    assert whole.scores == plain.scores
+    for file in (tmp_path / "plain" / "predictions").iterdir():
+        assert (tmp_path / "run" / "predictions" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_the_order_of_finished_videos_does_not_matter(reference: Path) -> None:
+    record = RunRecord.read(reference)
+    rules = [stop_rule(Budget((Condition("clean", at_least=0.5),)), None) for _ in range(2)]
+    cells = list(record.cells)
+    answers = {name: {cell: float(number % 10 > 0) for cell in cells} for number, name in enumerate(rules[0].order)}
+    for name in rules[0].order:
+        if rules[0].add(name, answers[name]):
+            break
+    for name in reversed(rules[1].order[:60]):
+        rules[1].add(name, answers[name])
+    assert rules[0].to_record() == rules[1].to_record()
+
+
+def test_a_video_that_fails_leaves_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
+    done = run_until(
+        tmp_path / "run", NO_WORSE, reference, weakness=2.5, fails=(stop_rule(NO_WORSE, reference).order[0],)
+    )
+    assert done.stopped_early is None
+    assert done.scores["coverage"]["videos"] == VIDEOS - 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "decision"),
+    [
+        (Condition("mean_corrupted", at_least=0.3), "pass"),
+        (Condition("relative_robustness", at_least=0.98), "fail"),
+        (Condition("relative_robustness", at_least=0.3), "pass"),
+        (Condition("family:blur", at_least=0.95), "fail"),
+        (Condition("class:jump", at_least=0.2), "pass"),
+        (Condition("cell:thumos14-c/black_frame:1", at_least=0.5), "pass"),
+    ],
+)
+def test_every_metric_is_decided_as_on_all_videos(
+    reference: Path, tmp_path: Path, condition: Condition, decision: str
+) -> None:
+    assert jostle.check(reference, budget=Budget((condition,))).conditions[0].decision == decision
+    rule, record = stop_rule(Budget((condition,)), None), RunRecord.read(reference)
+    from jostle.reporting.analysis.cell_scores import right_answers
+
+    right = {cell: right_answers(record, cell, rule.order) for cell in record.cells}
+    for i, name in enumerate(rule.order):
+        if rule.add(name, {cell: float(right[cell][i]) for cell in record.cells}):
+            break
+    assert rule.to_record().conditions[0].decision == decision
+
+
+def test_what_cannot_be_decided_early_is_refused(reference: Path) -> None:
+    with pytest.raises(BadValue, match="is no mean over videos"):
+        stop_rule(NO_WORSE, reference, task="detection")
+    with pytest.raises(BadValue, match="cannot be decided early"):
+        stop_rule(Budget((Condition("relative_robustness", at_most_below_reference=0.1),)), reference)
+    with pytest.raises(BadValue, match="need one"):
+        stop_rule(NO_WORSE, None)
+    for metric in ("cell:none:1", "family:none", "class:none"):
+        with pytest.raises(UnknownName):
+            stop_rule(Budget((Condition(metric, at_least=0.1),)), None)
