@@ -61,13 +61,23 @@ def test_finished_runs(printed: Print) -> None:
     made_run(Path("b"), model="other", weakness=0.3)
     keys = documented()
     assert sorted(json.loads(Path("a/scores.json").read_text(encoding="utf-8"))) == sorted(
-        set(keys["run"]) - {"mend", "work"}
+        set(keys["run"]) - {"mend", "stopped_early", "work"}
     )
     assert [*printed("board", "a", "-o", "board", "--bootstrap", "0")] == keys["board"]
     assert [*printed("board", "--export", "a", "-o", "a.json", "--bootstrap", "0")] == keys["board --export"]
     assert [*printed("card", "a", "-o", "cards")] == keys["card"]
     assert [*printed("report", "a", "-o", "a.html", "--bootstrap", "0")] == keys["report"]
     assert sorted(printed("verify", "a")) == sorted(set(keys["verify"]) - {"whole"})
+
+
+def test_a_check_is_one_layout_for_both(printed: Print) -> None:
+    made_run(Path("a"))
+    found = jostle.check("a", "a")
+    value = printed("check", "a", "--against", "a")
+    assert value == json.loads(json.dumps(found.to_dict()))
+    assert [*value] == documented()["check"]
+    section = PAGE.read_text(encoding="utf-8").split("## Of a gate")[1].split("\n## ")[0]
+    assert all(f"`{key}`" in section for key in value["conditions"][0])
 
 
 def test_a_diff_is_one_layout_for_both(printed: Print) -> None:
