@@ -68,6 +68,11 @@ def test_its_decisions_hold_for_its_own_budget_alone(reference: Path, tmp_path: 
     checked = jostle.check(tmp_path / "frail", reference, NO_WORSE)
     assert (checked.decision, checked.passed) == ("fail", False)
     assert "decided early" in checked.remarks[0]
+    clean, corrupted = checked.conditions
+    assert clean.value == 0
+    assert clean.run == clean.reference
+    assert corrupted.value == pytest.approx(corrupted.run - (corrupted.reference or 0))
+    assert corrupted.value < -0.2
     with pytest.raises(DataError, match="stopped early, when the conditions of another budget"):
         jostle.check(tmp_path / "frail", budget={"condition": [{"metric": "clean", "at_least": 0.1}]})
 
@@ -130,7 +135,14 @@ def test_every_metric_is_decided_as_on_all_videos(
     for i, name in enumerate(rule.order):
         if rule.add(name, {cell: float(right[cell][i]) for cell in record.cells}):
             break
-    assert rule.to_record().conditions[0].decision == decision
+    found = rule.to_record().conditions[0]
+    assert found.decision == decision
+    looked_at = {cell: answers[: found.videos].mean() for cell, answers in right.items()}
+    if condition.metric.startswith("cell"):
+        assert found.value == pytest.approx(looked_at["thumos14-c/black_frame:1"])
+    if condition.metric == "relative_robustness":
+        corrupted = [looked_at[cell] for cell in record.counted]
+        assert found.value == pytest.approx(sum(corrupted) / len(corrupted) / looked_at["clean"])
 
 
 def test_what_cannot_be_decided_early_is_refused(reference: Path) -> None:

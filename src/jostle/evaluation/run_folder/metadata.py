@@ -171,7 +171,8 @@ class EarlyDecision:
     limit: float
     decision: Literal["pass", "fail", "undecided"]
     videos: Count  # that decided it
-    mean: float | None  # over these videos; against a reference, of the differences
+    value: float  # of the metric on these videos
+    reference: float | None  # of the reference run on them; None for a condition without one
     level: float
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -30,14 +31,19 @@ class _ConditionTest:
     value: Callable[[VideoScores], float]  # of one video, whose mean is held against the limit
     test: SequentialMean
     videos: frozenset[str]  # that the condition is about
+    metric: Callable[[VideoScores], float]  # of one video: the metric itself, or what relative robustness is a part of
     reference: Mapping[str, float] | None = None  # value of each video in the reference run
-    total: float = 0.0
+    total: float = 0.0  # of the metric, and of what it is a share of: videos, or clean scores for relative robustness
+    whole: float = 0.0
+    reference_total: float = 0.0
 
     def add(self, name: str, scores: VideoScores) -> None:
         if name in self.videos and self.test.decision == OPEN:
-            value = self.value(scores) - (0.0 if self.reference is None else self.reference[name])
-            self.total += value
-            self.test.add(value)
+            reference = 0.0 if self.reference is None else self.reference[name]
+            self.test.add(self.value(scores) - reference)
+            self.total += self.metric(scores)
+            self.whole += scores[CLEAN] if self.condition.metric == "relative_robustness" else 1.0
+            self.reference_total += reference
 
     def to_record(self) -> EarlyDecision:
         looks = self.test.looks
@@ -47,7 +53,8 @@ class _ConditionTest:
             limit=self.condition.limit,
             decision=DECISIONS[int(self.test.decision)],  # type: ignore[arg-type]
             videos=looks,
-            mean=self.total / looks if looks else None,
+            value=self.total / self.whole if self.whole else 0.0,
+            reference=None if self.reference is None else self.reference_total / max(looks, 1),
             level=self.condition.level,
         )
 
@@ -135,20 +142,18 @@ class EarlyStop:
             own = self._labels.video[self._labels.label == self._labels.classes.index(part)]
             videos &= {self._labels.videos[i] for i in own.tolist()}
         alpha, limit = (1 - condition.level) / count, condition.limit
-        low, high = 0.0, 1.0
+        low, high, plain = 0.0, 1.0, dict(weights)
         if kind == "relative_robustness":
             # Corrupted at least r times clean is the same as a mean of (corrupted - r clean) of at least 0.
             ratio = limit
             weights, low, limit = {**weights, CLEAN: weights.get(CLEAN, 0.0) - ratio}, -ratio, 0.0
 
-        def value(scores: VideoScores) -> float:
-            return sum(weight * scores[cell] for cell, weight in weights.items())
-
+        value, metric = partial(_weighted, weights), partial(_weighted, plain)
         reference = None
         if condition.against_reference:
             low, reference = -1.0, self._reference(weights, value)
         test = SequentialMean(limit, len(videos), low=low, high=high, alpha=alpha)
-        return _ConditionTest(condition, value, test, videos, reference)
+        return _ConditionTest(condition, value, test, videos, metric, reference)
 
     def _weights(self, condition: Condition) -> dict[str, float]:
         """Return the weight of each cell in the metric of a condition."""
@@ -181,3 +186,7 @@ class EarlyStop:
             raise BadValue("conditions against a reference need one; give the reference run (against=, --against)")
         rows = {cell: right_answers(self._against, cell, self.order).astype(np.float64) for cell in weights}
         return {name: value({cell: rows[cell][i] for cell in weights}) for i, name in enumerate(self.order)}
+
+
+def _weighted(weights: Mapping[str, float], scores: VideoScores) -> float:
+    return sum(weight * scores[cell] for cell, weight in weights.items())

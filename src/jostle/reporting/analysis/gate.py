@@ -261,7 +261,16 @@ def _early_check(run: RunRecord, early: StoppedEarly, budget: Budget | None) -> 
         )
     conditions = [
         DecidedCondition(
-            one.name, one.metric, one.mean or 0.0, None, one.limit, one.decision, one.level, one.level, one.mean or 0.0
+            one.name,
+            one.metric,
+            one.value - (one.reference or 0.0),
+            None,
+            one.limit,
+            one.decision,
+            one.level,
+            one.level,
+            one.value,
+            one.reference,
         )
         for one in early.conditions
     ]
