@@ -52,7 +52,7 @@ NEEDED_ENCODERS = ("libx264", "libx265", "ffv1", "mpeg1video", "mpeg2video", "mp
 
 
 @dataclass(frozen=True)
-class Check:
+class InstallationCheck:
     """One promise and whether it holds here."""
 
     name: str
@@ -70,7 +70,7 @@ class Health:
     builds: dict[str, str]
     encoders: dict[str, bool]
     devices: dict[str, str]
-    checks: tuple[Check, ...]
+    checks: tuple[InstallationCheck, ...]
     plugins: tuple[Plugin, ...] = ()
     import_errors: dict[str, str] = field(default_factory=dict)
 
@@ -209,11 +209,11 @@ def _devices() -> dict[str, str]:
     return devices
 
 
-def _check(name: str, test: Callable[[], str]) -> Check:
+def _check(name: str, test: Callable[[], str]) -> InstallationCheck:
     try:
-        return Check(name, True, test())
+        return InstallationCheck(name, True, test())
     except (AssertionError, JostleError, OSError) as error:
-        return Check(name, False, str(error))
+        return InstallationCheck(name, False, str(error))
 
 
 def _complete(encoders: dict[str, bool]) -> str:

@@ -40,11 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def robustness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Robustness:
+def robustness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RobustnessFixture:
     """Run benchmarks on models and check their scores, see `jostle.check`."""
     options = request.config.option
     budget = None if options.jostle_budget is None else Path(options.jostle_budget)
-    return Robustness(
+    return RobustnessFixture(
         folder=tmp_path_factory.mktemp("jostle", numbered=True),
         root=request.config.rootpath,
         budget=budget,
@@ -53,7 +53,7 @@ def robustness(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @dataclass(repr=False)
-class Robustness:
+class RobustnessFixture:
     """Value of the fixture `robustness`."""
 
     folder: Path  # where runs are written

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from jostle.io.video.live_output import PictureOutput
     from jostle.io.video.raw_picture import LivePicture
     from jostle.mending.inspector import Inspector
-    from jostle.mending.stream_repair import Shown, StreamMendMethod
+    from jostle.mending.stream_repair import JudgedPicture, StreamMendMethod
     from jostle.mending.watcher import WatchedStream
-    from jostle.reporting.prometheus import Metric
+    from jostle.reporting.prometheus import PrometheusMetric
 
 HOLD_LIMIT_S = 5.0
 # Upper ends in seconds of the classes of the time that one frame takes.
@@ -47,7 +47,7 @@ class WatchState:
         time: of the last verdict in seconds.
         lost: whether the stream is lost: damaged for longer than a frame may be held.
         connected: whether the source delivers.
-        mended: frames in whose place others were shown.
+        mended: frames that were replaced by others.
         dropped: frames that were left out for a slow reader.
         resyncs: times that the next frame had to be searched for.
         reconnects: times that an address was connected to again.
@@ -237,13 +237,13 @@ class _Watch:
         try:
             for picture in source:
                 begun = time.perf_counter()
-                shown = picture
+                output = picture
                 if handle is not None:
                     if self._output is None:
                         self._output = PictureOutput(handle, source.facts, raw=source.raw, drop=drop)
-                    shown = self._output.prepare(picture)
-                    self._waiting.append(shown)
-                samples = _NOTHING if handle is None else shown.samples
+                    output = self._output.prepare(picture)
+                    self._waiting.append(output)
+                samples = _NOTHING if handle is None else output.samples
                 # Waiting for the reader of the output is no time of ours.
                 some = stream.push(to_rgb(picture), picture.time, samples)
                 self._count_time(time.perf_counter() - begun)
@@ -262,7 +262,7 @@ class _Watch:
                 self._show(stream.flush())
         if self.state.ended != "damaged":  # there the damage goes on, only nobody watches it
             for event in self._events.flush():
-                self._tell(event)
+                self._report_event(event)
         if self._output is not None:
             self._output.close()
 
@@ -277,9 +277,9 @@ class _Watch:
         elif what == "connected":
             self.state.connected = True
             self.state.reconnects += 1
-        self._tell({"event": what, "frame": self._count, "time": round(self._time, 6), **facts})
+        self._report_event({"event": what, "frame": self._count, "time": round(self._time, 6), **facts})
 
-    def _show(self, some: list[Shown]) -> None:
+    def _show(self, some: list[JudgedPicture]) -> None:
         state = self.state
         for one in some:
             verdict = one.verdict
@@ -290,12 +290,12 @@ class _Watch:
             for event in self._events.push(verdict):
                 if event["event"] == "start":
                     state.events[event["kind"]] += 1
-                self._tell(event)
+                self._report_event(event)
             state.kind, state.updated = self._events.kind, time.time()
             if self.mends and one.lost != state.lost:
                 state.lost = one.lost
                 what = "lost" if one.lost else "found"
-                self._tell({"event": what, "frame": verdict.index, "time": round(verdict.time, 6)})
+                self._report_event({"event": what, "frame": verdict.index, "time": round(verdict.time, 6)})
             if self._output is not None:
                 self._write(one)
             if self._on_frame is not None:
@@ -303,7 +303,7 @@ class _Watch:
             if verdict.damaged and self._until_damaged:
                 raise _DamageFound
 
-    def _write(self, one: Shown) -> None:
+    def _write(self, one: JudgedPicture) -> None:
         assert self._output is not None
         picture = self._waiting.popleft()
         samples = self._output.layout.black() if one.picture is None else one.picture
@@ -315,7 +315,7 @@ class _Watch:
         self.state.busy_s += seconds
         self.state.durations[sum(seconds > end for end in BUCKETS)] += 1
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _report_event(self, event: dict[str, Any]) -> None:
         if self._on_event is not None:
             self._on_event(event)
 
@@ -333,7 +333,7 @@ def serve_watch_metrics(address: str, state: WatchState) -> Iterator[int]:
         yield port
 
 
-def watch_metrics(state: WatchState) -> list[Metric]:
+def watch_metrics(state: WatchState) -> list[PrometheusMetric]:
     """Return the metrics of a stream."""
     from jostle.mending.verdicts import KINDS
     from jostle.reporting.prometheus import by_label, counter, gauge, histogram
@@ -366,7 +366,7 @@ def watch_metrics(state: WatchState) -> list[Metric]:
         gauge(f"{prefix}_connected", "1 while the source is connected.", state.connected),
         gauge(f"{prefix}_stream_seconds", "Time of the last frame in the stream.", state.time),
         gauge(f"{prefix}_last_frame_timestamp_seconds", "Unix time of the last verdict.", state.updated),
-        counter(f"{prefix}_mended_frames_total", "Frames in whose place others were shown.", state.mended),
+        counter(f"{prefix}_mended_frames_total", "Frames that were replaced by others.", state.mended),
         counter(f"{prefix}_dropped_frames_total", "Frames left out for a slow reader.", state.dropped),
         counter(f"{prefix}_resyncs_total", "Searches for the next frame after garbage.", state.resyncs),
         counter(f"{prefix}_reconnects_total", "Connections made again.", state.reconnects),

@@ -85,7 +85,7 @@ def watch(
             port = stack.enter_context(api.serve_watch_metrics(metrics, state))
             console.remark(f"metrics on port {port}, path /metrics")
 
-        def tell(event: dict[str, Any]) -> None:
+        def report_event(event: dict[str, Any]) -> None:
             live.clear()
             if lines is not None:
                 lines.write(json.dumps(without_nan(event)) + "\n")
@@ -108,7 +108,7 @@ def watch(
             until_damaged=until_damaged,
             overwrite=overwrite,
             inspector=inspector,
-            on_event=tell,
+            on_event=report_event,
             on_frame=live.draw,
             state=state,
         )

@@ -28,7 +28,7 @@ from jostle.io.files.records import Count, Share, ValidationError, parse_record
 from jostle.io.video.source import is_images, source_state
 from jostle.mending.damage_events import DamageEvents
 from jostle.mending.loading import load_inspector
-from jostle.mending.stream_repair import Shown
+from jostle.mending.stream_repair import JudgedPicture
 from jostle.mending.watcher import WatchedStream
 from jostle.parallel.workers import map_unordered
 
@@ -82,7 +82,7 @@ class InspectedFile:
 
     @property
     def share(self) -> float:
-        """Share of damaged frames."""
+        """Share of the frames that are damaged."""
         return self.damaged / self.frames if self.frames else 0.0
 
     @property
@@ -187,10 +187,10 @@ def _start_worker(inspector: str, lookahead: int) -> Callable[[Path], InspectedF
 def _inspect(path: Path, stream: WatchedStream) -> InspectedFile:
     state, tally, refused = _state(path), _Tally(), Counter[str]()
     for frame, time in _frames(path, refused):
-        for shown in stream.push(frame, time, _small(frame)):
-            tally.add(shown)
-    for shown in stream.flush():
-        tally.add(shown)
+        for judged in stream.push(frame, time, _small(frame)):
+            tally.add(judged)
+    for judged in stream.flush():
+        tally.add(judged)
     tally.finish()
     if not tally.frames:
         return InspectedFile(str(path), state, "no frame could be decoded", refused=refused["packets"])
@@ -239,8 +239,8 @@ class _Tally:
         self._last: Frame | None = None
         self._begin = 0.0
 
-    def add(self, shown: Shown) -> None:
-        verdict, picture = shown.verdict, shown.picture
+    def add(self, judged: JudgedPicture) -> None:
+        verdict, picture = judged.verdict, judged.picture
         assert picture is not None
         self.frames, self.time = self.frames + 1, verdict.time
         for event in self._events.push(verdict):

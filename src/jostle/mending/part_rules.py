@@ -16,7 +16,7 @@ BAND_CELLS = CELLS - 1  # of a row or column that must be flat, and of one colou
 FILL_ROWS, OTHER_ROWS = 1.5, 3  # rows or columns of a band in a decoder's colours, and in any other
 CONTINUES = 0.5  # change of the rest of the picture, as a share of that of the band
 REST = 6.0  # grey levels that the rest may change by in any case
-USUAL = 0.02  # share of a new frame in what is usual of a row
+TYPICAL = 0.02  # share of a new frame in what is typical of a row
 PART_SECONDS = 120.0  # after which a band is taken for part of the picture
 
 
@@ -25,14 +25,14 @@ class MissingPartRule:
 
     Rows or columns of cells from edge to edge become flat and of one colour from one frame to the next, while the rest
     of the picture goes on. A decoder's grey, green and black need two rows of twelve, other colours three. Bars that
-    are there all the time, as of letterbox, are usual and do not count, nor does a cut to a picture with bars.
+    are there all the time, as of letterbox, are typical and do not count, nor does a cut to a picture with bars.
 
     Misses: bands of less than two rows of cells, parts of a row, fills with a texture (concealment that copies), and
     what is missing from the first frame on. False: a plain panel over a quarter of the picture that appears at once.
     """
 
     def __init__(self) -> None:
-        self._last: FrameFacts | None = None  # last frame without a band that is not usual
+        self._last: FrameFacts | None = None  # last frame without a band that is not typical
         self._usual: npt.NDArray[np.float32] | None = None  # (2, CELLS) how often each row and column was a band
         self._since: float | None = None
 
@@ -46,7 +46,7 @@ class MissingPartRule:
         lines = int(new.sum(1).max())
         whole = bool(bands.all())
         if whole or lines < FILL_ROWS or not self._is_part(facts, new):
-            self._usual += USUAL * (bands - self._usual)
+            self._usual += TYPICAL * (bands - self._usual)
             self._last, self._since = facts, None
             return []
         self._since = time if self._since is None else self._since

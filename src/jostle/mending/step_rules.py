@@ -47,7 +47,7 @@ COVER_REST = 5.0  # grey levels by which the rest may change
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Step:
+class SceneChange:
     """Sudden change that goes on.
 
     Attributes:
@@ -93,7 +93,7 @@ class StepRule:
         self._clean: deque[FrameFacts] = deque(maxlen=max(LAGS))
         self._calm: deque[Changes] = deque(maxlen=CALM)  # between clean frames
         self._last: FrameFacts | None = None
-        self._step: Step | None = None
+        self._step: SceneChange | None = None
 
     def push(self, index: int, time: float, facts: FrameFacts) -> list[Finding]:
         """Add a frame and return what it shows."""
@@ -117,7 +117,7 @@ class StepRule:
             self._clean.append(facts)
         return []
 
-    def _find_step(self, index: int, time: float, facts: FrameFacts) -> Step | None:
+    def _find_step(self, index: int, time: float, facts: FrameFacts) -> SceneChange | None:
         if len(self._calm) < MIN_CALM:
             return None
         for lag in range(1, min(max(LAGS), len(self._clean)) + 1):
@@ -130,7 +130,7 @@ class StepRule:
             calm = [changes[number] for changes in self._calm][: len(self._calm) - lag + 1]
             if measure_changes(before, facts)[number] >= (SUDDEN_COVER if kind == "covered" else SUDDEN) * max(calm):
                 values = [measure(kind, one, cells) for one in (before, facts)]
-                return Step(kind, index, time, cells, values[0], values[1])
+                return SceneChange(kind, index, time, cells, values[0], values[1])
         return None
 
 

@@ -35,7 +35,7 @@ WHOLE_RULES = 3  # rules that judge what a frame shows; those after them compare
 CLEAN = 0.98  # confidence of a clean verdict where no rule and no network objects
 
 
-class FramePrediction(Protocol):
+class NetworkPrediction(Protocol):
     """Prediction of a network for one frame."""
 
     @property
@@ -52,11 +52,11 @@ class FramePrediction(Protocol):
 class NetworkStream(Protocol):
     """Network on a stream of descriptors; answers in order, at most the look-ahead late."""
 
-    def push(self, descriptors: Descriptors) -> Sequence[FramePrediction]:
+    def push(self, descriptors: Descriptors) -> Sequence[NetworkPrediction]:
         """Add frames and return the predictions that became known."""
         ...
 
-    def flush(self) -> Sequence[FramePrediction]:
+    def flush(self) -> Sequence[NetworkPrediction]:
         """Return the predictions of the last frames."""
         ...
 
@@ -126,10 +126,10 @@ class NetworkAlarm:
     """Persistent alarm of a network: on after some sure frames of a few, off after two low ones."""
 
     def __init__(self) -> None:
-        self._recent: deque[tuple[int, FramePrediction]] = deque(maxlen=NETWORK_WINDOW)
+        self._recent: deque[tuple[int, NetworkPrediction]] = deque(maxlen=NETWORK_WINDOW)
         self._on = False
 
-    def push(self, index: int, prediction: FramePrediction) -> list[tuple[int, tuple[str, float]]]:
+    def push(self, index: int, prediction: NetworkPrediction) -> list[tuple[int, tuple[str, float]]]:
         """Add a prediction; return frames that the alarm holds for, each with its kind and confidence."""
         self._recent.append((index, prediction))
         begun = False
@@ -238,7 +238,7 @@ class StreamInspector:
         if self._network is not None:
             self._add_predictions(self._network.flush())
 
-    def _add_predictions(self, predictions: Sequence[FramePrediction]) -> None:
+    def _add_predictions(self, predictions: Sequence[NetworkPrediction]) -> None:
         for prediction in predictions:
             for pending in self._pending_between(self._predicted, self._predicted):
                 pending.doubt = prediction.probability
@@ -264,7 +264,7 @@ def _comparing_rules() -> list[Rule]:
     return [OrderRule(), StepRule()]
 
 
-def _name_kind(prediction: FramePrediction) -> tuple[str, float]:
+def _name_kind(prediction: NetworkPrediction) -> tuple[str, float]:
     """Return the kind of a damage that a network sees, and its confidence."""
     kinds = np.asarray(prediction.kinds)[1:]
     kind = KINDS[1 + int(kinds.argmax())] if kinds.any() else "unknown"

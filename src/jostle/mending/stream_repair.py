@@ -21,7 +21,7 @@ SURE = 0.9  # confidence from which a clean picture may be held
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Shown:
+class JudgedPicture:
     """A verdict and the picture to show for it.
 
     Attributes:
@@ -42,7 +42,7 @@ class StreamRepair:
             time, else hold; `mark` leaves every picture as it is.
         reach: judged pictures that may wait for the next good one; only for `blend`.
         hold_limit: seconds for which a picture may be held. Then the stream is lost until a clean picture comes, and
-            nothing is shown: a held picture looks live.
+            there is none to display: a held picture looks live.
     """
 
     def __init__(self, how: StreamMendMethod, *, reach: int, hold_limit: float) -> None:
@@ -57,16 +57,16 @@ class StreamRepair:
         self._recent: deque[tuple[Verdict, Picture]] = deque(maxlen=RECENT)
         self._damage: _Damage | None = None
 
-    def push(self, verdict: Verdict, picture: Picture) -> Iterator[Shown]:
-        """Take the next picture and its verdict; yield what can be shown now."""
+    def push(self, verdict: Verdict, picture: Picture) -> Iterator[JudgedPicture]:
+        """Take the next picture and its verdict; yield the pictures that can be displayed now."""
         self._waiting.append((verdict, picture))
         yield from self._settle(self._reach)
 
-    def flush(self) -> Iterator[Shown]:
+    def flush(self) -> Iterator[JudgedPicture]:
         """Yield the pictures that still wait, at the end of a stream."""
         yield from self._settle(0)
 
-    def _settle(self, reach: int) -> Iterator[Shown]:
+    def _settle(self, reach: int) -> Iterator[JudgedPicture]:
         while self._waiting:
             verdict, picture = self._waiting[0]
             if verdict.damaged and len(self._waiting) <= reach and self._next_good(picture) is None:
@@ -74,19 +74,19 @@ class StreamRepair:
             self._waiting.popleft()
             yield self._show(verdict, picture)
 
-    def _show(self, verdict: Verdict, picture: Picture) -> Shown:
+    def _show(self, verdict: Verdict, picture: Picture) -> JudgedPicture:
         if not verdict.damaged:
             self._damage = None
             self._recent.append((verdict, picture))
-            return Shown(verdict, picture)
+            return JudgedPicture(verdict, picture)
         if self._damage is None:
             self._damage = _Damage(verdict)
         lost = self._damage.go_on(verdict) > self._hold_limit
         if self._how == "mark":
-            return Shown(verdict, picture, lost)
+            return JudgedPicture(verdict, picture, lost)
         if lost:
-            return Shown(verdict, None, lost=True)
-        return Shown(verdict, self._stand_in(verdict, picture))
+            return JudgedPicture(verdict, None, lost=True)
+        return JudgedPicture(verdict, self._stand_in(verdict, picture))
 
     def _stand_in(self, verdict: Verdict, picture: Picture) -> Picture | None:
         assert self._damage is not None
@@ -122,7 +122,7 @@ class _Damage:
     """A run of damaged pictures that goes on.
 
     Attributes:
-        held_until: index of the last picture for which the good one before the run was shown as it is.
+        held_until: index of the last picture for which the good one before the run was displayed as it is.
     """
 
     def __init__(self, first: Verdict) -> None:

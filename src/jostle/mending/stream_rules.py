@@ -48,7 +48,7 @@ DARK, DARK_RANGE = 34, 9  # brightest light and range of a dark frame, whose noi
 SPREADS, MIN_SPREADS = 8, 4  # frames before a blank one that say whether the picture faded, and of them at least
 EDIT_FRAMES, OTHER_SCENE = 12, 0.3  # longest black of an edit, and correlation of lights under which a scene is another
 MIN_SPREAD = 3.0  # grey levels of mean deviation; a flatter picture may become blank without an abrupt edge
-ABRUPT = 0.7  # share of the usual spread that one of the last two frames must have
+ABRUPT = 0.7  # share of the typical spread that one of the last two frames must have
 WHITE, FLASH = 235, 3  # lights of a white frame; white frames that may be a flash
 DARK_SECONDS = 5.0  # after which a picture that faded away is missed, and one that never came
 
@@ -127,7 +127,7 @@ STILL_CELLS = 2  # cells that may change nevertheless
 OVERLAY_CELLS, OVERLAY_BOX = 16, 24  # cells that change under a clock, and those of the box around them
 ACTIVE_CELLS = 8  # cells that usually change where a picture without change is unusual,
 ACTIVE_UNDER_OVERLAY = 40  # and where a picture that changes in one corner only is
-ACTIVITY = 50  # frames whose median says what is usual; of them at least
+ACTIVITY = 50  # frames whose median says what is typical; of them at least
 MIN_ACTIVITY = 6
 FREEZE_FRAMES, FREEZE_SECONDS = 5, 0.2  # shortest freeze
 FREEZE_SPREAD = 6.0  # grey levels of mean deviation that a picture must have to be judged
@@ -142,8 +142,8 @@ TITLE_SECONDS = 10.0  # for so long
 class FrozenRule:
     """Rule for pictures that stop while time goes on: `frozen`.
 
-    What is usual decides: the cells that changed in the last frames, and how long the picture stood still before. A
-    stream of 24 frames shown at 30 has still runs of one frame, drawn films of two to four; a camera whose codec skips
+    What is typical decides: the cells that changed in the last frames, and how long the picture stood still before. A
+    stream of 24 frames played at 30 has still runs of one frame, drawn films of two to four; a camera whose codec skips
     an empty room has long ones, and is left alone. A still after a cut is a title.
 
     Misses: the first frames of a freeze without look-ahead; a freeze of a scene in which hardly anything moved and
@@ -167,12 +167,12 @@ class FrozenRule:
             return []
         changes = cell_changes(facts, last)
         moving = changes > STILL
-        usual = median(self._activity) if len(self._activity) >= MIN_ACTIVITY else 0
-        if self._stands_still(moving, usual) and self._stands_still(
-            cell_changes(facts, self._anchor) > 3 * STILL, usual
+        typical = median(self._activity) if len(self._activity) >= MIN_ACTIVITY else 0
+        if self._stands_still(moving, typical) and self._stands_still(
+            cell_changes(facts, self._anchor) > 3 * STILL, typical
         ):
             self._run += 1
-            return self._judge(index, time, usual)
+            return self._judge(index, time, typical)
         if self._run and not self._alarmed:
             self._runs.append((time, self._run))
         while self._runs and self._runs[0][0] < time - RUNS_SECONDS:
@@ -188,18 +188,18 @@ class FrozenRule:
         self._run, self._alarmed = 0, False
         return []
 
-    def _stands_still(self, moving: Mask, usual: float) -> bool:
+    def _stands_still(self, moving: Mask, typical: float) -> bool:
         count = int(moving.sum())
         if count <= STILL_CELLS:
             return True
-        if count > OVERLAY_CELLS or usual < ACTIVE_UNDER_OVERLAY:
+        if count > OVERLAY_CELLS or typical < ACTIVE_UNDER_OVERLAY:
             return False
         rows, columns = np.flatnonzero(moving.any(1)), np.flatnonzero(moving.any(0))
         return bool((rows[-1] - rows[0] + 1) * (columns[-1] - columns[0] + 1) <= OVERLAY_BOX)
 
-    def _judge(self, index: int, time: float, usual: float) -> list[Finding]:
+    def _judge(self, index: int, time: float, typical: float) -> list[Finding]:
         seconds = time - self._since
-        if self._title or usual < ACTIVE_CELLS:
+        if self._title or typical < ACTIVE_CELLS:
             frozen = seconds >= TITLE_SECONDS and not any(run >= self._run / PULLDOWN for _, run in self._runs)
         else:
             longest = max((run for _, run in self._runs), default=0)
@@ -207,14 +207,14 @@ class FrozenRule:
         if not frozen:
             return []
         self._alarmed = True
-        return [Finding(self._begin + 1, index, "frozen", 0.9 if usual < ACTIVE_CELLS else 0.98)]
+        return [Finding(self._begin + 1, index, "frozen", 0.9 if typical < ACTIVE_CELLS else 0.98)]
 
 
 ORDER_WINDOW = 8  # frames whose order is judged
 DETOUR = 1.35  # length of the way through them as they come, against the shortest tree that joins them
 LIGHT_RANGE = 10.0  # grey levels; where the mean light changes by more, as by flashes, the order is not judged
 MOVED = 1.0  # grey levels from frame to frame that the way must have
-OUTLIER = 3.0  # times the usual distance to the nearest other frame from which a frame is a flash, and left out
+OUTLIER = 3.0  # times the typical distance to the nearest other frame from which a frame is a flash, and left out
 USUAL_DETOUR, DETOURS, MIN_DETOURS = 1.1, 40, 6  # nine tenths of the ways before are under it; how many, at least
 STEADY_DETOUR = 4  # frames in a row with a detour
 

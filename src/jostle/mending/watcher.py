@@ -16,7 +16,7 @@ import numpy as np
 from jostle.core.types.clip import Frame, check_frames
 from jostle.errors import BadValue
 from jostle.mending.loading import BUNDLED, load_inspector
-from jostle.mending.stream_repair import Picture, Shown, StreamMendMethod, StreamRepair
+from jostle.mending.stream_repair import JudgedPicture, Picture, StreamMendMethod, StreamRepair
 from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class WatchedStream:
 
         self._inspector = StreamInspector(lookahead=self._ahead, inspector=self._loaded, fps=self.fps)
 
-    def push(self, frame: Frame, time: float | None, picture: Picture) -> list[Shown]:
-        """Take the next frame; return what can be shown now.
+    def push(self, frame: Frame, time: float | None, picture: Picture) -> list[JudgedPicture]:
+        """Take the next frame; return the pictures that can be displayed now.
 
         Args:
             frame: (H, W, 3) uint8 RGB, for the inspector.
@@ -80,18 +80,18 @@ class WatchedStream:
             raise BadValue(f"frame {self._count}: its time is {seconds}; pass seconds, or None where it is not known")
         self._pictures.append(picture)
         self._count += 1
-        return [shown for verdict in self._inspector.push(frame, seconds) for shown in self._judge(verdict)]
+        return [judged for verdict in self._inspector.push(frame, seconds) for judged in self._judge(verdict)]
 
-    def flush(self) -> list[Shown]:
+    def flush(self) -> list[JudgedPicture]:
         """Return what is left at the end of a stream, or where it breaks off; frames after it have no past."""
-        shown = [one for verdict in self._inspector.flush() for one in self._judge(verdict)]
-        shown += self._repair.flush()
+        judged = [one for verdict in self._inspector.flush() for one in self._judge(verdict)]
+        judged += self._repair.flush()
         self._first = self._count
         self._repair = self._make_repair()
         self._start()
-        return shown
+        return judged
 
-    def _judge(self, verdict: Verdict) -> Iterator[Shown]:
+    def _judge(self, verdict: Verdict) -> Iterator[JudgedPicture]:
         own = replace(verdict, index=self._first + verdict.index)
         yield from self._repair.push(own, self._pictures.popleft())
 
@@ -180,7 +180,7 @@ class Watcher:
         for verdict in self.flush():
             yield verdict
 
-    def _verdicts(self, shown: list[Shown]) -> list[Verdict]:
-        if shown:
-            self._lost = shown[-1].lost
-        return [replace(one.verdict, frame=one.picture) for one in shown]
+    def _verdicts(self, judged: list[JudgedPicture]) -> list[Verdict]:
+        if judged:
+            self._lost = judged[-1].lost
+        return [replace(one.verdict, frame=one.picture) for one in judged]

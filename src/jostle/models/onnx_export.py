@@ -25,7 +25,7 @@ TOLERANCE = 1e-3  # of outputs, relative to the largest of them: beyond it the f
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """An exported network.
+    """A network that was exported to a file.
 
     Attributes:
         inputs: shapes by name, in order; a text is a length that may vary.

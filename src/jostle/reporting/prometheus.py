@@ -14,7 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LOOPBACK = "127.0.0.1"
 
 
-class Metric(NamedTuple):
+class PrometheusMetric(NamedTuple):
     """A metric and its samples.
 
     Attributes:
@@ -30,23 +30,23 @@ class Metric(NamedTuple):
     samples: list[tuple[str, dict[str, str], float]]
 
 
-def counter(name: str, about: str, value: float) -> Metric:
+def counter(name: str, about: str, value: float) -> PrometheusMetric:
     """Return a counter without labels."""
-    return Metric(name, "counter", about, [("", {}, value)])
+    return PrometheusMetric(name, "counter", about, [("", {}, value)])
 
 
-def gauge(name: str, about: str, value: float) -> Metric:
+def gauge(name: str, about: str, value: float) -> PrometheusMetric:
     """Return a gauge without labels."""
-    return Metric(name, "gauge", about, [("", {}, value)])
+    return PrometheusMetric(name, "gauge", about, [("", {}, value)])
 
 
-def by_label(name: str, kind: str, about: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:
+def by_label(name: str, kind: str, about: str, label: str, values: Iterable[tuple[str, float]]) -> PrometheusMetric:
     """Return a metric with one label."""
-    return Metric(name, kind, about, [("", {label: one}, value) for one, value in values])
+    return PrometheusMetric(name, kind, about, [("", {label: one}, value) for one, value in values])
 
 
-def histogram(name: str, about: str, ends: Iterable[float], counts: list[int], total: float) -> Metric:
-    """Return a histogram.
+def histogram(name: str, about: str, ends: Iterable[float], counts: list[int], total: float) -> PrometheusMetric:
+    """Return a histogram with cumulative buckets.
 
     Args:
         ends: upper ends of the classes.
@@ -57,10 +57,10 @@ def histogram(name: str, about: str, ends: Iterable[float], counts: list[int], t
     for end, count in zip([*map(str, ends), "+Inf"], counts, strict=True):
         below += count
         samples.append(("_bucket", {"le": end}, below))
-    return Metric(name, "histogram", about, [*samples, ("_sum", {}, total), ("_count", {}, below)])
+    return PrometheusMetric(name, "histogram", about, [*samples, ("_sum", {}, total), ("_count", {}, below)])
 
 
-def render(metrics: Iterable[Metric]) -> str:
+def render(metrics: Iterable[PrometheusMetric]) -> str:
     r"""Return the text of metrics.
 
     >>> print(render([by_label("x_total", "counter", "Things.", "kind", [('a "b"', 2.0)])]), end="")
@@ -95,7 +95,7 @@ def parse_listen_address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def serve_metrics(address: tuple[str, int], metrics: Callable[[], Iterable[Metric]]) -> Iterator[int]:
+def serve_metrics(address: tuple[str, int], metrics: Callable[[], Iterable[PrometheusMetric]]) -> Iterator[int]:
     """Serve metrics at `/metrics` from a thread while the context lasts; yield the port.
 
     Raises:
@@ -119,7 +119,7 @@ def serve_metrics(address: tuple[str, int], metrics: Callable[[], Iterable[Metri
         def log_message(self, format: str, *args: object) -> None:
             """Keep requests out of stderr, where the live line is."""
 
-    class Server(ThreadingHTTPServer):
+    class MetricsServer(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, request: object, client_address: object) -> None:
@@ -128,9 +128,9 @@ def serve_metrics(address: tuple[str, int], metrics: Callable[[], Iterable[Metri
     if ":" in address[0]:
         import socket
 
-        Server.address_family = socket.AF_INET6
+        MetricsServer.address_family = socket.AF_INET6
     try:
-        server = Server(address, Handler)
+        server = MetricsServer(address, Handler)
     except OSError as error:
         raise ResourceError(
             f"metrics cannot be served at {address[0]}:{address[1]} ({error.strerror}); choose another port"

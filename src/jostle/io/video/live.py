@@ -113,15 +113,15 @@ class PipeSource:
         pixel_format: str | None,
         fps: Fraction | None,
     ) -> None:
-        def told(what: str, nbytes: int) -> None:
+        def report_bytes(what: str, nbytes: int) -> None:
             report(what, {"bytes": nbytes})
 
         self._handle, self.name = handle, name
         if size is None or pixel_format is None:
-            self._reader: Y4mReader | RawReader = Y4mReader(handle, name, told)
+            self._reader: Y4mReader | RawReader = Y4mReader(handle, name, report_bytes)
         else:
             layout = check_layout(PictureLayout(*size, pixel_format), name, Limits())
-            self._reader = RawReader(handle, StreamFacts(layout, fps), told)
+            self._reader = RawReader(handle, StreamFacts(layout, fps), report_bytes)
         self.raw = size is not None
 
     @property

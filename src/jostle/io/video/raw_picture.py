@@ -36,7 +36,7 @@ class PictureLayout:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one picture."""
+        """Number of bytes of one picture."""
         return sum(rows * row for rows, row in self.planes)
 
     def samples(self, data: bytes | bytearray) -> Samples:
@@ -71,7 +71,7 @@ class PictureLayout:
         return self.samples(data)
 
     def black(self) -> Samples:
-        """Return a black picture."""
+        """Return a black picture of this layout."""
         frame = VideoFrame.from_ndarray(np.zeros((self.height, self.width, 3), np.uint8), format="rgb24")
         to_range = ColorRange.JPEG if self.full_range else ColorRange.MPEG
         return self.from_frame(frame.reformat(format=self.pixel_format, dst_color_range=to_range))

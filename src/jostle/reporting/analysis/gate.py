@@ -105,7 +105,7 @@ class DecidedCondition:
     interval: tuple[float, float] | None  # that decided, at `interval_level`; None where it cannot be had
     limit: float  # least value that is allowed
     decision: Decision
-    level: float  # that was asked for
+    level: float  # of the budget
     interval_level: float  # after the correction for several conditions
     run: float  # value of the run
     reference: float | None = None  # value of the reference run; None for a condition without one
@@ -143,7 +143,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether every condition passes."""
+        """Whether every condition of the budget passes."""
         return self.decision == "pass"
 
     @property
@@ -157,7 +157,7 @@ class Check:
         return f"{self.decision}: {', '.join(counts)} of {len(self.conditions)} conditions"
 
     def table(self) -> Table:
-        """One row a condition."""
+        """Return a table with one row a condition."""
         columns = tuple(Column(name) for name in ("condition", "value", "interval", "limit", "decision"))
         rows = []
         for one in self.conditions:
@@ -252,8 +252,10 @@ def check_run(
 
 def _early_check(run: RunRecord, early: StoppedEarly, budget: Budget | None) -> Check:
     """Return the decisions of a run that stopped as soon as its own budget was decided."""
-    asked = None if budget is None else {(one.title, one.metric, one.limit, one.level) for one in budget.condition}
-    if asked is not None and asked != {(one.name, one.metric, one.limit, one.level) for one in early.conditions}:
+    requested = None if budget is None else {(one.title, one.metric, one.limit, one.level) for one in budget.condition}
+    if requested is not None and requested != {
+        (one.name, one.metric, one.limit, one.level) for one in early.conditions
+    }:
         raise DataError(
             f"{run.folder}: stopped early, when the conditions of another budget were decided; the same `jostle run` "
             "without --until-decided does the rest",
