@@ -31,6 +31,7 @@ def y4m(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     y4m(tmp_path / "a.y4m", "." * 12 + "x" * 6 + "." * 6)
 

@@ -106,6 +106,7 @@ def test_a_list_of_paths(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_command(folder: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
     monkeypatch.setattr(sys, "argv", ["jostle", "inspect", str(folder), "--csv", str(tmp_path / "o.csv"), "-j", "1"])
     assert run_command() == 4  # one could not be read
     output = capsys.readouterr()
