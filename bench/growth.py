@@ -193,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _child(what: str, size: int) -> Point:
-    command = [sys.executable, "-m", "benchmarks.growth", "--one", what, str(size)]
+    command = [sys.executable, "-m", "bench.growth", "--one", what, str(size)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return Point(**json.loads(said.splitlines()[-1]))
 

@@ -207,7 +207,7 @@ def curve() -> list[dict[str, float]]:
     made = []
     for count in CURVE:
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.scoring", "--point", str(count)],
+            [sys.executable, "-m", "bench.scoring", "--point", str(count)],
             capture_output=True,
             text=True,
             check=True,
