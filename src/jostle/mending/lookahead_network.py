@@ -14,22 +14,10 @@ from torch.nn import functional as F
 
 from jostle.mending.descriptor_layout import CHANNELS
 from jostle.mending.frame_comparison import DIFFERENCE_SCALE, merge_2x2, scale_channels
+from jostle.mending.verdicts import KINDS
 
 LOOKAHEADS = (0, 5, 15)  # frames of future that there is a network for
-DAMAGE_KINDS = (
-    "black",
-    "one_colour",
-    "frozen",
-    "covered",
-    "blurred",
-    "noisy",
-    "blocky",
-    "overexposed",
-    "underexposed",
-    "colour_cast",
-    "missing_part",
-    "out_of_order",
-)
+DAMAGE_KINDS = KINDS[1:-1]  # without `clean` and `unknown`, which a network has no class for
 PAST = (-1, -2, -4, -12, -32)  # frames that each frame is compared with
 FUTURE = {0: (), 5: (1, 2), 15: (1, 3, 8)}  # and later ones, by look-ahead
 REACHES = (48, 256)  # frames of the past that the two medians cover

@@ -80,8 +80,7 @@ class CausalNetworkStream:
     def __init__(self, inspector: Inspector) -> None:
         from jostle.mending.inspector import SIDES, _Stream
 
-        network = inspector._networks[SIDES[True]]
-        self._stream = _Stream(network, inspector.device, 1, blank_rule=False, defer=False)
+        self._stream = _Stream(inspector.side(SIDES[True]), inspector.device, 1, blank_rule=False, defer=False)
 
     def push(self, descriptors: Descriptors) -> list[KindlessPrediction]:
         """Add frames and return their predictions."""

@@ -32,7 +32,7 @@ class Verdict:
         index: number of the frame in the stream, from 0.
         time: time of the frame in seconds.
         damaged: whether the frame counts as damaged.
-        confidence: probability, 0 to 1, that the decision is right.
+        confidence: how sure the decision is, from 0 to 1; not a calibrated probability.
         kind: one of `KINDS`; "clean" exactly where the frame is not damaged.
         frame: picture to show in its place, or None where the caller asked for verdicts only.
     """

@@ -252,10 +252,8 @@ def check_run(
 
 def _early_check(run: RunRecord, early: StoppedEarly, budget: Budget | None) -> Check:
     """Return the decisions of a run that stopped as soon as its own budget was decided."""
-    requested = None if budget is None else {(one.title, one.metric, one.limit, one.level) for one in budget.condition}
-    if requested is not None and requested != {
-        (one.name, one.metric, one.limit, one.level) for one in early.conditions
-    }:
+    decided = {(one.name, one.metric, one.limit, one.level) for one in early.conditions}
+    if budget is not None and {(one.title, one.metric, one.limit, one.level) for one in budget.condition} != decided:
         raise DataError(
             f"{run.folder}: stopped early, when the conditions of another budget were decided; the same `jostle run` "
             "without --until-decided does the rest",
