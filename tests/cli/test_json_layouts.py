@@ -14,6 +14,7 @@ import pytest
 import typer
 
 import jostle
+from helpers import tiny_run
 from helpers.made_runs import made_run
 from jostle.api.installation import Health
 from jostle.cli.app import _run as run_command
@@ -68,6 +69,24 @@ def test_finished_runs(printed: Print) -> None:
     assert [*printed("card", "a", "-o", "cards")] == keys["card"]
     assert [*printed("report", "a", "-o", "a.html", "--bootstrap", "0")] == keys["report"]
     assert sorted(printed("verify", "a")) == sorted(set(keys["verify"]) - {"whole"})
+
+
+def test_a_probe_is_one_layout_for_both(printed: Print) -> None:
+    pytest.importorskip("torch")
+    tiny_run.write_folder(Path("made"))
+    words = ["probe", "made/tiny-c.toml", "--data", "made/data", "-o", "probe", "--model", "helpers.tiny_run:lit"]
+    words += ["-j", "1", "--device", "cpu", "--kind", "thumos14-c/black_frame", "--step", "8"]
+    value = printed(*words)
+    assert [*value] == [key for key in documented()["probe"] if key != "against"]
+    assert value == json.loads(Path("probe/probe.json").read_text(encoding="utf-8"))
+    section = PAGE.read_text(encoding="utf-8").split("## Of a probe")[1].split("\n## ")[0]
+    assert all(f"`{key}`" in section for one in value["summary"] for key in one)
+    assert all(f"`{key}`" in section for one in value["breaking_points"] for key in one)
+    assert value["breaking_points"]
+    against = printed(
+        "probe", *words, "--device", "cpu", "--kind", "thumos14-c/black_frame", "--step", "8", "--against", "probe"
+    )
+    assert all(f"`{key}`" in section for one in against["against"].values() for key in one)
 
 
 def test_a_check_is_one_layout_for_both(printed: Print) -> None:

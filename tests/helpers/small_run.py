@@ -17,6 +17,7 @@ from jostle.core import watchdog
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
+from jostle.evaluation.probing.probe import Probe, parse_kinds, probe_benchmark
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
@@ -104,6 +105,13 @@ def run(videos: dict[str, Path], out: Path, *, delay_s: float = 0.0, weights: st
     data = asked.pop("data", None) or data_of(videos)
     cells = select_cells(recipe, asked.pop("cells", None))
     return run_benchmark(recipe, data, contestant(delay_s, weights), out, cells=cells, **asked)
+
+
+def probe(films: dict[str, Path], out: Path, weights: str = "w1", **options: Any) -> Probe:
+    """Breaking points by black frames."""
+    kinds, model = parse_kinds(options.pop("kinds", ["thumos14-c/black_frame"])), contestant(weights=weights)
+    options = {"threshold": 0.6} | options
+    return probe_benchmark(RECIPE, data_of(films), model, out, kinds=kinds, **options)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jostle.api.engines import Engine
     from jostle.datasets.dataset import Dataset
     from jostle.datasets.videos import CheckedData
+    from jostle.evaluation.probing.probe import Probe
     from jostle.evaluation.recipes.building import BuildCheck, BuildPlan, BuildResult
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.runner.progress import Watch
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
+    from jostle.metrics.breaking_points import BreakingComparison
     from jostle.models.input_spec import InputSpec
     from jostle.reporting.analysis.early_stopping import EarlyStop
     from jostle.reporting.analysis.gate import Budget
@@ -294,6 +296,84 @@ def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str,
             load = known.benchmark_model.load if served is None else partial(connect_predictor, served)
             first = run_trial(load, work.video_jobs, timed=True, busy_s=getattr(served, "busy_s", None))
             return estimate_cost(work, first, place.jobs, 1 if place.model_stays else len(place.processes))
+
+
+def probe(
+    benchmark: str | Path,
+    *,
+    model: Any,
+    out: str | Path,
+    kinds: Iterable[str] | None = None,
+    step: int = 1,
+    threshold: float | None = None,
+    videos: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Probe:
+    """Find the smallest damage that makes a model lose each action, clip or frame of a benchmark.
+
+    For each item that the model gets right in the clean video: the frailty curve, which is the score with one damaged
+    frame at each position, and the breaking point, which is the shortest run of damaged frames that loses it. A probe
+    that was stopped in `out` goes on.
+
+    Args:
+        benchmark: one of `jostle names benchmarks`, or a TOML file; its data, task and metric are used, not its cells.
+        model: as in `jostle.run`.
+        out: a run folder, new or of the same model; `probe.json` and `probe/` are written into it.
+        kinds: corruptions, as in `thumos14-c/black_frame` or `kinetics-c/fog:5`; by default those of THUMOS14-C.
+        step: frames between the positions of single damaged frames; 1 tries every position.
+        threshold: score from which detections count; by default there are then as many as actions on clean video.
+        videos: probe so many videos, drawn by the seed; by default all. More are added to those that are done.
+        progress: called with (videos done, videos to do).
+        options: everything else is as in `jostle.run`.
+
+    Raises:
+        SourceChanged: if `out` holds a run of another model, or a probe with other settings.
+        BadValue: if the benchmark has no items that could be lost, or a kind is unknown.
+    """
+    from jostle.evaluation.probing.probe import parse_kinds, probe_benchmark
+
+    severities = parse_kinds(kinds)
+    requested = RunOptions(model=model, **options)
+    if requested.cells is not None:
+        raise BadValue("a probe makes its own cells; name kinds of damage instead")
+    with _prepare(benchmark, requested, out) as (known, place):
+        from jostle.core.progress import progress_or_bar
+
+        with (
+            place.with_models(known.benchmark_model) as benchmark_model,
+            progress_or_bar("probing videos", progress) as callback,
+        ):
+            return probe_benchmark(
+                known.recipe,
+                known.data,
+                benchmark_model,
+                Path(out),
+                kinds=severities,
+                step=step,
+                threshold=threshold,
+                videos=videos,
+                seed=requested.seed,
+                jobs=place.jobs,
+                engine=place.engine,
+                progress=callback,
+            )
+
+
+def compare_probes(first: str | Path, second: str | Path) -> dict[str, BreakingComparison]:
+    """Compare the breaking points of two models item by item, by kind of damage.
+
+    Args:
+        first: a run folder with a probe.
+        second: another, of the same benchmark.
+
+    Raises:
+        Incomparable: if they are of different benchmarks, or have no kind or item in common.
+    """
+    from jostle.evaluation.probing.probe import compare_probes as compare
+    from jostle.evaluation.probing.probe import read_probe
+
+    return compare(read_probe(Path(first)), read_probe(Path(second)))
 
 
 @dataclass(frozen=True)

@@ -296,6 +296,38 @@ ImageRate = Annotated[
     float | None, typer.Option("--fps", help="Rate of folders of images, where nothing else says it; default: 30.")
 ]
 DataFolder = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")]
+ModelWeights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="F",
+        help="Its weights: a file, public, hf:ORG/NAME; of what comes with jostle clean (default) or robust.",
+    ),
+]
+ExtractorName = Annotated[
+    str | None,
+    typer.Option("--extractor", metavar="NAME", help="Makes features for a detector; default: as its weights say."),
+]
+ExtractorWeights = Annotated[
+    str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
+]
+InputSettings = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="KEY=VALUE", help="Change the input of a recogniser, as in frames=8."),
+]
+EngineName = Annotated[str, typer.Option("--engine", metavar="E", help="Where the work is done: local or ray.")]
+Precision = Annotated[
+    Literal["float32", "tf32", "bfloat16", "float16"],
+    typer.Option("--precision", help="Numbers that networks compute with; others than float32 move scores."),
+]
+MendFramesBy = Annotated[
+    str | None,
+    typer.Option(
+        "--mend",
+        metavar="BY",
+        help="Replace what damaged frames touch by what lies around: frames found by jostle, by weights, or known.",
+    ),
+]
 Cells = Annotated[
     str | None, typer.Option("--cells", metavar="SPEC,...", help="Only these; a corruption, a cell, group:NAME or all.")
 ]

@@ -1,4 +1,4 @@
-"""The verbs of benchmarks and data sets: `run`, `build`, `generate`, `verify`, and `scatter` for frame classifiers."""
+"""The verbs of benchmarks and data sets: `run`, `probe`, `build`, `generate`, `verify`, and `scatter`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from jostle.cli.app import (
     DataFolder,
     DatasetName,
     Device,
+    EngineName,
+    ExtractorName,
+    ExtractorWeights,
     ImageRate,
+    InputSettings,
     Json,
+    MendFramesBy,
     ModelProcesses,
+    ModelWeights,
+    Precision,
     ReproducedBugs,
     Seed,
     SubsetName,
@@ -36,7 +43,9 @@ from jostle.models.loading.names import check_known, check_names, registry_of
 
 if TYPE_CHECKING:
     from jostle.api.benchmarks import Many
+    from jostle.evaluation.probing.probe import Probe
     from jostle.evaluation.runner.runner import Run
+    from jostle.metrics.breaking_points import BreakingComparison
     from jostle.reporting.analysis.stability import Stabilities
 
 
@@ -167,27 +176,12 @@ def run(
         Path | None,
         typer.Option("--models", metavar="FILE", help="A list: a model a line, and its weights if it has its own."),
     ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights",
-            metavar="F",
-            help="Its weights: a file, public, hf:ORG/NAME; of what comes with jostle clean (default) or robust.",
-        ),
-    ] = None,
-    extractor: Annotated[
-        str | None,
-        typer.Option("--extractor", metavar="NAME", help="Makes features for a detector; default: as its weights say."),
-    ] = None,
-    extractor_weights: Annotated[
-        str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
-    ] = None,
+    weights: ModelWeights = None,
+    extractor: ExtractorName = None,
+    extractor_weights: ExtractorWeights = None,
     rule: WindowRule = "all",
     reproduce_bug: ReproducedBugs = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--input", metavar="KEY=VALUE", help="Change the input of a recogniser, as in frames=8."),
-    ] = None,
+    settings: InputSettings = None,
     clips: Annotated[
         Literal["model", "benchmark"],
         typer.Option("--clips", help="Whose frames and sizes a clip has: the model's own or the benchmark's."),
@@ -196,9 +190,7 @@ def run(
     dataset: DatasetName = None,
     subset: SubsetName = None,
     fps: ImageRate = None,
-    engine: Annotated[
-        str, typer.Option("--engine", metavar="E", help="Where the work is done: local or ray.")
-    ] = "local",
+    engine: EngineName = "local",
     cells: Cells = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Look at failed videos again.")] = False,
     until_decided: Annotated[
@@ -217,18 +209,8 @@ def run(
     jobs: Workers = None,
     model_processes: ModelProcesses = None,
     device: Device = "auto",
-    precision: Annotated[
-        Literal["float32", "tf32", "bfloat16", "float16"],
-        typer.Option("--precision", help="Numbers that networks compute with; others than float32 move scores."),
-    ] = "float32",
-    mend: Annotated[
-        str | None,
-        typer.Option(
-            "--mend",
-            metavar="BY",
-            help="Replace what damaged frames touch by what lies around: frames found by jostle, by weights, or known.",
-        ),
-    ] = None,
+    precision: Precision = "float32",
+    mend: MendFramesBy = None,
     compiled: Annotated[
         bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
     ] = False,
@@ -300,6 +282,132 @@ def run(
         console.say(f"{console.escape(failure['video'])}: set aside: {failure['message']}")
     if done.failures:
         raise typer.Exit(4)
+
+
+@app.command(help="Find the smallest damage that makes a model lose each action, clip or frame.")
+def probe(
+    benchmark: BenchmarkName,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="A run folder, new or of the same model.")],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="As in `jostle run`.")],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="SPEC",
+            help="A kind of damage, as in kinetics-c/fog or fog:5; several apply. Default: those of THUMOS14-C.",
+        ),
+    ] = None,
+    step: Annotated[
+        int, typer.Option("--step", min=1, help="Frames between the positions of single damaged frames.")
+    ] = 1,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold", help="Score from which detections count; default: as many as actions on clean video."
+        ),
+    ] = None,
+    videos: Annotated[
+        int | None,
+        typer.Option("--videos", metavar="N", min=1, help="Only so many videos, drawn by the seed."),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="RUN", help="Compare with the probe of another model, item by item."),
+    ] = None,
+    weights: ModelWeights = None,
+    extractor: ExtractorName = None,
+    extractor_weights: ExtractorWeights = None,
+    settings: InputSettings = None,
+    data: DataFolder = None,
+    dataset: DatasetName = None,
+    subset: SubsetName = None,
+    fps: ImageRate = None,
+    engine: EngineName = "local",
+    seed: Seed = 0,
+    jobs: Workers = None,
+    model_processes: ModelProcesses = None,
+    device: Device = "auto",
+    precision: Precision = "float32",
+    mend: MendFramesBy = None,
+    as_json: Json = False,
+) -> None:
+    from jostle.core.config import is_toml, parse_pairs
+
+    if not is_toml(benchmark):
+        check_known("benchmarks", benchmark)
+        check_names(benchmark, model)
+    fetch(registry_of(model), model, weights)
+    fetch("extractors", extractor, extractor_weights)
+    with console.progress(f"probing {benchmark}") as advance:
+        done = api.probe(
+            benchmark,
+            model=model,
+            out=out,
+            kinds=kind,
+            step=step,
+            threshold=threshold,
+            videos=videos,
+            progress=advance,
+            weights=weights,
+            extractor=extractor,
+            extractor_weights=extractor_weights,
+            input=parse_pairs(settings) if settings else None,
+            data=data,
+            dataset=dataset,
+            subset=subset,
+            fps=fps,
+            engine=engine,
+            seed=seed,
+            jobs=jobs,
+            model_processes=model_processes,
+            device=device,
+            precision=precision,
+            mend=mend,
+        )
+    comparison = None if against is None else api.compare_probes(against, out)
+    if as_json:
+        compared = None if comparison is None else {name: one.to_dict() for name, one in comparison.items()}
+        console.show_json(done.to_dict() | ({} if compared is None else {"against": compared}))
+    else:
+        _show_probe(done)
+        if comparison is not None:
+            _show_probe_comparison(comparison)
+    for name, why in done.failures.items():
+        console.say(f"{console.escape(name)}: set aside: {why}")
+    if done.failures:
+        raise typer.Exit(4)
+
+
+def _show_probe(done: Probe) -> None:
+    rows = [["kind", "median frames", "95 %", "lost to 1, %", "to 4, %", "to 16, %", "never, %"]]
+    for kind in done.kinds:
+        one = done.distribution(kind)
+        if not one.items:
+            continue
+        ends = (
+            [] if one.median_interval is None else ["-" if end is None else f"{end:g}" for end in one.median_interval]
+        )
+        median = "-" if one.median is None else f"{one.median:g}"
+        shares = [percent(one.lost_to[frames][0]) for frames in (1, 4, 16)]
+        rows.append([kind, median, " to ".join(ends), *shares, percent(one.unbroken / one.items)])
+    console.show_lines(lines_of(rows))
+    console.remark(f"{done.kept} of {done.items} items are right in the clean videos; {done.trials} trials")
+    limit = f" of {done.threshold:.3g}" if done.task == "detection" else ""
+    console.remark(f"lost: {done.loss_rule}{limit}")
+    uneven = [one for one in done.breaking_points if not one.monotone]
+    if uneven:
+        console.remark(
+            f"{len(uneven)} of {len(done.breaking_points)} breaking points are not monotone: more damage helps"
+        )
+
+
+def _show_probe_comparison(comparison: dict[str, BreakingComparison]) -> None:
+    rows = [["kind", "items", "lost to fewer", "to more", "frames, ratio", "95 %"]]
+    for kind, one in comparison.items():
+        ends = "" if one.ratio_interval is None else f"{one.ratio_interval[0]:.2f} to {one.ratio_interval[1]:.2f}"
+        ratio = "-" if one.ratio is None else f"{one.ratio:.2f}"
+        rows.append([kind, str(one.items), str(one.earlier), str(one.later), ratio, ends])
+    console.show_lines(("", *lines_of(rows)))
 
 
 def _show_plan(plan: dict[str, Any]) -> None:

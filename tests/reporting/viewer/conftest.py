@@ -26,6 +26,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (root / "films").mkdir()
     films = small_run.write_videos(root / "films")
     small_run.run(films, root / "detection")
+    small_run.probe(films, root / "detection")
     small_run.mended_run(films, root / "mended")
     small_recognition.run(films, root / "recognition", cells=["all"])
     small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])

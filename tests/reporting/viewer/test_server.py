@@ -57,6 +57,7 @@ def test_every_page_is_the_shell_and_has_a_twin(client: TestClient) -> None:
         (f"/runs/detection/cells/{CELL}/videos/a", "video"),
         ("/runs/detection/cells/clean/videos/a", "video"),
         ("/runs/detection/gallery", "gallery"),
+        ("/runs/detection/probe", "probe"),
         ("/runs/recognition/cells/kinetics-c-motion_blur-1/videos/a", "video"),
         ("/runs/frames/cells/gaussian_noise-2/videos/a", "video"),
         ("/runs/objects/cells/gaussian_noise-3/videos/a", "video"),
@@ -154,6 +155,24 @@ def test_a_video_is_rendered_when_it_is_asked_for(client: TestClient) -> None:
     assert client.get(f"{address}.jpg?frame=47").content == client.get(f"{address}.jpg?frame=9999").content
     head = client.head(f"{address}.mp4")
     assert (head.headers["content-length"], head.content) == (str(len(whole.content)), b"")
+
+
+def test_the_page_of_a_probe_leads_to_the_clip_that_breaks_an_item(client: TestClient) -> None:
+    told = twin(client, "/runs/detection/probe.json")
+    assert told["items"]
+    item, (kind,) = told["items"][0], told["kinds"]
+    assert len(item["curve"]["positions"]) == len(item["curve"]["scores"]) > 0
+    damage = f"{item['position'] or 0}-{item['frames'] or item['length']}"
+    for excerpt in (f"{told['clean']}-0-{damage}", f"{kind['key']}-1-{damage}"):
+        answer = client.get(f"{told['media']}/{excerpt}/{item['key']}.json")
+        assert answer.status_code == 200
+        assert answer.json()["state"] != "failed"
+    for wrong in ("no_such-1-0-1", f"{kind['key']}-9-0-1", f"{kind['key']}-1-0-0", f"{kind['key']}-1-x-1", kind["key"]):
+        assert client.get(f"{told['media']}/{wrong}/{item['key']}.json").status_code == 404
+
+
+def test_a_run_without_a_probe_says_how_to_make_one(client: TestClient) -> None:
+    assert "jostle probe" in client.get("/runs/recognition/probe.json").json()["message"]
 
 
 def test_the_gallery_shows_every_severity(client: TestClient) -> None:

@@ -8,17 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
-from jostle.evaluation.tasks.task import Array, MetricValue, Task, task
+from jostle.evaluation.tasks.task import Array, Item, MetricValue, Task, task
 from jostle.io.files.annotations import read_predictions, write_predictions, write_truth
 from jostle.metrics.diagnosis.diagnosis import diagnose
 from jostle.metrics.diagnosis.style import Style, styles
 from jostle.metrics.metric import compute_custom_metric, metrics
-from jostle.metrics.score import score
+from jostle.metrics.score import operating_score, score
+
+LOSS_TIOU = 0.5  # overlap from which a detection is of an action
 
 
 @task("detection")
@@ -26,6 +29,7 @@ class DetectionTask(Task[Segments]):
     """Task with segments per video, scored by mean average precision."""
 
     suffix: ClassVar[str] = ".json"
+    loss_rule: ClassVar[str] = "no detection of the action's class at tIoU 0.5 with a score of at least the threshold"
 
     @property
     def videos(self) -> Sequence[str]:
@@ -92,6 +96,28 @@ class DetectionTask(Task[Segments]):
             return MetricValue(compute_custom_metric(self.recipe.metric, read_predictions(path), truth))
         result = score(read_predictions(path), truth, protocol=self.recipe.protocol, tious=self.recipe.tious)
         return MetricValue(result.average_map)
+
+    def items(self, name: str) -> Sequence[Item]:
+        actions = self.data.truth.actions[name]
+        rows = zip(actions.label.tolist(), actions.start.tolist(), actions.end.tolist(), strict=True)
+        return tuple(Item(actions.classes[label], start, end) for label, start, end in rows)
+
+    def operating_threshold(self, outputs: Mapping[str, Segments]) -> float:
+        scores = [segments.score for segments in outputs.values() if segments.score is not None]
+        return operating_score(np.concatenate(scores), len(self.data.truth.of_videos(list(outputs))))
+
+    def judge(self, name: str, output: Segments, threshold: float) -> tuple[Floats, Flags]:
+        items, best = self.items(name), np.zeros(len(self.items(name)))
+        classes = np.array(output.classes)[output.label] if len(output) else np.array([], str)
+        for row, item in enumerate(items):
+            assert item.start is not None
+            assert item.end is not None
+            overlap = np.minimum(output.end, item.end) - np.maximum(output.start, item.start)
+            union = (output.end - output.start) + (item.end - item.start) - overlap
+            matching = (classes == item.label) & (overlap >= LOSS_TIOU * union)
+            if matching.any() and output.score is not None:
+                best[row] = output.score[matching].max()
+        return best, (best >= threshold) & (best > 0)
 
 
 def style_for(recipe: Recipe) -> Style:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -12,14 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from jostle.core.types.columns import Flags, Indices
+from jostle.core.types.columns import Flags, Floats, Indices
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.class_matching import Scores
 from jostle.errors import BadValue
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.evaluation.tasks.score_tables import read_table, write_table
-from jostle.evaluation.tasks.task import Array, MetricValue, Task, action_pairs, task
+from jostle.evaluation.tasks.task import Array, Item, MetricValue, Task, action_pairs, task
 from jostle.io.files.atomic import write_text
 from jostle.metrics.accuracy import clopper_pearson, within_top_k
 from jostle.metrics.metric import compute_custom_metric, metrics
@@ -33,6 +34,7 @@ class RecognitionTask(Task[Scores]):
     """Task with class scores per video, scored by accuracy or by mean average precision."""
 
     suffix: ClassVar[str] = ".npz"
+    loss_rule: ClassVar[str] = "no class of the video among the guesses that the benchmark allows"
 
     @property
     def labels(self) -> VideoLabels:
@@ -104,6 +106,18 @@ class RecognitionTask(Task[Scores]):
         if self.recipe.metric != "top_k_accuracy" or name not in self._classes_of:
             return None
         return float(self._right([name], output[None], self._k(len(output)))[0])
+
+    def items(self, name: str) -> Sequence[Item]:
+        labels = self._classes_of.get(name, ())
+        return (Item(", ".join(self.labels.classes[k] for k in labels)),) if labels else ()
+
+    def judge(self, name: str, output: Scores, threshold: float) -> tuple[Floats, Flags]:
+        k = self._k(len(output))
+        own = np.zeros(len(output), np.bool_)
+        own[self._classes_of[name]] = True
+        others = np.sort(output[~own])[::-1]
+        rival = float(others[k - 1]) if len(others) >= k else -math.inf
+        return np.array([float(output[own].max()) - rival]), self._right([name], output[None], k)
 
     def _k(self, classes: int) -> int:
         k = self.recipe.k or 1

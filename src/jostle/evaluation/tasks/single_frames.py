@@ -13,13 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from jostle.core.types.columns import Flags, Floats
 from jostle.datasets.class_matching import Scores
 from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.inference.single_frames import ObjectPredictions
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.evaluation.tasks.score_tables import read_table, write_table
-from jostle.evaluation.tasks.task import Array, MetricValue, Task, action_pairs, task
+from jostle.evaluation.tasks.task import Array, Item, MetricValue, Task, action_pairs, task
 from jostle.io.files.atomic import write_text
 from jostle.io.formats.boxes import boxes_to_lists, boxes_to_table, read_boxes, table_to_boxes, write_boxes
 from jostle.metrics.pm_k import pm_k
@@ -71,6 +72,7 @@ class FramesTask(SingleFramesTask[Scores]):
     """Task with (frames, classes) scores per video, frames in the order of the sets; scored by pm-k."""
 
     suffix: ClassVar[str] = ".npz"
+    loss_rule: ClassVar[str] = "the best class of the anchor frame is none of its labels"
 
     @property
     def _whole(self) -> FrameSets:
@@ -126,6 +128,23 @@ class FramesTask(SingleFramesTask[Scores]):
         interval = result.pm_k_interval and list(result.pm_k_interval)
         chance = 1 / len(next(iter(scores.values())))
         return MetricValue(result.pm_k, {"interval": interval, "pm_k": result.to_dict(), "chance": chance})
+
+    def items(self, name: str) -> Sequence[Item]:
+        anchors = [frame for frame in self.frames_of[name] if frame in self._sets.sets]
+        return tuple(Item(", ".join(map(str, self._labels(frame))), frame=frame) for frame in anchors)
+
+    def judge(self, name: str, output: Scores, threshold: float) -> tuple[Floats, Flags]:
+        rows = {frame: row for row, frame in enumerate(self.frames_of[name])}
+        margins, right = [], []
+        for item in self.items(name):
+            scores, own = output[rows[item.frame]], self._labels(item.frame)
+            margins.append(float(scores[own].max() - np.delete(scores, own).max(initial=-np.inf)))
+            right.append(int(scores.argmax()) in own)
+        return np.array(margins, np.float64), np.array(right, np.bool_)
+
+    def _labels(self, frame: str) -> list[int]:
+        labels = self._sets.labels[frame]
+        return [labels] if isinstance(labels, int) else sorted(labels)
 
 
 @task("objects")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.registry import Registry
+from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, datasets
@@ -31,10 +32,21 @@ class MetricValue:
     more: dict[str, Any] = field(default_factory=dict)  # further values for scores.json
 
 
+@dataclass(frozen=True)
+class Item:
+    """Part of a video that a model gets right or loses: an action, the label of the video, or an anchor frame."""
+
+    label: str
+    start: float | None = None  # seconds; None for the whole video
+    end: float | None = None
+    frame: str = ""  # `<video>/<name>` of an item that is a single frame
+
+
 class Task(ABC, Generic[Output]):
     """One benchmark on one data set: everything in a run that depends on the task."""
 
     suffix: ClassVar[str]  # of predictions files
+    loss_rule: ClassVar[str] = ""  # when the model loses an item, in words; empty for a task without items
 
     def __init__(self, recipe: Recipe, data: Dataset) -> None:
         self.recipe, self.data = recipe, data
@@ -123,6 +135,18 @@ class Task(ABC, Generic[Output]):
     def video_score(self, name: str, output: Output) -> float | None:
         """Return the score of one video whose mean over videos is the value of a cell; None if there is none."""
         return None
+
+    def items(self, name: str) -> Sequence[Item]:
+        """Return the parts of a video that `judge` judges; none for a task without."""
+        return ()
+
+    def operating_threshold(self, outputs: Mapping[str, Output]) -> float:
+        """Return the score from which predictions count, given those for clean videos; 0 where every one does."""
+        return 0.0
+
+    def judge(self, name: str, output: Output, threshold: float) -> tuple[Floats, Flags]:
+        """Return a score for each item of a video, higher where it is safer, and whether the model gets it right."""
+        raise NotImplementedError
 
 
 ActionPairs = dict[str, list[list[float]]]

@@ -16,6 +16,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.alignment import align
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, classify_errors, nearest_instances
 from jostle.metrics.matching import NONE, Segmentation, match
+from jostle.metrics.score import operating_score as score_at_count
 from jostle.reporting.analysis.cell_scores import predictions_on, right_answers, table_rows
 from jostle.reporting.analysis.record import RunRecord
 
@@ -112,14 +113,8 @@ def timeline_of(
 
 
 def operating_score(record: RunRecord) -> float:
-    """A score from which on there are as many detections on clean video as actions: a fair cut for pictures.
-
-    A detector gives hundreds of unsure detections a video, which matter to average precision and to nobody's eye.
-    """
-    predictions, truth = record.predictions(CLEAN), record.truth
-    if len(predictions) <= len(truth) or not len(truth):
-        return float(predictions.score.min(initial=0.0))
-    return float(np.partition(predictions.score, -len(truth))[-len(truth)])
+    """Return the score from which on there are as many detections on clean video as actions."""
+    return score_at_count(record.predictions(CLEAN).score, len(record.truth))
 
 
 def _sure(predictions: Predictions, sure: float) -> Predictions:

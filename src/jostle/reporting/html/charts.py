@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from jostle.core.types.columns import Floats
+from jostle.evaluation.probing.predictor import ProbedCurve
+from jostle.evaluation.probing.probe import ItemBreakingPoint
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.reporting.analysis.comparison import RunComparison
 from jostle.reporting.analysis.error_profile import ProfileSide
@@ -374,6 +377,63 @@ def draw_offsets(cells: Sequence[tuple[str, OffsetErrors]]) -> str:
 
 TIMELINE_WIDE, LEFT, TRACK, GAP = 900.0, 96.0, 20, 12
 Span = tuple[float, float]
+
+
+def draw_lost_shares(shares: Mapping[str, Sequence[tuple[int, float]]], label: str) -> str:
+    """Steps of the share of items that damage of at most so many frames loses, a line for each kind."""
+    names = [cut(short_name(kind), 26) for kind in shares]
+    wide, tall, left, top = 620.0, 220.0, 46.0, 14.0
+    right = wide - max(width_of(name) for name in names) - 30
+    longest = max([2, *(n for points in shares.values() for n, _ in points)])
+    over, down = Scale(0, math.log2(longest), left, right), Scale(0, 1, top + tall, top)
+    drawing = Drawing(wide, top + tall + 42, label)
+    for tick in ticks(0, 1):
+        drawing.line(left, down(tick), right, down(tick), "grid")
+        drawing.text(left - 6, down(tick) + 4, percent(tick, 0), "pale small", "end")
+    for power in range(math.floor(math.log2(longest)) + 1):
+        drawing.text(over(power), top + tall + 16, str(2**power), "pale small", "middle")
+    drawing.text((left + right) / 2, top + tall + 34, "damaged frames in a row", "pale small", "middle")
+    for i, ((kind, points), name) in enumerate(zip(shares.items(), names, strict=True)):
+        line, share = [(over(0), down(0.0))], 0.0
+        for n, value in points:
+            line += [(over(math.log2(n)), down(share)), (over(math.log2(n)), down(value))]
+            share = value
+        line.append((right, down(share)))
+        drawing.path(line, f"line {run_paint(i)}")
+        drawing.dot(right + 10, top + 12 + 20 * i, f"mark {run_paint(i)}", i)
+        drawing.text(
+            right + 20, top + 16 + 20 * i, name, "small", hint=f"{kind}: {percent(share)} % are lost in the end"
+        )
+    return drawing.svg()
+
+
+def draw_frailty(curve: ProbedCurve, point: ItemBreakingPoint, fps: float, clean: float, threshold: float) -> str:
+    """Score of an item with one damaged frame, over the position of that frame, with the clean score and threshold."""
+    wide, tall, left, top = 440.0, 120.0, 40.0, 10.0
+    seconds = [position / fps for position in curve.positions]
+    low, high = min([threshold, *curve.scores]), max([clean, *curve.scores])
+    over = Scale(seconds[0], seconds[-1] if len(seconds) > 1 else seconds[0] + 1 / fps, left, wide - 22)
+    down = Scale(low, high if high > low else low + 0.01, top + tall, top)
+    drawing = Drawing(wide, top + tall + 44, f"frailty curve of an item in {point.video}")
+    for tick in ticks(low, high, 4):
+        drawing.line(left, down(tick), wide - 22, down(tick), "grid")
+        drawing.text(left - 6, down(tick) + 4, f"{tick:g}", "pale small", "end")
+    for tick in ticks(over.low, over.high, 5):
+        drawing.text(over(tick), top + tall + 26, f"{tick:g} s", "pale small", "middle")
+    drawing.line(left, down(clean), wide - 22, down(clean), "reach clean")
+    drawing.line(left, down(threshold), wide - 22, down(threshold), "axis")
+    drawing.path([(over(at), down(score)) for at, score in zip(seconds, curve.scores, strict=True)], "line run0")
+    each = max((over.stop - over.start) / max(len(seconds), 1), 1.5)
+    for position in curve.lost:
+        hint = f"lost with one damaged frame at {position / fps:.2f} s"
+        drawing.rect(over(position / fps) - each / 2, top + tall + 4, each, 6, "lost-at", hint)
+    if point.position is not None and point.frames is not None and point.frames > 1:
+        start, end = over(point.position / fps), over(min((point.position + point.frames) / fps, over.high))
+        drawing.rect(
+            start, top + tall + 4, max(end - start, each), 6, "lost-at", f"lost to these {point.frames} frames"
+        )
+    drawing.text(wide - 22, down(clean) - 4, "clean", "pale small", "end")
+    return drawing.svg()
 
 
 def draw_timeline(timeline: VideoTimeline, corrupted: Sequence[Span] | None, end_s: float) -> str:

@@ -8,8 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jostle.corruptions.engine.corruption import Corruption, corruptions
+from jostle.evaluation.probing.probe import Probe
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.metadata import Content, Step
+from jostle.reporting.analysis.breaking_points import (
+    FrailItem,
+    breaking_comparison_table,
+    breaking_table,
+    class_breaking_table,
+    describe_probe,
+    frailest_items,
+    lost_shares,
+    probe_of,
+)
 from jostle.reporting.analysis.cell_tables import comparison_table, confusion_table, drops_table, errors_table
 from jostle.reporting.analysis.comparison import chance_of, compared
 from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, confusion_of, error_profile
@@ -28,11 +39,12 @@ from jostle.reporting.analysis.verdict import (
     verdict_of,
 )
 from jostle.reporting.html import charts
-from jostle.reporting.html.contents import Detail, Figure, Figures, Headline, Making, Pair, RunHeader
+from jostle.reporting.html.contents import Detail, Figure, Figures, Headline, Making, Pair, ProbeSection, RunHeader
 
 LISTED = 50  # rows of the longer tables
 HURT = 5  # classes and videos in the detail of a cell
 WIDE, NARROW = 780, 460  # of drawings that stand alone, and beside others
+FRAIL = 6  # items whose frailty curve is drawn
 MOST_CONFUSED = 40  # classes that a matrix can show
 
 
@@ -287,6 +299,46 @@ def objects_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Table | 
         (name, one) for analysis, name in zip(surveys, names, strict=True) for one in object_findings(analysis.record)
     ]
     return objects_table(rows) if rows else None
+
+
+def probes_of(records: Sequence[RunRecord], names: Sequence[str]) -> tuple[ProbeSection, ...]:
+    """Compose the breaking points of those runs that were probed."""
+    probes = [(record, name, probe) for record, name in zip(records, names, strict=True) if (probe := probe_of(record))]
+    sections = []
+    for i, (record, name, probe) in enumerate(probes):
+        shares = charts.draw_lost_shares(lost_shares(probe), "Share of items lost, by number of damaged frames")
+        frail = frailest_items(record, probe, FRAIL)
+        limit = f" of {probe.threshold:.3g}" if probe.task == "detection" else ""
+        first = probes[0][2]
+        same = first.benchmark == probe.benchmark and bool(set(first.kinds) & set(probe.kinds))
+        sections.append(
+            ProbeSection(
+                name,
+                describe_probe(probe),
+                f"An item is lost when there is {probe.loss_rule}{limit}."
+                if probe.loss_rule.startswith("no ")
+                else f"An item is lost when {probe.loss_rule}.",
+                Figure(f"lost-{i}", "Items lost, by number of damaged frames", shares),
+                figures([_frailty_figure(one, probe, i, number) for number, one in enumerate(frail)]),
+                breaking_table(probe, name),
+                tuple(class_breaking_table(probe, kind, name) for kind in probe.kinds),
+                breaking_comparison_table(first, probe, (probes[0][1], name)) if i and same else None,
+            )
+        )
+    return tuple(sections)
+
+
+def _frailty_figure(one: FrailItem, probe: Probe, run: int, number: int) -> Figure:
+    point = one.point
+    assert point.frames is not None
+    assert point.position is not None
+    title = f"{one.item.label or 'item'} in {point.video}, {short_name(point.kind)}"
+    length = "one frame" if point.frames == 1 else f"{point.frames} frames"
+    note = f"Lost to {length} from {point.position / one.fps:.2f} s on, at severity {point.severity}."
+    if not point.monotone:
+        note += " More damage does not always lose it."
+    svg = charts.draw_frailty(one.curve, point, one.fps, one.item.score, probe.threshold)
+    return Figure(f"frailty-{run}-{number}", title, svg, note)
 
 
 def making_of(record: RunRecord, name: str) -> Making:

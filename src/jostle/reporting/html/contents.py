@@ -122,6 +122,20 @@ class Making:
 
 
 @dataclass(frozen=True)
+class ProbeSection:
+    """Breaking points of a run."""
+
+    name: str  # of the run
+    summary: str
+    rule: str  # when an item counts as lost
+    shares: Figure
+    curves: Figures  # of the items that break first
+    table: Table
+    class_tables: tuple[Table, ...]
+    comparison: Table | None  # with the first run
+
+
+@dataclass(frozen=True)
 class Page:
     """Content of a whole report."""
 
@@ -150,4 +164,5 @@ class Page:
     objects: Table | None
     literature: Literature | None
     making: tuple[Making, ...]
+    probes: tuple[ProbeSection, ...] = ()
     remarks: tuple[str, ...] = field(default=())

@@ -92,6 +92,7 @@ def compose(analyses: Sequence[RunAnalysis], progress: Progress | None = None) -
         objects=composition.objects_of(analyses, names),
         literature=literature_on(records),
         making=tuple(composition.making_of(analysis.record, name) for _, analysis, name in runs),
+        probes=composition.probes_of(records, names),
         remarks=_remarks(analyses),
     )
 

@@ -17,6 +17,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.io.formats.boxes import boxes_to_lists
 from jostle.metrics.frame_sets import frame_number
 from jostle.metrics.robustness import split_cell
+from jostle.reporting.analysis.breaking_points import describe_probe, frail_item, probe_of
 from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import grid_of, short_name
 from jostle.reporting.analysis.loss_steps import step_of
@@ -109,6 +110,7 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
         ],
         failures=[{"video": one.video, "message": one.message} for one in record.failures],
         seed=record.about.seed,
+        probed=probe_of(record) is not None,
         clean_cell=cell_key(CLEAN),
     )
 
@@ -304,6 +306,57 @@ def _profile(key: str, summary: str, prefix: str | None, entries: dict[str, Entr
             }
         )
     return {"key": key, "summary": summary, "corruptions": listed}
+
+
+MOST_FRAMES = 1000  # of damage that is shown
+ITEMS = 1000  # of a probe that are listed, those that break first
+
+
+def probe_page(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the breaking points of a run, the smallest first, each with its frailty curve."""
+    record, probe = snapshot.record, probe_of(snapshot.record)
+    if probe is None:
+        raise DataError("this run was not probed; `jostle probe` finds its breaking points")
+    points = sorted(probe.breaking_points, key=lambda one: (one.frames is None, one.frames or 0, one.video, one.item))
+    found = [frail_item(record, point) for point in points[:ITEMS]]
+    return _page(
+        "probe",
+        "Breaking points",
+        run=heading(snapshot),
+        summary=describe_probe(probe),
+        rule=probe.loss_rule,
+        threshold=probe.threshold,
+        kinds=[{"key": cell_key(kind), "kind": kind, "title": short_name(kind)} for kind in probe.kinds],
+        items=[
+            {
+                **asdict(one.point),
+                "key": snapshot.videos.of(one.point.video),
+                "fps": one.fps,
+                "clean": one.item.score,
+                "curve": {"positions": one.curve.positions, "scores": one.curve.scores, "lost": one.curve.lost},
+            }
+            for one in found
+        ],
+        of=len(points),
+        clean=CLEAN_EXCERPT,
+        media=f"/probes/{snapshot.key}",
+    )
+
+
+def trial_of(snapshot: Snapshot, key: str) -> tuple[Spec | None, int, int] | None:
+    """Return the damage of a key `<kind>-<severity>-<first>-<frames>` of a probe; None if there is no such."""
+    probe, parts = probe_of(snapshot.record), key.rsplit("-", 3)
+    if probe is None or len(parts) != 4 or not all(part.isascii() and part.isdecimal() for part in parts[1:]):
+        return None
+    severity, first, frames = (int(part[:9]) for part in parts[1:])
+    if not 1 <= frames <= MOST_FRAMES:
+        return None
+    if parts[0] == CLEAN_EXCERPT:
+        return None, first, frames
+    kind = next((kind for kind in probe.kinds if cell_key(kind) == parts[0]), None)
+    if kind is None or severity not in probe.kinds[kind]:
+        return None
+    return Spec.parse(f"{kind}:{severity}"), first, frames
 
 
 DETECTIONS = 2000  # a side, the surest ones

@@ -141,6 +141,46 @@ class Excerpt:
         return film
 
 
+@dataclass(frozen=True)
+class DamagedExcerpt:
+    """A few seconds of a video around a run of frames, which a corruption damages."""
+
+    video: str
+    spec: Spec | None  # None for the clean excerpt
+    first: int
+    frames: int
+    seed: int
+    path: Path
+    fps: Fraction | None = None
+
+    @property
+    def key(self) -> str:
+        """A name for the result."""
+        spec = self.spec
+        done = None if spec is None else [str(spec), spec.entry.corruption, repr(spec.value)]
+        return _key(self.path, "damaged", self.video, self.seed, done, self.first, self.frames, str(self.fps))
+
+    def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> RenderedVideo:
+        """Write the excerpt; raises as `Showing.render` does."""
+        with _opened(self.path, self.fps, progress, check) as opened:
+            first, stop = min(self.first, len(opened) - 1), min(self.first + self.frames, len(opened))
+            source: PipelineSource = opened
+            if self.spec is not None:  # in the whole video, whose frame numbers decide what is drawn
+                timeline = Timeline.of(opened.pts, opened.fps, None, seed=self.seed, video_id=self.video)
+                masks = masks_for([self.spec], f"frames:{first}-{stop}", timeline)
+                source = chain(opened, [self.spec], masks, seed=self.seed, video_id=self.video)
+            height, width = opened.size
+            most = max(min(round(EXCERPT_S * float(opened.fps)), EXCERPT_BYTES // (height * width * 3)), stop - first)
+            lo = max(min((first + stop - most) // 2, len(opened) - most), 0)
+            hi = min(lo + most, len(opened))
+            clip, rate = Clip.at_rate(source.block(lo, hi), opened.fps), opened.fps
+        numbers = np.arange(lo, hi)
+        mask = (numbers >= first) & (numbers < stop) if self.spec is not None else np.zeros(hi - lo, np.bool_)
+        film = _film(ClipSource(clip), mask, float(clip.pts[-1]) + float(1 / rate))
+        _write(ClipSource(clip), out, film, progress, check, None)
+        return film
+
+
 def _key(path: Path, *parts: Any) -> str:
     """A hash of what decides the pixels, and of the state of the source; raises DataError if the source is gone."""
     try:

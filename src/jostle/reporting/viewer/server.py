@@ -26,8 +26,8 @@ from jostle.core.environment import cache_folder
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, ResourceError
 from jostle.reporting.viewer import pages
 from jostle.reporting.viewer.access import Guard
-from jostle.reporting.viewer.pages import CLEAN_EXCERPT, gallery_page, spec_of, video_page
-from jostle.reporting.viewer.rendering import Excerpt, Showing, still
+from jostle.reporting.viewer.pages import CLEAN_EXCERPT, gallery_page, probe_page, spec_of, trial_of, video_page
+from jostle.reporting.viewer.rendering import DamagedExcerpt, Excerpt, Showing, still
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished
 from jostle.reporting.viewer.store import MediaStore, Work
 
@@ -112,6 +112,7 @@ def _add_pages(app: FastAPI, collection: RunCollection) -> None:
     page("/", lambda _: partial(pages.index_page, collection))
     page("/runs/{run}", of_run(lambda run, _: partial(pages.run_page, run)))
     page("/runs/{run}/gallery", of_run(lambda run, _: partial(gallery_page, run)))
+    page("/runs/{run}/probe", of_run(lambda run, _: partial(probe_page, run)))
     page("/runs/{run}/cells/{cell}", of_run(cell))
     page("/runs/{run}/cells/{cell}/videos/{video}", of_run(video))
 
@@ -131,6 +132,14 @@ def _add_media(app: FastAPI, collection: RunCollection, store: MediaStore) -> No
         if spec is None and key != CLEAN_EXCERPT:
             raise NotHere
         return Excerpt(name, spec, found.record.about.seed, _source(found, name), found.record.rates.get(name))
+
+    def damaged(request: Request) -> Work:
+        found = _finished(collection, request)
+        name, trial = _video(found, request), trial_of(found, request.path_params["trial"])
+        if trial is None:
+            raise NotHere
+        rate = found.record.rates.get(name)
+        return DamagedExcerpt(name, *trial, found.record.about.seed, _source(found, name), rate)
 
     def media(path: str, work: Callable[[Request], Work]) -> None:
         def state(request: Request) -> Response:
@@ -158,6 +167,7 @@ def _add_media(app: FastAPI, collection: RunCollection, store: MediaStore) -> No
 
     media("/media/{run}/{cell}/{video}", showing)
     media("/excerpts/{run}/{spec}/{video}", excerpt)
+    media("/probes/{run}/{trial}/{video}", damaged)
 
 
 def video_response(path: Path, request: Request) -> Response:

@@ -5,6 +5,7 @@ import { runPage, indexPage } from './run.js';
 import { cellPage } from './cell.js';
 import { videoPage } from './video.js';
 import { galleryPage } from './gallery.js';
+import { probePage } from './probe.js';
 
 const PAGES = {
   index: indexPage,
@@ -12,6 +13,7 @@ const PAGES = {
   cell: cellPage,
   video: videoPage,
   gallery: galleryPage,
+  probe: probePage,
   waiting: waitingPage,
   unfinished: unfinishedPage,
   error: errorPage,
@@ -23,6 +25,7 @@ function header(data) {
   if (data.cell) crumbs.push([`/runs/${data.run.key}/cells/${data.cell.key}`, data.cell.title]);
   if (data.video) crumbs.push([location.pathname, data.video.id]);
   if (data.page === 'gallery') crumbs.push([location.pathname, 'Gallery']);
+  if (data.page === 'probe') crumbs.push([location.pathname, 'Breaking points']);
   const last = crumbs.length - 1;
   const json = el('a', { href: jsonAddress() }, 'JSON');
   addEventListener('addresschange', () => json.setAttribute('href', jsonAddress()));

@@ -43,7 +43,8 @@ export function runPage(main, data) {
     data.rows.length ? heatMap(data) : el('p', {}, 'This run has looked at clean video only.'),
     el('p', { class: 'links' },
       el('a', { href: `/runs/${data.run.key}/cells/${data.clean_cell}` }, 'Videos of the clean cell'),
-      el('a', { href: `/runs/${data.run.key}/gallery` }, 'See every corruption')),
+      el('a', { href: `/runs/${data.run.key}/gallery` }, 'See every corruption'),
+      data.probed ? el('a', { href: `/runs/${data.run.key}/probe` }, 'Breaking points') : null),
     data.failures.length ? failures(data) : null,
   );
   show(data);

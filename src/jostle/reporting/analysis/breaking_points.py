@@ -1,0 +1,145 @@
+"""Breaking points of runs as tables, and the items that break first with their frailty curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jostle.core.formatting import percent
+from jostle.evaluation.probing.predictor import ProbedCurve, ProbedItem
+from jostle.evaluation.probing.probe import (
+    ItemBreakingPoint,
+    Probe,
+    ProbeFolder,
+    compare_probes,
+    read_probe,
+    read_video_probe,
+)
+from jostle.metrics.breaking_points import BreakingDistribution
+from jostle.reporting.analysis.labels import short_name
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.tables import Column, Table
+
+SHOWN = (1, 4, 16)  # frames for which tables give the share of lost items
+
+
+@dataclass(frozen=True)
+class FrailItem:
+    """An item with its breaking point and its frailty curve."""
+
+    point: ItemBreakingPoint
+    item: ProbedItem
+    curve: ProbedCurve
+    fps: float
+
+
+def probe_of(record: RunRecord) -> Probe | None:
+    """Return the breaking points in a run folder; None if it was not probed."""
+    return read_probe(record.folder) if ProbeFolder(record.folder).result.exists() else None
+
+
+def breaking_table(probe: Probe, name: str) -> Table:
+    """Return the distribution of breaking points by kind of damage."""
+    rows = [(short_name(kind), *_numbers(probe.distribution(kind))) for kind in probe.kinds]
+    return Table(f"Breaking points, {name}", _columns("kind"), tuple(rows))
+
+
+def class_breaking_table(probe: Probe, kind: str, name: str) -> Table:
+    """Return the distribution of breaking points by class, for one kind of damage."""
+    rows = [(label, *_numbers(probe.distribution(kind, label))) for label in probe.labels]
+    return Table(f"Breaking points by class, {short_name(kind)}, {name}", _columns("class"), tuple(rows))
+
+
+def breaking_comparison_table(first: Probe, second: Probe, names: tuple[str, str]) -> Table:
+    """Return the paired comparison of two models."""
+    rows = [
+        (short_name(kind), one.items, one.earlier, one.later, _ratio(one.ratio), _ends(one.ratio_interval))
+        for kind, one in compare_probes(first, second).items()
+    ]
+    columns = (
+        Column("kind"),
+        Column("items", "count"),
+        Column(f"{names[1]} lost to fewer frames", "count"),
+        Column("to more", "count"),
+        Column("frames, ratio"),
+        Column("95 %"),
+    )
+    return Table(f"Breaking points, {names[1]} against {names[0]}", columns, tuple(rows))
+
+
+def describe_probe(probe: Probe) -> str:
+    """Say how little it takes, for the kind of damage that breaks most items.
+
+    >>> describe_probe(Probe(1, "b", "m", "detection", "", 0.5, {}, 1, 0, 0, 0, 0, 0, (), {}))
+    'The model has none of the 0 items in the clean videos, so there is nothing to break.'
+    """
+    if not probe.kept:
+        return f"The model has none of the {probe.items} items in the clean videos, so there is nothing to break."
+    worst = max(probe.kinds, key=lambda kind: probe.distribution(kind).lost_to[1][0])
+    one = probe.distribution(worst)
+    half = "more than half resist it" if one.median is None else f"half are lost to {one.median:g} frames"
+    share = percent(one.lost_to[1][0])
+    return f"Of {one.items} items, {share} % are lost to one damaged frame ({short_name(worst)}); {half}."
+
+
+def frailest_items(record: RunRecord, probe: Probe, count: int) -> list[FrailItem]:
+    """Return the items that break first, by the kind that breaks each, one of each video before a second."""
+    best: dict[tuple[str, int], ItemBreakingPoint] = {}
+    for point in probe.breaking_points:
+        key = (point.video, point.item)
+        if point.frames is not None and (key not in best or _order(point) < _order(best[key])):
+            best[key] = point
+    seen: dict[str, int] = {}
+    ranked = []
+    for point in sorted(best.values(), key=_order):
+        ranked.append((seen.get(point.video, 0), *_order(point), point))
+        seen[point.video] = seen.get(point.video, 0) + 1
+    ranked.sort(key=lambda row: row[:-1])
+    return [frail_item(record, row[-1]) for row in ranked[:count]]
+
+
+def frail_item(record: RunRecord, point: ItemBreakingPoint) -> FrailItem:
+    """Return an item with its curve, read from the file of its video."""
+    video = read_video_probe(record.folder, point.video)
+    curve = next(one for one in video.curves if (one.item, one.kind) == (point.item, point.kind))
+    return FrailItem(point, video.items[point.item], curve, video.fps)
+
+
+def lost_shares(probe: Probe) -> Mapping[str, Sequence[tuple[int, float]]]:
+    """Return by kind the share of items lost to at most so many frames, at every number where it changes."""
+    shares = {}
+    for kind in probe.kinds:
+        frames = sorted(one.frames for one in probe.of_kind(kind) if one.frames is not None)
+        total = len(probe.of_kind(kind))
+        shares[kind] = [(n, sum(one <= n for one in frames) / total) for n in sorted(set(frames))]
+    return shares
+
+
+def _order(point: ItemBreakingPoint) -> tuple[float, str, int, str]:
+    return (point.frames or 0, point.video, point.item, point.kind)
+
+
+def _columns(first: str) -> tuple[Column, ...]:
+    shares = [Column(f"lost to {n}" if n == 1 else f"to {n}", "percent") for n in SHOWN]
+    end = (Column("never", "percent"), Column("not monotone", "percent"))
+    return (Column(first), Column("items", "count"), Column("median frames"), Column("95 %"), *shares, *end)
+
+
+def _numbers(one: BreakingDistribution) -> tuple[int | float | str | None, ...]:
+    if not one.items:
+        return (0, None, None, *(None for _ in SHOWN), None, None)
+    ends = [_frames(end) for end in one.median_interval or ()]
+    shares = [one.lost_to[n][0] for n in SHOWN]
+    return (one.items, _frames(one.median), " to ".join(ends), *shares, one.unbroken / one.items, one.not_monotone)
+
+
+def _frames(value: float | None) -> str:
+    return "more" if value is None else f"{value:g}"
+
+
+def _ratio(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
+
+
+def _ends(interval: tuple[float, float] | None) -> str | None:
+    return None if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
