@@ -83,9 +83,7 @@ def test_a_probe_is_one_layout_for_both(printed: Print) -> None:
     assert all(f"`{key}`" in section for one in value["summary"] for key in one)
     assert all(f"`{key}`" in section for one in value["breaking_points"] for key in one)
     assert value["breaking_points"]
-    against = printed(
-        "probe", *words, "--device", "cpu", "--kind", "thumos14-c/black_frame", "--step", "8", "--against", "probe"
-    )
+    against = printed(*words, "--against", "probe")
     assert all(f"`{key}`" in section for one in against["against"].values() for key in one)
 
 

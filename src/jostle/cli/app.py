@@ -28,7 +28,7 @@ from jostle.errors import BadValue, JostleError
 VERBS = {
     "Begin": ("demo", "doctor", "names"),
     "Videos": ("corrupt", "sheet", "generate", "build", "inspect", "mend", "watch"),
-    "Models": ("extract", "detect", "run", "train", "export"),
+    "Models": ("extract", "detect", "run", "probe", "train", "export"),
     "Scores": ("eval", "pmk", "diagnose", "convert"),
     "Runs": ("report", "diff", "check", "scatter", "board", "view", "verify", "card", "track"),
 }
