@@ -75,6 +75,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(PARTS)/python -m bench.running
 	$(BIN)/python -m bench.own_model
 	$(BIN)/python -m bench.watching
+	$(BIN)/python -m bench.probing
 	$(BIN)/python -m bench.run_memory
 	$(BIN)/python -m bench.growth
 	$(BIN)/python -m bench.whole_benchmark

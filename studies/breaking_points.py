@@ -62,7 +62,7 @@ class ProbeRun(GridRun):
 
 def main() -> None:
     """Do the steps that are arguments for."""
-    arguments = parse_arguments(__doc__, STEPS, jobs=16, videos=12, step=4)
+    arguments = parse_arguments(__doc__, STEPS, at_once=4, jobs=4, videos=8, step=4, device="cpu")
     runs = [
         ProbeRun(detector, weights, "", arguments.videos, arguments.step)
         for detector in DETECTORS
@@ -71,13 +71,13 @@ def main() -> None:
     runs.append(replace(runs[0], mend="jostle"))
     results = arguments.work / RESULTS.name
     if "probe" in arguments.steps:
-        measure = partial(measure_run, work=arguments.work, jobs=arguments.jobs)
-        finish(run_grid(runs, measure, results, at_once=1, summarise=summarise))
+        measure = partial(measure_run, work=arguments.work, jobs=arguments.jobs, device=arguments.device)
+        finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
     if "record" in arguments.steps:
         shutil.copy(results, RESULTS)
 
 
-def measure_run(run: ProbeRun, work: Path, jobs: int) -> Record:
+def measure_run(run: ProbeRun, work: Path, jobs: int, device: str) -> Record:
     """Probe a detector, and return every breaking point."""
     begin = time.monotonic()
     probe = jostle.probe(
@@ -90,7 +90,7 @@ def measure_run(run: ProbeRun, work: Path, jobs: int) -> Record:
         step=run.step,
         seed=run.seed,
         jobs=jobs,
-        device="cpu",
+        device=device,
     )
     points = []
     for one in probe.breaking_points:

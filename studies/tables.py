@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from studies import detection_tables, inspector_tables, mending_tables, recognition_tables, watching_tables
+from studies import (
+    breaking_points,
+    detection_tables,
+    inspector_tables,
+    mending_tables,
+    recognition_tables,
+    watching_tables,
+)
 from studies.harness import PAGE
 
 
@@ -10,6 +17,7 @@ def main() -> None:
     """Write the page with every table as its records have it."""
     page = PAGE.read_text(encoding="utf-8")
     page = detection_tables.fill_page(page, detection_tables.Results())
+    page = breaking_points.fill_page(page, breaking_points.read_results())
     page = recognition_tables.fill_page(page, recognition_tables.Results())
     page = inspector_tables.fill_page(page, inspector_tables.read_results())
     page = watching_tables.fill_page(page, watching_tables.read_results())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from jostle.corruptions.engine.placement import frame_positions
-from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.footage import open_footage, open_video
 from jostle.evaluation.inference.jobs import Predictor, VideoJob, VideoResult
 from jostle.evaluation.probing.search import BreakingPoint, FrailtyCurve, Judgement, Search, Span, Trial
-from jostle.evaluation.recipes.recipe import CLEAN, CLEAN_CELL
+from jostle.evaluation.recipes.recipe import CLEAN_CELL
 from jostle.evaluation.tasks.task import Item, Task
 from jostle.features.engine import Cost
 
@@ -68,6 +69,14 @@ class VideoProbe:
         return asdict(self)
 
 
+@dataclass
+class Costs:
+    """Amount of computation of a probe: for clean videos, and for its trials besides."""
+
+    clean: Cost = field(default_factory=Cost)
+    cells: Cost = field(default_factory=Cost)
+
+
 @dataclass(frozen=True)
 class ProbePredictor:
     """Predictor that searches the breaking points of a video with a model's own predictor."""
@@ -78,24 +87,15 @@ class ProbePredictor:
 
     def __call__(self, job: VideoJob) -> VideoResult[VideoProbe]:
         """Return the probe of a video as its only output."""
-        costs = [Cost(), Cost()]
-
-        def outputs_of(trials: Sequence[Trial]) -> VideoResult[Any]:
-            result = self.predict(replace(job, cells=(CLEAN_CELL, *(trial.cell for trial in trials))))
-            costs[0], costs[1] = costs[0] + result.clean, costs[1] + result.cells
-            return result
-
-        def judge(trials: Sequence[Trial]) -> list[Judgement]:
-            outputs = outputs_of(trials).outputs
-            return [self._judge(job.name, outputs[trial.cell.name]) for trial in trials]
-
-        items = self.task.items(job.name)
-        scores, kept = self._judge(job.name, outputs_of(()).outputs[CLEAN])
-        with open_footage(job) as footage:
-            spans = [_span(item, footage.clean, footage.number_of) for item in items]
-            frames, fps = len(footage.clean), float(footage.clean.fps)
-        search = Search(spans, kept, self.settings.kinds, judge, step=self.settings.step)
+        costs = Costs()
+        items, spans = self.task.items(job.name), self.spans(job)
+        ((scores, kept),) = self.judge(job, (), costs, clean=True)
+        search = Search(
+            spans, kept, self.settings.kinds, partial(self.judge, job, costs=costs), step=self.settings.step
+        )
         points, curves = search.breaking_points(), search.curves()
+        with open_video(job) as reader:
+            frames, fps = len(reader), float(reader.fps)
         probe = VideoProbe(
             1,
             job.name,
@@ -109,10 +109,24 @@ class ProbePredictor:
             tuple(points),
             tuple(_stored(curve) for curve in curves),
         )
-        return VideoResult({"probe": probe}, costs[0], costs[1])
+        return VideoResult({"probe": probe}, costs.clean, costs.cells)
 
-    def _judge(self, name: str, output: Any) -> Judgement:
-        return self.task.judge(name, output, self.settings.threshold)
+    def spans(self, job: VideoJob) -> list[Span]:
+        """Return the frames of each item of a video."""
+        with open_footage(job) as footage:
+            return [_span(item, footage.clean, footage.number_of) for item in self.task.items(job.name)]
+
+    def judge(
+        self, job: VideoJob, trials: Sequence[Trial], costs: Costs | None = None, *, clean: bool = False
+    ) -> list[Judgement]:
+        """Judge the items of a video under each of some trials; with `clean`, in the clean video first."""
+        cells = (CLEAN_CELL, *(trial.cell for trial in trials))
+        result = self.predict(replace(job, cells=cells))
+        if costs is not None:
+            costs.clean, costs.cells = costs.clean + result.clean, costs.cells + result.cells
+        judged = cells if clean else cells[1:]
+        threshold = self.settings.threshold
+        return [self.task.judge(job.name, result.outputs[cell.name], threshold) for cell in judged]
 
 
 def _span(item: Item, clean: Any, number_of: Callable[[str], int]) -> Span:

@@ -1,0 +1,25 @@
+"""The part of the page of results about breaking points says what was measured."""
+
+from __future__ import annotations
+
+import re
+
+from studies.breaking_points import DETECTORS, TABLES, fill_page, find, read_results
+from studies.harness import PAGE
+
+
+def test_tables_of_the_page_are_those_of_the_record() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert sorted(re.findall(r"<!-- breaking: (\w+) -->", page)) == sorted(TABLES)
+    assert fill_page(page, read_results()) == page
+
+
+def test_every_detector_was_probed_with_both_weights_on_the_same_items() -> None:
+    records = read_results()
+    assert len(records) == 2 * len(DETECTORS) + 1
+    for detector in DETECTORS:
+        clean, robust = (find(records, detector, weights) for weights in ("clean", "robust"))
+        assert clean["items"] == robust["items"]
+        assert {point[0] for point in clean["points"]} <= {point[0] for point in records[0]["points"]} | {
+            point[0] for point in robust["points"]
+        }
