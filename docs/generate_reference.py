@@ -47,6 +47,7 @@ from jostle.training.recognition_config import RecognitionConfig
 
 DOCS = Path(__file__).parent
 
+PUBLIC = ("jostle", "jostle.extend", "jostle.torch")  # modules
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$")
 
 WRITTEN_BY = "% Written by docs/generate_reference.py; change the code it is made from instead.\n\n"
@@ -801,7 +802,7 @@ def python_page() -> str:
         "the first verb that needs them. What is promised as public is on [a page of its own](public-api.md). "
         "Signatures and full docstrings are in the built documentation (`make docs`), and in `help(jostle.corrupt)`.",
     ]
-    for module in ("jostle", "jostle.extend"):
+    for module in PUBLIC:
         lines += ["", f"## {module}", "", _first_paragraph(importlib.import_module(module).__doc__), ""]
         rows = [[f"`{name}`", _first_paragraph(_doc(thing))] for name, thing in _exports(module)]
         lines += _table(["name", "what it is"], rows)
@@ -811,7 +812,7 @@ def python_page() -> str:
 def api_page() -> str:
     """Return the public names with signatures and whole docstrings; Sphinx writes this page when it builds."""
     lines = ["# Python API in full"]
-    for module in ("jostle", "jostle.extend"):
+    for module in PUBLIC:
         lines += ["", f"## {module}", "", _first_paragraph(importlib.import_module(module).__doc__)]
         for name, thing in _exports(module):
             if inspect.isclass(thing) or inspect.isfunction(thing):
