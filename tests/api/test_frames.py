@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -207,3 +208,60 @@ def test_the_rate_of_an_annotation_is_that_of_its_images(tmp_path: Path) -> None
     (tmp_path / "truth.json").write_text(json.dumps({"database": {"v": {"annotations": actions}}}))
     assert jostle.load_dataset("folder", root=tmp_path, fps=30).rate_of("v") == 30
     assert jostle.load_dataset("folder", root=tmp_path).rate_of("v") is None
+
+
+class Decoder:
+    """A stand-in for torchcodec's `VideoDecoder`: channels first, and times in seconds."""
+
+    def __init__(self, path: Path) -> None:
+        self._clip = jostle.read(path)
+        self.metadata = SimpleNamespace(average_fps=float(self._clip.fps))
+
+    def __len__(self) -> int:
+        return len(self._clip)
+
+    def get_frames_in_range(self, start: int, stop: int) -> Any:
+        frames = self._clip.frames[start:stop].transpose(0, 3, 1, 2)
+        return SimpleNamespace(data=frames, pts_seconds=self._clip.pts[start:stop] + 0.25)
+
+
+@pytest.mark.fault("F185")
+def test_decoders_run_as_their_files_and_go_on(data: Path) -> None:
+    files = run(data, "files")
+    decoders = {name: Decoder(data / "files" / kind / f"{name}.mkv") for kind, name in (("jump", "a"), ("walk", "c"))}
+    asked: dict[str, Any] = {"model": Small(), "spec": SPEC, "data": data / "files", "device": "cpu"}
+    done = jostle.run(data / "tiny-p.toml", out=data / "run", videos=decoders, **asked)
+    assert not done.failures
+    assert done.scores["cells"] == files.scores["cells"]
+    journal = data / "run" / "journal.jsonl"
+    sources = {
+        event["video"]: event["source"]
+        for event in map(json.loads, journal.read_text().splitlines())
+        if event["event"] == "video"
+    }
+    assert sources["a"] != sources["b"]
+    before = journal.read_text()
+    jostle.run(data / "tiny-p.toml", out=data / "run", videos=decoders, **asked)
+    assert journal.read_text() == before  # nothing was done again
+    with pytest.raises(DataError, match="no annotations of zebra") as caught:
+        jostle.run(data / "tiny-p.toml", out=data / "other", videos={"zebra": decoders["a"]}, **asked)
+    assert caught.value.fault == "F185"
+
+
+def test_a_decoder_is_inspected_and_extracted_as_its_file(data: Path) -> None:
+    path = data / "files" / "jump" / "a.mkv"
+    decoder = Decoder(path)
+    own, other = api.inspection(path), api.inspection(decoder)
+    assert own.probabilities.tolist() == other.probabilities.tolist()
+    assert own.pts.tolist() == other.pts.tolist()
+    assert own.fps == other.fps
+    for source, out in ((path, "by-file"), (decoder, "by-decoder")):
+        for spec in ((), ("gaussian_noise:3",)):
+            jostle.extract(
+                source, "puppet_net", data / f"{out}{len(spec)}", spec=spec, video_id="a", device="cpu", stride=4
+            )
+    for number in (0, 1):
+        own_features, others = (np.load(data / f"{out}{number}" / "a.npy") for out in ("by-file", "by-decoder"))
+        assert np.array_equal(own_features, others)
+    again = jostle.extract(decoder, "puppet_net", data / "by-decoder0", video_id="a", device="cpu", stride=4)
+    assert again.kept == ("a",)

@@ -118,6 +118,7 @@ def run(
     *,
     model: Any,
     data: str | Path | None = None,
+    videos: Mapping[str, Any] | None = None,
     dataset: str | None = None,
     subset: str | None = None,
     fps: Fraction | float | None = None,
@@ -156,6 +157,8 @@ def run(
         model: one of `jostle names detectors` or `jostle names models`, `package.module:attribute`, or the thing
             itself.
         data: the folder of the data set; None for one that is made.
+        videos: videos of the data set by id, in place of its files: paths, or objects with frames and timestamps, such
+            as a torchcodec `VideoDecoder`. Frames of objects are written as PNG images to `<out>/frames`.
         dataset: another data set than the recipe's, of `jostle names datasets`, as `folder` for videos of your own. The
             run then says in its name that it is not the benchmark.
         subset: another subset than the recipe's.
@@ -393,6 +396,8 @@ def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Ite
     data = DataSpec(options.data, options.dataset, options.subset, options.fps)
     recipe, chosen = _check_names(benchmark, data, options, out)
     from jostle.api.engines import place_of
+    from jostle.api.video import with_videos
+    from jostle.evaluation.run_folder.folder import RunFolder
     from jostle.evaluation.runner.benchmark_models import build_benchmark_model
 
     parts = (options.model, options.extractor, options.mend)
@@ -405,7 +410,7 @@ def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Ite
         model_processes=options.model_processes,
         picklable=picklable,
     ) as place:
-        loaded = data.load(recipe)
+        loaded = with_videos(data.load(recipe), options.videos, RunFolder(Path(out)).frames, options.fps)
         model = build_benchmark_model(recipe, loaded, options, place.device, here=place.here)
         yield _Known(recipe, loaded, replace(model, device=place.device), chosen), place
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.api.video import SegmentsLike, as_segments
+from jostle.api.video import SegmentsLike, as_segments, video_path
 from jostle.core.types.clip import check_rate
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
@@ -308,7 +308,7 @@ class DetectorSpec:
 
 
 def extract(
-    source: str | Path,
+    source: str | Path | Any,
     extractor: str | FeatureExtractor | Recogniser,
     out: str | Path,
     *,
@@ -338,7 +338,8 @@ def extract(
     What is there already and was made the same way from the same video is left as it is, so a stopped run goes on.
 
     Args:
-        source: a video file or a folder of numbered images, or a folder of either.
+        source: a video file or a folder of numbered images, or a folder of either; or a torchcodec `VideoDecoder`, or
+            another object with frames and timestamps, whose name is then `video_id`.
         extractor: one of `jostle names extractors`, or of `jostle names models`; `package.module:attribute`; or the
             thing itself, such as what `as_extractor` makes of a recogniser. See `load_extractor`.
         weights: its checkpoint; None for those that come with jostle.
@@ -377,36 +378,37 @@ def extract(
     mending = None if mend is None else MendingOptions(mend)
     if mending is not None:
         mending.check(known=False)
-    videos, corrupting = videos_and_corruptions(
-        source, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
-    )
-    changes = {} if stride is None else {"stride": stride}
-    extractor_spec = ExtractorSpec(extractor, weights)
-    named = isinstance(extractor, str)
-    many = len(videos) > 1 and jobs != 1
-    with place_of("local", device, jobs, many=many, model_processes=model_processes, picklable=named) as place:
-        load: Callable[[], FeatureExtractor] = partial(extractor_spec.get, device=place.device, **changes)
-        with place.serving(partial(load_extractor_predictor, load, one_thread)) as served:
-            if served is not None:
-                load = partial(connect_extractor, served)
-            here = place.device if served is None else "cpu"  # device of the inspector
-            return extract_videos(
-                videos,
-                load,
-                Path(out),
-                name=extractor_spec.name,
-                weights=extractor_spec.fingerprint(),
-                corrupting=corrupting,
-                rule=rule,
-                reproduce_bugs=reproduce_bugs,
-                keep_frames=keep_frames,
-                clean=None if clean is None else Path(clean),
-                mend=None if mending is None else partial(mending.get, here),
-                rates=rates_of(videos, truth, fps),
-                overwrite=overwrite,
-                jobs=place.jobs,
-                progress=progress,
-            )
+    with video_path(source, video_id, fps) as path:
+        videos, corrupting = videos_and_corruptions(
+            path, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
+        )
+        changes = {} if stride is None else {"stride": stride}
+        extractor_spec = ExtractorSpec(extractor, weights)
+        named = isinstance(extractor, str)
+        many = len(videos) > 1 and jobs != 1
+        with place_of("local", device, jobs, many=many, model_processes=model_processes, picklable=named) as place:
+            load: Callable[[], FeatureExtractor] = partial(extractor_spec.get, device=place.device, **changes)
+            with place.serving(partial(load_extractor_predictor, load, one_thread)) as served:
+                if served is not None:
+                    load = partial(connect_extractor, served)
+                here = place.device if served is None else "cpu"  # device of the inspector
+                return extract_videos(
+                    videos,
+                    load,
+                    Path(out),
+                    name=extractor_spec.name,
+                    weights=extractor_spec.fingerprint(),
+                    corrupting=corrupting,
+                    rule=rule,
+                    reproduce_bugs=reproduce_bugs,
+                    keep_frames=keep_frames,
+                    clean=None if clean is None else Path(clean),
+                    mend=None if mending is None else partial(mending.get, here),
+                    rates=rates_of(videos, truth, fps),
+                    overwrite=overwrite,
+                    jobs=place.jobs,
+                    progress=progress,
+                )
 
 
 def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -24,7 +28,9 @@ from jostle.parallel.workers import available_cpus
 if TYPE_CHECKING:
     from jostle.corruptions.engine.placement import Placement
     from jostle.corruptions.engine.video import CorruptedVideo
-    from jostle.io.video.decode import OnMissing
+    from jostle.datasets.dataset import Dataset
+    from jostle.io.video.decode import OnMissing, Reader
+    from jostle.io.video.frame_objects import ObjectReader
     from jostle.mending.inspector import Inspector
     from jostle.mending.repair import MendedVideo, MendMethod
     from jostle.reporting.figures.sheet import Sheet
@@ -36,7 +42,7 @@ SeveralSegments = Any  # SegmentsLike, of several clips a list of those
 
 
 def read(
-    path: str | Path,
+    path: str | Path | Any,
     start: int | float | None = None,
     stop: int | float | None = None,
     *,
@@ -45,11 +51,15 @@ def read(
     """The frames of a video from `start` to before `stop`: frame numbers if whole, seconds if floats.
 
     Args:
-        path: a local video file, or a folder of numbered images.
+        path: a local video file, or a folder of numbered images; or a torchcodec `VideoDecoder`, or another object with
+            frames and timestamps.
         fps: the rate of images that have no `times.json`; 30 if nothing says it.
     """
     from jostle.io.video.decode import read as read_video
+    from jostle.io.video.frame_objects import is_frame_object, read_object
 
+    if is_frame_object(path):
+        return read_object(path, start, stop, fps=fps)
     return read_video(path, start, stop, fps=fps)
 
 
@@ -288,7 +298,7 @@ GPU_AT_ONCE = 512  # frames that a GPU looks at together
 
 
 def inspect(
-    frames: Frames | Clip | str | Path,
+    frames: Frames | Clip | str | Path | Any,
     *,
     inspector: str | Path | Inspector = "jostle",
     causal: bool = False,
@@ -303,7 +313,8 @@ def inspect(
     are damaged. A video is streamed, and memory does not grow with its length.
 
     Args:
-        frames: (T, H, W, 3) uint8 RGB, a Clip, or the path of a video or of a folder of images.
+        frames: (T, H, W, 3) uint8 RGB, a Clip, the path of a video or of a folder of images, or a torchcodec
+            `VideoDecoder`.
         inspector: `jostle` for the one that comes along, weights of your own, or an `Inspector`.
         causal: from what came before a frame alone, as live use needs it.
         device: `auto`, `cpu` or `cuda`.
@@ -316,7 +327,7 @@ def inspect(
 
 
 def inspection(
-    frames: Frames | Clip | str | Path,
+    frames: Frames | Clip | str | Path | Any,
     *,
     inspector: str | Path | Inspector = "jostle",
     causal: bool = False,
@@ -332,18 +343,17 @@ def inspection(
         threshold: the probability from which a frame counts as damaged; by default the inspector's own.
         pictures: small copies of so many frames are kept, for drawings.
     """
+    from jostle.io.video.frame_objects import is_frame_object
     from jostle.mending.loading import load_inspector
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
     one = load_inspector(inspector, device=device) if isinstance(inspector, str | Path) else inspector
-    if isinstance(frames, str | Path):
-        from jostle.io.video.decode import Reader
-
-        with Reader(single_video(frames), fps=fps) as reader:
+    if isinstance(frames, str | Path) or (not isinstance(frames, Clip) and is_frame_object(frames)):
+        with _open_reader(frames, fps) as reader:
             passed = _Passed(reader, len(reader), pictures)
             threads = min(available_cpus(), DECODED)
-            with naming(video=Path(frames).name):
+            with naming(video=Path(frames).name if isinstance(frames, str | Path) else type(frames).__name__):
                 probabilities = _damage_probabilities(one, passed, len(reader), causal, threads, progress)
             pts, rate, small, blank = reader.pts, reader.fps, passed.small, passed.blank
     else:
@@ -358,6 +368,65 @@ def inspection(
         probabilities[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
     return Inspection(probabilities, least, pts, rate, causal, one.name, one.fingerprint, tuple(small))
+
+
+def _open_reader(source: str | Path | Any, fps: Fraction | float | None) -> Reader | ObjectReader:
+    """Open a video for reading from its first frame to its last: a path, or an object with frames and timestamps."""
+    from jostle.io.video.decode import Reader
+    from jostle.io.video.frame_objects import ObjectReader, is_frame_object
+
+    return ObjectReader(source, fps) if is_frame_object(source) else Reader(single_video(source), fps=fps)
+
+
+@contextmanager
+def video_path(source: str | Path | Any, video_id: str | None, fps: Fraction | float | None = None) -> Iterator[Path]:
+    """Give the path of a video; frames of an object are written as images, for as long as they are needed."""
+    from jostle.io.files.video_ids import file_name_for
+    from jostle.io.video.frame_objects import is_frame_object, write_object
+
+    if not is_frame_object(source):
+        yield Path(source)
+        return
+    if video_id is None:
+        raise BadValue(f"a {type(source).__name__} has no name; pass video_id=", fault="F185")
+    with TemporaryDirectory(prefix="jostle-") as folder:
+        yield write_object(source, Path(folder, file_name_for(video_id, "")), fps=fps)
+
+
+def with_videos(
+    data: Dataset, videos: Mapping[str, Any] | None, folder: Path, fps: Fraction | float | None = None
+) -> Dataset:
+    """Return a data set with other videos in place of its files.
+
+    Args:
+        videos: by id, paths or objects with frames and timestamps.
+        folder: where frames of objects are written.
+
+    Raises:
+        DataError: if the data set has no annotations of one of them.
+    """
+    from jostle.io.files.video_ids import file_name_for, join_names, quote_name
+    from jostle.io.video.frame_objects import is_frame_object, write_object
+
+    if not videos:
+        return data
+    listed = {*data.videos, *data.missing}
+    strange = [quote_name(name) for name in videos if name not in listed]
+    if strange:
+        raise DataError(
+            f"{data.name} has no annotations of {join_names(strange)}; it has {join_names(map(quote_name, listed))}",
+            fault="F185",
+        )
+    paths = dict(data.videos)
+    for name, video in videos.items():
+        if is_frame_object(video):
+            target = folder / file_name_for(name, "")
+            shutil.rmtree(target, ignore_errors=True)  # of a run that goes on
+            folder.mkdir(parents=True, exist_ok=True)
+            paths[name] = write_object(video, target, fps=fps)
+        else:
+            paths[name] = single_video(video)
+    return replace(data, videos=paths, missing=tuple(name for name in data.missing if name not in paths))
 
 
 def draw_inspection(inspection: Inspection, out: str | Path, *, title: str = "") -> Path:

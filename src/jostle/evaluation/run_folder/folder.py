@@ -41,6 +41,11 @@ class RunFolder:
         return self.path / "videos"
 
     @property
+    def frames(self) -> Path:
+        """Folder of frames that came as objects, one folder of images per video."""
+        return self.path / "frames"
+
+    @property
     def scores(self) -> Path:
         """Path of the scores of the cells."""
         return self.path / "scores.json"

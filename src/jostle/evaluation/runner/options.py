@@ -39,6 +39,7 @@ class RunOptions:
     compiled: bool = False
     mend: str | Path | Inspector | None = None
     data: str | Path | None = None
+    videos: Mapping[str, Any] | None = None
     dataset: str | None = None
     subset: str | None = None
     fps: Fraction | float | None = None

@@ -339,7 +339,7 @@ def _open_journal(folder: RunFolder, origin: RunOrigin, task: Task[Any]) -> Jour
     """Open the journal of a run folder, and initialise the folder if it is new."""
     try:
         if not folder.check(origin, library_versions()):
-            if any(not path.name.startswith(".") for path in folder.path.iterdir()):
+            if any(not path.name.startswith(".") and path != folder.frames for path in folder.path.iterdir()):
                 raise DataError(f"{folder.path}: contains files that are not a run; name a new or an empty folder")
             own = {field.name: getattr(origin, field.name) for field in fields(origin)}
             about = About(
