@@ -68,3 +68,17 @@ def test_bad_videos_end_with_code_4(
     told = capfd.readouterr()
     assert sorted(json.loads(told.out)["failures"]) == ["fog/1/test/wave/b.mp4", "freeze/3/test/wave/b.mp4"]
     assert "fog/1/test/wave/b.mp4: set aside: " in told.err
+
+
+def test_layouts_for_other_programs_are_listed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["build", "tiny.toml", "--data", "data", "-o", "out", "-j", "1", "--layout", "hub", "--layout", "croissant"]
+    assert say(monkeypatch, *words) == 0
+    assert "for other programs: metadata.jsonl, README.md, croissant.json" in capfd.readouterr().err
+    assert say(monkeypatch, *words, "--json") == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert (printed["kept"], printed["layouts"]) == (2, ["metadata.jsonl", "README.md", "croissant.json"])
+    assert (here / "out/croissant.json").is_file()
+    assert say(monkeypatch, *words, "--layout", "zip") == 2
+    assert "no layout is called 'zip'" in capfd.readouterr().err

@@ -52,6 +52,7 @@ def build(
     cells: Iterable[str] | None = None,
     seed: int = 0,
     lossless: bool = False,
+    layouts: Iterable[str] = (),
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> BuildResult:
@@ -68,6 +69,8 @@ def build(
         fps: the rate of folders of images, where neither they nor the annotations say it.
         cells: as `jostle run` takes them; by default all that count.
         lossless: FFV1 in .mkv, which keeps every pixel, instead of H.264 in .mp4; of images PNG instead of JPEG.
+        layouts: what other programs read, written beside the copies: `hub` for `metadata.jsonl` and a card as the
+            Hugging Face Hub has them, `webdataset` for tar files, `croissant` for Croissant 1.1 metadata.
         jobs: videos at once; by default one a core. The bytes do not depend on it.
         progress: called with (files ready, files in all).
 
@@ -77,12 +80,18 @@ def build(
         DataError: if none of the videos could be used. Single ones are listed in `Built.failures`.
     """
     from jostle.evaluation.recipes.building import build as write
+    from jostle.evaluation.recipes.published_layouts import check_layouts, write_layouts
 
     recipe, dataset_files, plan = _load_plan(benchmark, DataSpec(data, dataset, subset, fps), cells, seed, lossless)
+    chosen = check_layouts(layouts, dataset_files)
     if data is not None:
         refuse_output_in(Path(data), Path(out))
     many = available_cpus() if jobs is None else jobs
-    return write(recipe, dataset_files, plan, Path(out), seed=seed, jobs=many, progress=progress)
+    done = write(recipe, dataset_files, plan, Path(out), seed=seed, jobs=many, progress=progress)
+    if not chosen:
+        return done
+    written = write_layouts(Path(out), chosen, recipe, dataset_files, seed=seed, lossless=lossless)
+    return replace(done, layouts=tuple(written))
 
 
 def plan_build(

@@ -123,6 +123,15 @@ def build(
     fps: ImageRate = None,
     cells: Cells = None,
     lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    layout: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--layout",
+            metavar="NAME",
+            help="Also write what other programs read: hub (metadata.jsonl and a card), webdataset (tar files) or "
+            "croissant (metadata); may be repeated.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
@@ -146,12 +155,14 @@ def build(
             console.show(f"{amount}; about {plan['bytes'] / 1e9:.2f} GB")
         return
     with console.progress(f"building {benchmark}") as advance:
-        done = api.build(benchmark, out=out, jobs=jobs, progress=advance, **options)
+        done = api.build(benchmark, out=out, layouts=layout or (), jobs=jobs, progress=advance, **options)
     if as_json:
         console.show_json(done.to_dict())
     else:
         console.show(console.escape(str(done.folder)))
         console.remark(str(done.files))
+        if done.layouts:
+            console.remark(f"for other programs: {console.escape(', '.join(done.layouts[:5]))}")
     for name, why in done.failures.items():
         console.say(f"{console.escape(name)}: set aside: {why}")
     if done.failures:

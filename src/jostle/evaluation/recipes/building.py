@@ -144,11 +144,18 @@ class BuildResult:
     folder: Path  # root of the set
     files: FileCounts  # number of files written, kept and rewritten
     failures: Mapping[str, str]  # copies that could not be written, by path, with the error
+    layouts: tuple[str, ...] = ()  # files for other programs, relative to the root
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a JSON-serializable dictionary."""
         counts = {"made": self.files.made, "kept": self.files.kept, "rebuilt": self.files.rebuilt}
-        return {"format": FORMAT, "folder": str(self.folder), **counts, "failures": dict(self.failures)}
+        return {
+            "format": FORMAT,
+            "folder": str(self.folder),
+            **counts,
+            "failures": dict(self.failures),
+            "layouts": list(self.layouts),
+        }
 
 
 def require_corrupted_cells(recipe: Recipe, cells: Sequence[Cell]) -> tuple[Cell, ...]:
