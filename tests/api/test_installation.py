@@ -42,3 +42,10 @@ def test_the_report_names_them() -> None:
     ]
     assert health.well
     assert health.to_dict()["import_errors"] == {"torchvision": "RuntimeError: no"}
+
+
+def test_the_doctor_names_both_licences(monkeypatch: pytest.MonkeyPatch) -> None:
+    licence = installation._builds()["licence of that FFmpeg"]
+    assert "libx264 and libx265 in it are GPL version 2 or later (JOSTLE_NO_GPL=1 refuses them)" in licence
+    monkeypatch.setenv("JOSTLE_NO_GPL", "1")
+    assert "(refused by JOSTLE_NO_GPL)" in installation._builds()["licence of that FFmpeg"]

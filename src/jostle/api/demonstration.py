@@ -27,7 +27,7 @@ from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import run_together
 from jostle.io.files.video_ids import id_of
 from jostle.io.video.decode import Reader
-from jostle.io.video.encode import Writer
+from jostle.io.video.encode import Writer, viewing_codec
 from jostle.mending.loading import BUNDLED
 from jostle.models.weights.shipped import trained_weights, weights_file
 from jostle.reporting.figures.gallery import Exhibit, write_gallery
@@ -97,7 +97,7 @@ def write_exhibition(
 def save_clip(clip: Clip, path: Path) -> Path:
     """Write a clip for people to look at."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with Writer(path, size=clip.size, fps=clip.fps, quality=CLIP_QUALITY) as writer:
+    with Writer(path, size=clip.size, fps=clip.fps, codec=viewing_codec(), quality=CLIP_QUALITY) as writer:
         for tick, frame in enumerate(clip.frames):
             writer.write(frame, tick)
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import os
 import platform
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -186,7 +188,28 @@ def _builds() -> dict[str, str]:
         builds["FFmpeg in PyAV"] = ", ".join(
             f"{name} {'.'.join(map(str, number))}" for name, number in sorted(av.library_versions.items())
         )
+        builds["licence of that FFmpeg"] = _ffmpeg_licence(av.__file__)
     return builds
+
+
+def _ffmpeg_licence(package: str) -> str:
+    """Return the licence that FFmpeg was built under, and that of the GPL encoders beside it."""
+    from jostle.core.environment import refuses_gpl
+    from jostle.io.video.encoders import GPL, encoders
+
+    licence = "not known"
+    for library in sorted(Path(package).parent.parent.glob("av.libs/libavcodec*")):  # as wheels have it
+        try:
+            function = ctypes.CDLL(str(library)).avcodec_license
+        except (OSError, AttributeError):
+            continue
+        function.restype = ctypes.c_char_p
+        licence = function().decode(errors="replace")
+    there = [name for name in GPL if encoders()[name]]
+    if not there:
+        return licence
+    choice = "refused by JOSTLE_NO_GPL" if refuses_gpl() else "JOSTLE_NO_GPL=1 refuses them"
+    return f"{licence}; {' and '.join(there)} in it are GPL version 2 or later ({choice})"
 
 
 def _encoders() -> dict[str, bool]:
@@ -249,7 +272,6 @@ def _repeatable() -> str:
 
 def _round_trip() -> str:
     import tempfile
-    from pathlib import Path
 
     from jostle.io.video.decode import read
     from jostle.io.video.encode import Writer

@@ -29,6 +29,11 @@ def codec_quota() -> int:
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
+def refuses_gpl() -> bool:
+    """Return whether `$JOSTLE_NO_GPL` forbids encoders under the GPL; empty and 0 count as not set."""
+    return os.environ.get("JOSTLE_NO_GPL", "").strip() not in ("", "0")
+
+
 def cache_folder() -> Path:
     """Return the cache folder: `$JOSTLE_CACHE`, else `$XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`.
 

@@ -15,11 +15,13 @@ import cv2
 import numpy as np
 import pytest
 
+import jostle
 from jostle.core.types.clip import Frame
 from jostle.errors import BadValue, EncoderMissing, MediaError, ResourceError
 from jostle.io.video.decode import Reader, read
-from jostle.io.video.encode import Writer
+from jostle.io.video.encode import Writer, viewing_codec
 from jostle.io.video.encoders import encoders, require_encoder
+from jostle.io.video.probe import probe
 
 
 def write(path: Path, frames: list[Frame], ticks: list[int] | None = None, **settings: object) -> Writer:
@@ -363,3 +365,30 @@ def test_names_that_tools_trip_over(tmp_path: Path, frames: list[Frame]) -> None
         write(tmp_path / name, frames[:3])
         assert len(read(tmp_path / name)) == 3
     assert len(os.listdir(tmp_path)) == 8
+
+
+@pytest.mark.fault("F187")
+def test_gpl_encoders_are_refused_on_request_and_everything_else_works(
+    tmp_path: Path, frames: list[Frame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "before.mp4", frames)
+    monkeypatch.setenv("JOSTLE_NO_GPL", "1")
+    clip = read(tmp_path / "before.mp4")  # FFmpeg's own decoder
+    for codec in ("h264", "h265"):
+        with pytest.raises(EncoderMissing, match=r"libx26. is under the GPL, which JOSTLE_NO_GPL refuses") as caught:
+            write(tmp_path / "after.mp4", frames, codec=codec)
+        assert (caught.value.fault, caught.value.exit_code) == ("F187", 5)
+    for spec in ("h264_crf:3", "h265_crf:3", "packet_loss:3"):
+        with pytest.raises(EncoderMissing, match="leave corruptions that encode with it out"):
+            jostle.corrupt(clip, spec)
+    assert os.listdir(tmp_path) == ["before.mp4"]
+    write(tmp_path / "lossless.mkv", frames, codec="ffv1")
+    write(tmp_path / "images", frames, codec="images")
+    write(tmp_path / "shown.mp4", frames, codec=viewing_codec(), faststart=True)
+    shown = read(tmp_path / "shown.mp4")
+    assert "vp9" in probe(tmp_path / "shown.mp4").codec
+    assert np.abs(shown.frames.astype(int) - np.stack(frames)).mean() < 20
+    assert (jostle.corrupt(clip, "mpeg4:3").frames != clip.frames).any()
+    monkeypatch.setenv("JOSTLE_NO_GPL", "0")
+    assert viewing_codec() == "h264"
+    require_encoder("libx264")

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
+from jostle.core.environment import refuses_gpl
 from jostle.core.types.clip import Frame, check_rate
 from jostle.errors import BadValue, MediaError, ResourceError
 from jostle.io.files.atomic import replace_and_sync
@@ -19,11 +20,16 @@ from jostle.io.video.validation import PathLike, printable_name
 if TYPE_CHECKING:
     from jostle.io.video.video_file import Sink
 
-CodecName = Literal["h264", "h265", "ffv1", "images"]
+CodecName = Literal["h264", "h265", "vp9", "ffv1", "images"]
 
 GOP = 60  # frames from key frame to key frame: two seconds of ordinary video; it affects the bytes of a file
 
 _counter = itertools.count()
+
+
+def viewing_codec() -> CodecName:
+    """Return the codec of clips that are only looked at, in a browser: H.264, or VP9 where GPL encoders are refused."""
+    return "vp9" if refuses_gpl() else "h264"
 
 
 class Writer:
@@ -42,7 +48,7 @@ class Writer:
         size: (height, width) of every frame.
         fps: the nominal rate.
         time_base: seconds in a tick; one frame at `fps` if not given.
-        codec: "h264", "h265", "ffv1" (lossless, in .mkv) or "images" (a folder of PNG and `times.json`);
+        codec: "h264", "h265", "vp9", "ffv1" (lossless, in .mkv) or "images" (a folder of PNG and `times.json`);
             None chooses by the path: a name without extension is a folder, anything else H.264.
         quality: lower is better: the constant rate factor of H.265 (default 18); for H.264 (default 16) a constant
             quantiser of the same fidelity is used, which gives the same file on all processors.

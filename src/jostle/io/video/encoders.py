@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
+from jostle.core.environment import refuses_gpl
 from jostle.errors import EncoderMissing
 from jostle.io.video.facts import require_pyav
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext
 
 KNOWN = ("libx264", "libx265", "ffv1", "mpeg1video", "mpeg2video", "mpeg4", "mjpeg", "libvpx-vp9")
+GPL = ("libx264", "libx265")  # of those; everything else that jostle uses of FFmpeg is LGPL or freer
 
 _TRANSFORM_CODERS = ("mpeg1video", "mpeg2video", "mpeg4", "mjpeg")
 
@@ -38,7 +40,13 @@ def _has_encoder(name: str) -> bool:
 
 
 def require_encoder(name: str) -> None:
-    """Raise an error before any work is done if an encoder is missing."""
+    """Raise an error before any work is done if an encoder is missing, or refused for its licence."""
+    if name in GPL and refuses_gpl():
+        raise EncoderMissing(
+            f"{name} is under the GPL, which JOSTLE_NO_GPL refuses; write lossless video (FFV1) or images, leave "
+            "corruptions that encode with it out, or unset the variable",
+            fault="F187",
+        )
     require_pyav(f"writing video with {name}")
     if not _has_encoder(name):
         raise EncoderMissing(

@@ -102,7 +102,7 @@ class ImageFolder(Sink):
 
 
 _MUXERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".avi": "avi"}
-_CODECS = {"h264": "libx264", "h265": "libx265", "ffv1": "ffv1"}
+_CODECS = {"h264": "libx264", "h265": "libx265", "vp9": "libvpx-vp9", "ffv1": "ffv1"}
 # Audio codecs that each container supports reliably; FFmpeg's own list is longer than what its muxers support.
 _SOUND = {
     "mp4": ("aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"),
@@ -110,7 +110,7 @@ _SOUND = {
     "avi": ("aac", "mp3", "ac3", "mp2", "pcm_s16le", "pcm_u8"),
 }
 _BITEXACT = 0x0400  # AVFMT_FLAG_BITEXACT
-_QUALITY = {"h264": 16.0, "h265": 18.0}
+_QUALITY = {"h264": 16.0, "h265": 18.0, "vp9": 24.0}
 # Measured on videos coded both ways: this offset gives the fidelity of a rate factor within 0.1 dB.
 _QUANTISER_ABOVE_RATE_FACTOR = 3
 
@@ -137,7 +137,7 @@ class VideoFile(Sink):
         if suffix not in _MUXERS:
             raise BadValue(f"a video file ends in {', '.join(_MUXERS)}, not {suffix!r}")
         if codec not in _CODECS:
-            raise BadValue(f"codec must be one of h264, h265, ffv1, images, got {codec!r}")
+            raise BadValue(f"codec must be one of h264, h265, vp9, ffv1, images, got {codec!r}")
         if codec == "ffv1" and suffix not in (".mkv", ".avi"):
             raise BadValue(f"lossless video goes into .mkv, not {suffix}; change the name")
         require_encoder(_CODECS[codec])
@@ -307,8 +307,10 @@ class _Sound:
 def _options(codec: str, quality: float | None, gop: int) -> dict[str, str]:
     if codec == "ffv1":
         return {"level": "3", "slices": "4", "slicecrc": "1", "g": "1"}
-    settings = {"preset": "veryfast", "g": str(gop)}
     factor = _QUALITY[codec] if quality is None else quality
+    if codec == "vp9":
+        return {"crf": f"{factor:g}", "b": "0", "deadline": "realtime", "cpu-used": "8", "g": str(gop)}
+    settings = {"preset": "veryfast", "g": str(gop)}
     if codec == "h264":
         return {**settings, "qp": str(min(round(factor) + _QUANTISER_ABOVE_RATE_FACTOR, 51))}
     return {**settings, "crf": f"{factor:g}"}

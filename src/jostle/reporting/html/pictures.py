@@ -14,7 +14,7 @@ import numpy.typing as npt
 from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
 from jostle.features.caches import SlidingFrames
-from jostle.io.video.encode import Writer
+from jostle.io.video.encode import Writer, viewing_codec
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import corrupted_mask, screened, spans_of
 
@@ -141,7 +141,9 @@ def _film(pairs: list[tuple[Frame, Frame]], fps: float) -> str:
     with tempfile.TemporaryDirectory(prefix="jostle-") as folder:
         path = Path(folder) / "clip.mp4"
         try:
-            with Writer(path, size=(height, 2 * width), fps=round(fps, 3), quality=CLIP_QUALITY) as writer:
+            with Writer(
+                path, size=(height, 2 * width), fps=round(fps, 3), codec=viewing_codec(), quality=CLIP_QUALITY
+            ) as writer:
                 for tick, (clean, corrupted) in enumerate(pairs):
                     writer.write(np.hstack([clean[:height, :width], corrupted[:height, :width]]), tick)
         except MediaError:

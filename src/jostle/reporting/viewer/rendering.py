@@ -25,7 +25,7 @@ from jostle.evaluation.inference.footage import Footage
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.tasks.task import action_pairs
 from jostle.io.video.decode import Reader
-from jostle.io.video.encode import Writer
+from jostle.io.video.encode import Writer, viewing_codec
 from jostle.io.video.source import identity_of
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import corrupted_mask, order_for, spans_of
@@ -245,7 +245,8 @@ def _write(
     width, height = film.size
     step = min(max(BLOCK_BYTES // (height * width * 3), 1), BLOCK_FRAMES)
     gop = max(round(KEY_S * source.fps), 1)
-    with Writer(out, size=(height, width), fps=source.fps, time_base=base, gop=gop, faststart=True) as writer:
+    ways: dict[str, Any] = {"codec": viewing_codec(), "gop": gop, "faststart": True}
+    with Writer(out, size=(height, width), fps=source.fps, time_base=base, **ways) as writer:
         for lo in range(0, len(source), step):
             check()
             for number, frame in enumerate(_even(source.block(lo, min(lo + step, len(source))), width, height), lo):
