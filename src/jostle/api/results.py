@@ -198,6 +198,8 @@ def report(
     runs: str | Path | Iterable[str | Path],
     out: str | Path = "report.html",
     *,
+    budget: str | Path | Mapping[str, Any] | Budget | None = None,
+    against: str | Path | None = None,
     csv: str | Path | None = None,
     latex: str | Path | None = None,
     latex_intervals: bool = False,
@@ -210,6 +212,9 @@ def report(
     Args:
         runs: run folders, as `jostle run` filled them; the others are compared with the first.
         out: the page.
+        budget: conditions as of `check`, whose decisions on each run become a section of the page.
+        against: the reference run of such conditions; alone, with the default budget. The gate of a run that stopped
+            early is on the page anyway.
         csv: a file for the table of all cells as well.
         latex: a folder for tables in the layouts of the papers as well.
         latex_intervals: whether those have intervals.
@@ -224,13 +229,17 @@ def report(
         DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
     """
     from jostle.core.progress import progress_or_bar
+    from jostle.reporting.analysis.gate import read_budget
     from jostle.reporting.html.report import write_report
 
+    conditions = read_budget(budget)
     folders = [runs] if isinstance(runs, str | Path) else list(runs)
     with progress_or_bar("writing the report", progress) as callback:
         return write_report(
             [Path(folder) for folder in folders],
             Path(out),
+            budget=conditions,
+            against=None if against is None else Path(against),
             csv=None if csv is None else Path(csv),
             latex=None if latex is None else Path(latex),
             latex_intervals=latex_intervals,

@@ -232,6 +232,12 @@ def report(
         list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote; the first is the base.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="HTML", help="The page.")] = Path("report.html"),
+    budget: Annotated[
+        Path | None, typer.Option("--budget", metavar="FILE", help="Conditions of a gate, as of `check`; a section.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="RUN", help="The reference run of the gate.")
+    ] = None,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also every cell, as a table.")] = None,
     latex: Annotated[
         Path | None, typer.Option("--latex", metavar="DIR", help="Also tables in the layouts of the papers.")
@@ -245,7 +251,16 @@ def report(
 ) -> None:
     with console.progress("writing the report") as advance:
         written = api.report(
-            runs, out, csv=csv, latex=latex, latex_intervals=latex_intervals, draws=draws, seed=seed, progress=advance
+            runs,
+            out,
+            budget=budget,
+            against=against,
+            csv=csv,
+            latex=latex,
+            latex_intervals=latex_intervals,
+            draws=draws,
+            seed=seed,
+            progress=advance,
         )
     size = written.stat().st_size
     if as_json:

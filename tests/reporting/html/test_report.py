@@ -131,6 +131,29 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     assert any(facts.get("id") == "differences-1" for _, facts in page.tags)
 
 
+def test_a_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
+    made_run(tmp_path / "old", "recognition", videos=60)
+    made_run(tmp_path / "new", "recognition", videos=60, weakness=3.0, model="frailer")
+    budget = {
+        "condition": [
+            {"metric": "clean", "at_least": 0.1},
+            {"metric": "mean_corrupted", "at_most_below_reference": 0.02, "name": HOSTILE[0]},
+        ]
+    }
+    runs = [tmp_path / "old", tmp_path / "new"]
+    page = check_whole(jostle.report(runs, tmp_path / "r.html", budget=budget, against=tmp_path / "old", draws=20))
+    words = " ".join("".join(page.words).split())
+    assert words.count("fail: 1 pass, 1 fail of 2 conditions") == 1  # the reference is not held against itself
+    assert HOSTILE[0] in "".join(page.words)
+    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    assert heads[:3] == ["verdict", "gate", "map"]
+    assert any("gate-fail" in str(facts.get("class")) for _, facts in page.tags)
+    plain = check_whole(jostle.report(runs, tmp_path / "r.html", draws=20))
+    assert not any(facts.get("id") == "gate" for _, facts in plain.tags)
+    with pytest.raises(BadValue, match="needs a reference run"):
+        jostle.report(runs, tmp_path / "r.html", budget=budget)
+
+
 def test_runs_of_one_model_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     made_run(tmp_path / "one")
     made_run(tmp_path / "two", seed=1)

@@ -24,6 +24,7 @@ from jostle.reporting.analysis.breaking_points import (
 from jostle.reporting.analysis.cell_tables import comparison_table, confusion_table, drops_table, errors_table
 from jostle.reporting.analysis.comparison import chance_of, compared
 from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, confusion_of, error_profile
+from jostle.reporting.analysis.gate import Check
 from jostle.reporting.analysis.labels import Grid, grid_of, short_name
 from jostle.reporting.analysis.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
 from jostle.reporting.analysis.record import RunRecord
@@ -39,7 +40,17 @@ from jostle.reporting.analysis.verdict import (
     verdict_of,
 )
 from jostle.reporting.html import charts
-from jostle.reporting.html.contents import Detail, Figure, Figures, Headline, Making, Pair, ProbeSection, RunHeader
+from jostle.reporting.html.contents import (
+    Detail,
+    Figure,
+    Figures,
+    GateResult,
+    Headline,
+    Making,
+    Pair,
+    ProbeSection,
+    RunHeader,
+)
 
 LISTED = 50  # rows of the longer tables
 HURT = 5  # classes and videos in the detail of a cell
@@ -339,6 +350,12 @@ def _frailty_figure(one: FrailItem, probe: Probe, run: int, number: int) -> Figu
         note += " More damage does not always lose it."
     svg = charts.draw_frailty(one.curve, point, one.fps, one.item.score, probe.threshold)
     return Figure(f"frailty-{run}-{number}", title, svg, note)
+
+
+def gate_of(check: Check, name: str) -> GateResult:
+    """Compose the decisions of a gate on a run."""
+    remarks = check.remarks if check.against is None else (*check.remarks, f"the reference run is {check.against}")
+    return GateResult(name, check.decision, check.summary, check.table(), remarks)
 
 
 def making_of(record: RunRecord, name: str) -> Making:

@@ -113,6 +113,17 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class GateResult:
+    """Decisions of a gate on one run."""
+
+    run: str  # as it is called in this page
+    decision: str  # `pass`, `fail` or `undecided`
+    summary: str
+    table: Table
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Making:
     """Facts on how a run was obtained."""
 
@@ -166,3 +177,4 @@ class Page:
     making: tuple[Making, ...]
     probes: tuple[ProbeSection, ...] = ()
     remarks: tuple[str, ...] = field(default=())
+    gates: tuple[GateResult, ...] = field(default=())

@@ -9,6 +9,7 @@ from jostle.errors import BadValue
 from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.cell_tables import cells_table, drops_table, offsets_table
 from jostle.reporting.analysis.comparison import surveys_of
+from jostle.reporting.analysis.gate import Budget, Check, check_run
 from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.literature import literature_on
 from jostle.reporting.analysis.paper_tables import write_paper_tables
@@ -40,8 +41,14 @@ def surveyed(
     return analyses, lambda done, _: report_cell(cells + done, 0)
 
 
-def compose(analyses: Sequence[RunAnalysis], progress: Progress | None = None) -> Page:
-    """A page about runs of one benchmark; `progress` is called with (videos pictured, videos in all)."""
+def compose(
+    analyses: Sequence[RunAnalysis], progress: Progress | None = None, checks: Sequence[Check | None] = ()
+) -> Page:
+    """A page about runs of one benchmark; `progress` is called with (videos pictured, videos in all).
+
+    Args:
+        checks: decisions of a gate on each run, None for one without.
+    """
     records = [analysis.record for analysis in analyses]
     names = run_names(records)
     runs = list(zip(range(len(analyses)), analyses, names, strict=True))
@@ -94,6 +101,7 @@ def compose(analyses: Sequence[RunAnalysis], progress: Progress | None = None) -
         making=tuple(composition.making_of(analysis.record, name) for _, analysis, name in runs),
         probes=composition.probes_of(records, names),
         remarks=_remarks(analyses),
+        gates=tuple(composition.gate_of(check, name) for check, name in zip(checks, names, strict=False) if check),
     )
 
 
@@ -131,10 +139,27 @@ def render(page: Page) -> str:
     return str(template.render(page=page, kept=kept, texts=texts, **dressed(("heat.css", "report.css"), "report.js")))
 
 
+def check_runs(
+    records: Sequence[RunRecord], budget: Budget | None, against: Path | None, *, seed: int = 0
+) -> list[Check | None]:
+    """Decide a gate on each run but the reference; without one, on runs that ended as soon as theirs was decided."""
+    if budget is None and against is None:
+        return [None if record.about.stopped_early is None else check_run(record) for record in records]
+    reference = None if against is None else RunRecord.read(against)
+    return [
+        None
+        if reference is not None and record.folder.resolve() == reference.folder.resolve()
+        else check_run(record, reference, budget, seed=seed)
+        for record in records
+    ]
+
+
 def write_report(
     runs: Sequence[Path],
     out: Path,
     *,
+    budget: Budget | None = None,
+    against: Path | None = None,
     csv: Path | None = None,
     latex: Path | None = None,
     latex_intervals: bool = False,
@@ -145,6 +170,8 @@ def write_report(
     """Write the report on runs of one benchmark.
 
     Args:
+        budget: conditions of a gate, whose decisions on each run become a section of the page.
+        against: the reference run of such a gate.
         csv: a file for the table of all cells as well.
         latex: a folder for tables in the layouts of papers as well.
         latex_intervals: whether those have intervals.
@@ -158,8 +185,9 @@ def write_report(
         raise BadValue("a report needs at least one run folder")
     templates()  # better to fail now than after the work
     records = [RunRecord.read(path) for path in runs]
+    checks = check_runs(records, budget, against, seed=seed)
     analyses, callback = surveyed(records, draws=draws, seed=seed, progress=progress)
-    page = render(compose(analyses, callback))
+    page = render(compose(analyses, callback, checks))
     write_text(out, [page])
     if csv is not None:
         write_text(csv, [cells_table(analyses).csv()])
