@@ -81,7 +81,8 @@ class Corrupt(nn.Module):
         self.p, self.seed, self.layout, self.fps = p, seed, layout, fps
         self.placement = None if placement is None else parse_placement(placement)
         # In shared memory, so that `set_epoch` reaches workers that outlive an epoch.
-        self._epoch = torch.full((), NO_EPOCH, dtype=torch.int64).share_memory_()
+        self._epoch = torch.full((), NO_EPOCH, dtype=torch.int64)
+        self._epoch.share_memory_()  # type: ignore[no-untyped-call]
         self._calls, self._calls_of = 0, NO_EPOCH
 
     def set_epoch(self, epoch: int) -> None:

@@ -110,7 +110,7 @@ class ObjectReader:
     def times(self, lo: int, hi: int) -> Times:
         """Return the times of frames `lo` to `hi` (exclusive), from the first frame of the video on."""
         ticks, time_base = self.ticks(lo, hi)
-        return ticks * float(time_base.numerator) / float(time_base.denominator)
+        return np.asarray(ticks * float(time_base.numerator) / float(time_base.denominator), np.float64)
 
     def ticks(self, lo: int, hi: int) -> tuple[npt.NDArray[np.int64], Fraction]:
         """Return the times of frames as multiples of a time base, of which the file's own times are exact ones."""
