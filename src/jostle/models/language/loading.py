@@ -1,0 +1,63 @@
+"""Loading of models that answer questions: a folder, `hf:ORG/NAME`, `openai:URL#MODEL`, import path or object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jostle.core.plugins import import_object, is_import_path
+from jostle.errors import BadValue
+from jostle.models.language.interface import QuestionModel
+from jostle.models.weights.shipped.sources import HUB
+
+SERVER = "openai:"
+WAYS = (
+    "a folder of transformers, hf:ORG/NAME, openai:http://HOST:PORT/v1#MODEL, package.module:attribute, or an object "
+    "with frames, describe() and answer()"
+)
+
+
+def is_question_model_name(name: str) -> bool:
+    """Whether a name is that of a video-language model: a server, the Hub, or a folder.
+
+    >>> is_question_model_name("openai:http://localhost:8000/v1#qwen"), is_question_model_name("slow_r50")
+    (True, False)
+    """
+    return name.startswith((SERVER, HUB)) or Path(name).is_dir()
+
+
+def load_question_model(
+    name: str | object, *, device: str = "cpu", precision: str = "float32", frames: int | None = None
+) -> QuestionModel:
+    """Load a model that answers questions about videos.
+
+    Args:
+        name: a folder of transformers; `hf:ORG/NAME`, which is fetched; `openai:URL#MODEL`, a server;
+            `package.module:attribute`; or the model itself.
+        device: `cpu` or `cuda`, for networks.
+        precision: `float32`, `bfloat16` or `float16`, for networks.
+        frames: number of frames to show; None for the model's default.
+
+    Raises:
+        BadValue: if it is none of these.
+    """
+    if not isinstance(name, str):
+        return _from_object(name, frames)
+    if name.startswith(SERVER):
+        from jostle.models.language.openai_server import open_server
+
+        return open_server(name, frames=frames)
+    if name.startswith(HUB) or Path(name).is_dir():
+        from jostle.models.language.transformers_model import load_transformers_model
+
+        return load_transformers_model(name, device=device, precision=precision, frames=frames)
+    if is_import_path(name):
+        return _from_object(import_object(name, "--model"), frames)
+    raise BadValue(f"--model {name}: is no video-language model; give {WAYS}")
+
+
+def _from_object(model: object, frames: int | None) -> QuestionModel:
+    if isinstance(model, QuestionModel):
+        if frames is not None and frames != model.frames:
+            raise BadValue(f"{type(model).__name__} wants {model.frames} frames; leave frames out, or change the model")
+        return model
+    raise BadValue(f"a {type(model).__name__} is no video-language model; give {WAYS}")

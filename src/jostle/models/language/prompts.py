@@ -1,0 +1,129 @@
+"""The prompt of a question, and probabilities of its options from those of tokens.
+
+Options are lettered, and the model is told to answer with a letter. A letter has several tokens, such as "A", " A"
+and "(A": the probabilities of all of them are added up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from jostle.errors import BadValue, NonFiniteOutput
+from jostle.models.language.interface import Answer, Question
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+TEMPLATE = "{question}\n{options}\nAnswer with the letter of the right option only."
+OPTION = "{letter}. {option}"
+# A lower-case letter is more often the article "a" than an answer.
+_VARIANT = re.compile(r"[\s▁ĠĊ]*\(?([A-Z])[).:]?[\s▁ĠĊ]*")
+EXCESS = 1e-3  # that log-probabilities of servers may be above 0, of rounding
+
+
+def write_prompt(question: Question) -> str:
+    """Return the text that a model is given beside the frames.
+
+    >>> none = np.zeros((0, 1, 1, 3), np.uint8), np.zeros(0)
+    >>> print(write_prompt(Question(*none, "What is it?", ("a cat", "a dog"))))
+    What is it?
+    A. a cat
+    B. a dog
+    Answer with the letter of the right option only.
+    """
+    options = "\n".join(
+        OPTION.format(letter=letter, option=option) for letter, option in zip(LETTERS, question.options, strict=False)
+    )
+    return TEMPLATE.format(question=question.text, options=options)
+
+
+def check_question(question: Question) -> None:
+    """Raise unless a question can be asked: 2 to 26 options, and a time for each frame.
+
+    Raises:
+        BadValue: F166 for options, F167 for frames and their times.
+    """
+    options, frames, times = question.options, question.frames, question.times
+    if not 2 <= len(options) <= len(LETTERS):
+        raise BadValue(
+            f"{question.text!r}: has {len(options)} options; a question to a model has 2 to {len(LETTERS)}",
+            fault="F166",
+        )
+    if frames.ndim != 4 or frames.shape[-1] != 3 or frames.dtype != np.uint8:
+        raise BadValue(
+            f"{question.text!r}: frames must be (T, H, W, 3) uint8, not {frames.shape} {frames.dtype}", fault="F167"
+        )
+    if times.shape != (len(frames),) or not np.isfinite(times).all() or (np.diff(times) < 0).any():
+        raise BadValue(
+            f"{question.text!r}: {len(frames)} frames need as many times in seconds, which do not fall; "
+            f"these are {times.tolist()}",
+            fault="F167",
+        )
+
+
+def letter_of(token: str) -> str | None:
+    """Return the letter that a token stands for, None for any other token.
+
+    >>> [letter_of(token) for token in ("A", " B", "(C", "D.", "a", "AB", "")]
+    ['A', 'B', 'C', 'D', None, None, None]
+    """
+    match = _VARIANT.fullmatch(token)
+    return match[1] if match else None
+
+
+def answer_from_log_probs(values: Sequence[float], what: str) -> Answer:
+    """Return the answer of log-probabilities, one an option, normalised over the options.
+
+    Raises:
+        NonFiniteOutput: F121 if one is NaN or infinite.
+    """
+    scores = np.asarray(values, np.float64)
+    if not np.isfinite(scores).all():
+        raise NonFiniteOutput(f"{what}: log-probabilities of options are not finite: {scores.tolist()}")
+    normal = scores - np.logaddexp.reduce(scores)
+    return Answer(tuple(normal.tolist()), None, int(np.argmax(scores)))
+
+
+def answer_from_top_tokens(top: Iterable[tuple[str, float]], options: int, what: str) -> Answer | None:
+    """Return the answer of the most probable tokens of a server; None if no option is among them.
+
+    An option that is not among them has at most the probability of the least probable one, and at most what all of them
+    leave over: it is given that bound, and marked.
+
+    Args:
+        top: tokens and their log-probabilities.
+        options: number of options.
+        what: the model, for messages.
+
+    Raises:
+        NonFiniteOutput: F168 if log-probabilities are no such numbers, or add up to more than 1.
+
+    >>> answer = answer_from_top_tokens([("B", -0.1), (" B", -3.0), ("The", -4.0)], 2, "server")
+    >>> answer.choice, answer.lower_bounds
+    (1, (True, False))
+    """
+    listed = list(top)
+    total = sum(math.exp(min(value, 1.0)) for _, value in listed)
+    if any(not math.isfinite(value) or value > EXCESS for _, value in listed) or total > 1 + EXCESS * len(listed):
+        raise NonFiniteOutput(
+            f"{what}: the log-probabilities that it sent are none: {listed[:5]}; they should be below 0, and their "
+            "probabilities should add up to at most 1",
+            fault="F168",
+        )
+    scores = [-math.inf] * options
+    for token, value in listed:
+        letter = letter_of(token)
+        index = LETTERS.index(letter) if letter else options
+        if index < options:
+            scores[index] = float(np.logaddexp(scores[index], value))
+    bounded = [score == -math.inf for score in scores]
+    if all(bounded):
+        return None
+    least = min(value for _, value in listed)
+    bound = min(least, math.log(max(1 - total, 1e-9)))
+    choice = int(np.argmax(scores))
+    filled = np.array([bound if unknown else score for score, unknown in zip(scores, bounded, strict=True)])
+    normal = filled - np.logaddexp.reduce(filled)
+    return Answer(tuple(normal.tolist()), None, choice, tuple(bounded) if any(bounded) else ())

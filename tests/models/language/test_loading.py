@@ -1,0 +1,37 @@
+"""Ways to give a video-language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from jostle.errors import BadValue
+from jostle.models.language.interface import Answer, Question, QuestionModel
+from jostle.models.language.loading import load_question_model
+
+
+class First:
+    """A model that chooses the first option."""
+
+    frames = 4
+
+    def describe(self) -> dict[str, object]:
+        return {"name": "first"}
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        return [Answer(None, "A", 0) for _ in questions]
+
+
+def test_an_object_with_the_methods_is_a_model() -> None:
+    model = First()
+    assert load_question_model(model) is model
+    assert isinstance(model, QuestionModel)
+    with pytest.raises(BadValue, match="wants 4 frames"):
+        load_question_model(model, frames=8)
+
+
+@pytest.mark.parametrize("name", ["qwen", 3, "nothing.there:model", "openai:", "openai:ftp://x#y", "hf:x"])
+def test_anything_else_is_refused_with_what_to_give(name: object) -> None:
+    with pytest.raises(BadValue, match=r"ORG/NAME|cannot be imported|URL#MODEL"):
+        load_question_model(name)
