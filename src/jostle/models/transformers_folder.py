@@ -32,20 +32,21 @@ def library_class(what: str, name: str) -> Any:
         ) from None
 
 
-def pretrained(folder: Path, what: str, network: str, head: str) -> Any:
+def pretrained(folder: Path, what: str, network: str, head: str, **settings: Any) -> Any:
     """Return a network of transformers with the weights of a folder.
 
     Args:
         what: name of the network, for messages.
         network: its class in transformers.
         head: what a checkpoint from before fine-tuning lacks, in a word.
+        settings: further arguments of the library, such as `dtype`.
 
     Raises:
         CheckpointError: F54 if the weights cannot be read, or are not all of them; F120 if one is not finite.
     """
     try:
         model, report = library_class(what, network).from_pretrained(
-            folder, local_files_only=True, output_loading_info=True
+            folder, local_files_only=True, output_loading_info=True, **settings
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder}: the weights cannot be loaded: {error}", fault="F54") from None

@@ -22,7 +22,11 @@ def is_question_model_name(name: str) -> bool:
     >>> is_question_model_name("openai:http://localhost:8000/v1#qwen"), is_question_model_name("slow_r50")
     (True, False)
     """
-    return name.startswith((SERVER, HUB)) or Path(name).is_dir()
+    return name.startswith((SERVER, HUB)) or _is_folder(name)
+
+
+def _is_folder(name: str) -> bool:
+    return Path(name.partition("?")[0]).is_dir()  # settings may follow
 
 
 def load_question_model(
@@ -46,7 +50,7 @@ def load_question_model(
         from jostle.models.language.openai_server import open_server
 
         return open_server(name, frames=frames)
-    if name.startswith(HUB) or Path(name).is_dir():
+    if name.startswith(HUB) or _is_folder(name):
         from jostle.models.language.transformers_model import load_transformers_model
 
         return load_transformers_model(name, device=device, precision=precision, frames=frames)

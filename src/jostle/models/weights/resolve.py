@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,11 +65,12 @@ class HubLocation:
         return f"{where}/resolve/{revision}/{self.file}" if self.file else f"{where}/tree/{revision}"
 
 
-def fetch_from_hub(text: str, *, folder: bool = False) -> Path:
+def fetch_from_hub(text: str, *, folder: bool = False, texts: Sequence[str] = ()) -> Path:
     """Fetch `hf:ORG/NAME/file`, or for `hf:ORG/NAME` its only tensor file, or the folder.
 
     Args:
         folder: whether the network wants a folder, with settings and tensors.
+        texts: patterns of further files of the folder.
 
     Raises:
         MissingExtra: without huggingface_hub.
@@ -84,8 +86,9 @@ def fetch_from_hub(text: str, *, folder: bool = False) -> Path:
         if place.file is not None:
             return Path(hub.hf_hub_download(place.repo, place.file, revision=place.revision))
         if folder:
-            snapshot = Path(hub.snapshot_download(place.repo, revision=place.revision, allow_patterns=list(WANTED)))
-            return snapshot if any(snapshot.glob("*.safetensors")) else _convert_pickled(hub, place, snapshot)
+            wanted = [*WANTED, *texts]
+            snapshot = Path(hub.snapshot_download(place.repo, revision=place.revision, allow_patterns=wanted))
+            return snapshot if any(snapshot.glob("*.safetensors")) else _convert_pickled(hub, place, snapshot, texts)
         return Path(hub.hf_hub_download(place.repo, _find_tensor_file(hub, place), revision=place.revision))
     except JostleError:
         raise
@@ -93,7 +96,7 @@ def fetch_from_hub(text: str, *, folder: bool = False) -> Path:
         raise _translate_error(hub, place, error) from None
 
 
-def _convert_pickled(hub: Any, place: HubLocation, folder: Path) -> Path:
+def _convert_pickled(hub: Any, place: HubLocation, folder: Path, texts: Sequence[str]) -> Path:
     """Copy a folder without safetensors; its pickle is read safely and written as safetensors."""
     from jostle.models.checkpoints import read_weights, write_weights
 
@@ -102,7 +105,7 @@ def _convert_pickled(hub: Any, place: HubLocation, folder: Path) -> Path:
     if not target.is_file():
         pickled = hub.hf_hub_download(place.repo, PICKLED, revision=place.revision)
         copy.mkdir(parents=True, exist_ok=True)
-        for path in folder.glob("*.json"):
+        for path in (path for pattern in ("*.json", *texts) for path in folder.glob(pattern)):
             write_bytes(copy / path.name, [path.read_bytes()])
         write_weights(read_weights(pickled), target, metadata={"format": "pt"})
     return copy

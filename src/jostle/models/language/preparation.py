@@ -1,0 +1,212 @@
+"""Inputs of video-language models of transformers, from frames, their times and a prompt.
+
+jostle decodes, samples and corrupts; the library's processor only prepares. It would sample frames again and take them
+for 24 a second unless it is told not to, so it is told their number and times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from jostle.errors import CheckpointError, DataError, ResourceError
+from jostle.models.language.interface import Question
+from jostle.models.language.prompts import write_prompt
+from jostle.models.language.qwen_preparation import QwenFrames
+from jostle.models.language.video_times import video_metadata
+from jostle.models.transformers_folder import library_class, read_settings
+
+Inputs = dict[str, Tensor]
+OWN = ("qwen2_vl", "qwen2_5_vl")  # families that can be prepared without torchvision
+VIDEO_TYPE = 2  # of tokens that stand for video, among `mm_token_type_ids`
+
+
+class Preparation(Protocol):
+    """Preparation of a question for a network."""
+
+    tokenizer: Any
+
+    def inputs(self, question: Question) -> Inputs:
+        """Return the arguments of the network."""
+
+    def describe(self) -> dict[str, object]:
+        """Return how frames become an input."""
+
+    def placeholders(self) -> set[str]:
+        """Return texts that stand for something else than themselves."""
+
+
+@dataclass
+class LibraryPreparation:
+    """Preparation by the processor of transformers."""
+
+    processor: Any
+    at_least: int = 1  # frames that the processor takes; fewer are filled up with the last
+    capped: bool = True  # pixels of a frame, as Qwen's own tools do; pinned, as the library's default changes
+    tokenizer: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokenizer = self.processor.tokenizer
+
+    @property
+    def _temporal(self) -> int:
+        return int(getattr(self.processor.video_processor, "temporal_patch_size", None) or 1)
+
+    def _settings(self) -> dict[str, Any]:
+        pinned: dict[str, Any] = {"do_sample_frames": False}
+        if hasattr(self.processor.video_processor, "cap_pixels_per_frame"):
+            pinned["cap_pixels_per_frame"] = self.capped
+        return pinned
+
+    def inputs(self, question: Question) -> Inputs:
+        """Return the arguments of the network.
+
+        Raises:
+            DataError: F173 if the processor shows the network another number of frames.
+        """
+        count = len(question.frames)
+        content: list[dict[str, Any]] = [{"type": "text", "text": write_prompt(question)}]
+        arguments: dict[str, Any] = {}
+        if count:
+            metadata, video = (
+                video_metadata(question.times),
+                torch.from_numpy(question.frames.copy()).permute(0, 3, 1, 2),
+            )
+            if lacking := max(self.at_least - count, 0):
+                video = torch.cat([video, video[-1:].expand(lacking, -1, -1, -1)])
+                metadata["frames_indices"] += metadata["frames_indices"][-1:] * lacking
+            content.insert(0, {"type": "video", "video": video})
+            arguments = {**self._settings(), "video_metadata": [metadata]}
+        prepared = self.processor.apply_chat_template(
+            [{"role": "user", "content": content}],
+            tokenize=True,
+            add_generation_prompt=True,
+            return_dict=True,
+            return_tensors="pt",
+            processor_kwargs=arguments,
+        )
+        inputs = {name: torch.as_tensor(value) for name, value in prepared.items()}
+        if count:
+            self._check_frames(inputs, count)
+        return inputs
+
+    def _check_frames(self, inputs: Inputs, count: int) -> None:
+        if "video_grid_thw" in inputs:
+            shown = int(inputs["video_grid_thw"][0, 0]) * self._temporal
+        else:
+            values = inputs["pixel_values_videos" if "pixel_values_videos" in inputs else "pixel_values"]
+            shown = values.shape[1] if values.ndim == 5 else values.shape[0]
+        if shown != count + -count % self._temporal:
+            raise DataError(
+                f"{type(self.processor).__name__}: shows the network {shown} of {count} frames; it may have sampled "
+                "them again, so use a version of transformers that jostle was tested with",
+                fault="F173",
+            )
+
+    def describe(self) -> dict[str, object]:
+        """Return how frames become an input: the processor and its settings."""
+        settings = {**self.processor.video_processor.to_dict(), **self._settings()}
+        plain = {name: value for name, value in settings.items() if isinstance(value, str | int | float | list | dict)}
+        return {
+            "processor": type(self.processor).__name__,
+            "video_processor": dict(sorted(plain.items())),
+            "chat_template": self.processor.chat_template,
+        }
+
+    def placeholders(self) -> set[str]:
+        """Return texts that stand for something else than themselves."""
+        names = ("image_token", "video_token")
+        own = {str(getattr(self.processor, name)) for name in names if getattr(self.processor, name, None)}
+        return own | set(self.tokenizer.all_special_tokens) | set(self.tokenizer.get_added_vocab())
+
+
+@dataclass
+class QwenPreparation:
+    """Our own preparation for Qwen2-VL and Qwen2.5-VL, for where torchvision is missing."""
+
+    tokenizer: Any
+    template: str
+    frames: QwenFrames
+    video_token: str
+    timed: bool  # Qwen2.5-VL is told seconds; Qwen2-VL is not
+
+    def inputs(self, question: Question) -> Inputs:
+        """Return the arguments of the network."""
+        content: list[dict[str, Any]] = [{"type": "text", "text": write_prompt(question)}]
+        if len(question.frames):
+            content.insert(0, {"type": "video"})
+        text: str = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}], chat_template=self.template, tokenize=False,
+            add_generation_prompt=True,
+        )  # fmt: skip
+        inputs: Inputs = {}
+        if len(question.frames):
+            patches, grid = self.frames.prepare(question.frames)
+            inputs = {"pixel_values_videos": patches, "video_grid_thw": grid}
+            if self.timed:
+                known = video_metadata(question.times)
+                rate = len(question.times) / known["total_num_frames"] * known["fps"]
+                inputs["second_per_grid_ts"] = torch.tensor([self.frames.temporal_patch_size / rate])
+            pads = int(grid.prod()) // self.frames.merge_size**2
+            text = text.replace(self.video_token, self.video_token * pads)
+        ids = torch.tensor([self.tokenizer(text)["input_ids"]])
+        video = self.tokenizer.convert_tokens_to_ids(self.video_token)
+        types = torch.where(ids == video, VIDEO_TYPE, 0)
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "mm_token_type_ids": types, **inputs}
+
+    def describe(self) -> dict[str, object]:
+        """Return how frames become an input: our settings."""
+        return {
+            "processor": "jostle",
+            "video_processor": {name: getattr(self.frames, name) for name in self.frames.__dataclass_fields__},
+            "chat_template": self.template,
+        }
+
+    def placeholders(self) -> set[str]:
+        """Return texts that stand for something else than themselves."""
+        return set(self.tokenizer.all_special_tokens) | set(self.tokenizer.get_added_vocab())
+
+
+def load_preparation(folder: Path, family: str) -> Preparation:
+    """Return the library's processor of a model folder, or our own where torchvision is missing and we have one.
+
+    Raises:
+        ResourceError: if a package is missing.
+        CheckpointError: if the folder has no processor.
+    """
+    try:
+        processor = library_class(family, "AutoProcessor").from_pretrained(folder, local_files_only=True)
+    except (ImportError, RuntimeError) as error:
+        if family in OWN:
+            return _own_preparation(folder, family)
+        lacking = "num2words" if "num2words" in str(error) else "a torchvision that belongs to the installed torch"
+        raise ResourceError(
+            f"{folder}: the processor of a {family} needs {lacking}: pip install "
+            f"{'num2words' if lacking == 'num2words' else 'torchvision'} ({str(error).strip().splitlines()[0][:200]})"
+        ) from None
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise CheckpointError(f"{folder}: its processor cannot be loaded: {error}", fault="F54") from None
+    if not getattr(processor, "video_processor", None) or not processor.chat_template:
+        raise CheckpointError(
+            f"{folder}: has no video processor or no chat template; fetch all its JSON and Jinja files", fault="F54"
+        )
+    # Qwen3-VL refuses fewer frames than a patch has, where its older sisters repeat the last.
+    return LibraryPreparation(processor, at_least=2 if family == "qwen3_vl" else 1)
+
+
+def _own_preparation(folder: Path, family: str) -> QwenPreparation:
+    try:
+        tokenizer = library_class(family, "AutoTokenizer").from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise CheckpointError(f"{folder}: its tokenizer cannot be loaded: {error}", fault="F54") from None
+    template, older = tokenizer.chat_template, folder / "chat_template.json"
+    if not template and older.is_file():
+        template = read_settings(older, family).get("chat_template")
+    token = tokenizer.convert_ids_to_tokens(read_settings(folder / "config.json", family).get("video_token_id", -1))
+    if not template or not isinstance(token, str) or token not in template:
+        raise CheckpointError(f"{folder}: has no chat template with a video; fetch all its files", fault="F54")
+    return QwenPreparation(tokenizer, template, QwenFrames.read(folder), token, timed=family == "qwen2_5_vl")

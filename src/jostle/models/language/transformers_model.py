@@ -1,0 +1,250 @@
+"""Video-language models of transformers, from a folder or the Hub.
+
+Options are scored in one pass: the probabilities of their letters as the first token of the answer.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jostle.core.finite import check_finite
+from jostle.errors import BadValue, CheckpointError, DataError
+from jostle.metrics.answer_text import read_choice
+from jostle.models.devices import check_precision, device_for
+from jostle.models.language.interface import Answer, Question
+from jostle.models.language.preparation import Inputs, Preparation, load_preparation
+from jostle.models.language.prompts import (
+    LETTERS,
+    OPTION,
+    TEMPLATE,
+    answer_from_log_probs,
+    check_question,
+    letter_of,
+    write_prompt,
+)
+from jostle.models.language.settings import split_settings
+from jostle.models.transformers_folder import library_class, pretrained, read_settings
+from jostle.models.weights.resolve import fetch_from_hub
+from jostle.models.weights.shipped.sources import HUB
+
+FAMILIES = {
+    "qwen2_vl": "Qwen2-VL",
+    "qwen2_5_vl": "Qwen2.5-VL",
+    "qwen3_vl": "Qwen3-VL",
+    "llava_onevision": "LLaVA-OneVision",
+    "llava_next_video": "LLaVA-NeXT-Video",
+    "internvl": "InternVL",
+    "smolvlm": "SmolVLM",
+    "video_llama_3": "VideoLLaMA 3",
+}
+TYPED = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # families whose positions depend on `mm_token_type_ids`
+FRAMES = 16
+SETTINGS: dict[str, Any] = {"answers": "log_probs", "max_tokens": 16}
+# Besides settings and tensors, which all folders have.
+TEXT_FILES = ("*.jinja", "merges.txt", "vocab.txt", "tokenizer.model")
+EXAMPLE = (360, 640)  # height and width of the frames that a record counts tokens and pixels for
+
+
+@dataclass
+class TransformersModel:
+    """Video-language model of transformers.
+
+    Attributes:
+        name: folder or name on the Hub.
+        family: `model_type` of its settings.
+        network: network, on its device and in its precision.
+        preparation: what makes its inputs.
+        frames: number of frames to show.
+        answers: `log_probs` of the letters, in one pass; or `text`, generated without sampling.
+        max_tokens: length of generated text.
+    """
+
+    name: str
+    family: str
+    network: Any
+    preparation: Preparation
+    frames: int = FRAMES
+    answers: str = "log_probs"
+    max_tokens: int = 16
+    _letters: dict[str, list[int]] = field(init=False, repr=False)
+    _reserved: set[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.answers not in ("log_probs", "text"):
+            raise BadValue(f"{self.name}: answers is log_probs or text, not {self.answers!r}")
+        if self.frames < 1 or self.max_tokens < 1:
+            raise BadValue(f"{self.name}: frames and max_tokens must be at least 1")
+        self._letters = letter_tokens(self.preparation.tokenizer)
+        self._reserved = self.preparation.placeholders()
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """Answer questions one by one, as batches would be filled up and change the numbers.
+
+        Raises:
+            NonFiniteOutput: F121 if the network computes NaN.
+            DataError: F173 to F176 if an input is not what was asked for.
+        """
+        return [self._answer(question) for question in questions]
+
+    def _answer(self, question: Question) -> Answer:
+        inputs = self._inputs(question)
+        with torch.inference_mode():
+            if self.answers == "text":
+                return self._text(question, inputs)
+            last = {"logits_to_keep": 1} if "logits_to_keep" in _arguments(self.network) else {}
+            logits: Tensor = self.network(**inputs, **last).logits[:, -1].float()
+        check_finite(logits.cpu().numpy(), f"{self.name}, logits")
+        log_probs = logits[0].log_softmax(0)
+        values = [float(log_probs[self._letters[letter]].logsumexp(0)) for letter in self._needed(question)]
+        return answer_from_log_probs(values, self.name)
+
+    def _needed(self, question: Question) -> str:
+        letters = LETTERS[: len(question.options)]
+        lacking = [letter for letter in letters if not self._letters[letter]]
+        if lacking:
+            raise BadValue(
+                f"{self.name}: its tokenizer has no token for {', '.join(lacking)}; give ?answers=text behind its name",
+                fault="F172",
+            )
+        return letters
+
+    def _text(self, question: Question, inputs: Inputs) -> Answer:
+        library = importlib.import_module("transformers")
+        own = self.network.generation_config
+        # Its own settings may sample or punish repetition, of the letters in the question too.
+        plain = library.GenerationConfig(
+            max_new_tokens=self.max_tokens, do_sample=False, bos_token_id=own.bos_token_id,
+            eos_token_id=own.eos_token_id, pad_token_id=own.pad_token_id,
+        )  # fmt: skip
+        whole = self.network.generate(**inputs, generation_config=plain)[0]
+        new = whole[inputs["input_ids"].shape[1] :]
+        text: str = self.preparation.tokenizer.decode(new, skip_special_tokens=True)
+        return Answer(None, text, read_choice(text, question.options))
+
+    def _inputs(self, question: Question) -> Inputs:
+        """Return the arguments of the network, on its device.
+
+        Raises:
+            DataError: F174 if a text holds a placeholder, F175 if kinds of tokens are not told apart, F176 if the
+                input is longer than the network's positions.
+        """
+        check_question(question)
+        prompt = write_prompt(question)
+        reserved = sorted(token for token in self._reserved if token and token in prompt)
+        if reserved:
+            raise DataError(
+                f"{self.name}: the question {question.text!r} holds {reserved[0]!r}, which stands for something else "
+                "in this model; reword it",
+                fault="F174",
+            )
+        inputs = self.preparation.inputs(question)
+        if self.family in TYPED and "mm_token_type_ids" not in inputs:
+            raise DataError(
+                f"{self.name}: its processor gives no mm_token_type_ids, without which positions are wrong; use a "
+                "version of transformers that jostle was tested with",
+                fault="F175",
+            )
+        length, most = inputs["input_ids"].shape[1], self._positions()
+        if most and length + self.max_tokens * (self.answers == "text") > most:
+            raise DataError(
+                f"{self.name}: the question takes {length} tokens, and the model {most}; show fewer frames",
+                fault="F176",
+            )
+        # Only pixels take the network's precision; times would lose digits.
+        dtype = self.network.dtype
+        return {
+            name: value.to(self.network.device, dtype if name.startswith("pixel_values") else None)
+            for name, value in inputs.items()
+        }
+
+    def _positions(self) -> int:
+        config = self.network.config
+        return int(getattr(getattr(config, "text_config", config), "max_position_embeddings", 0) or 0)
+
+    def describe(self) -> dict[str, object]:
+        """Return what goes into the record, with tokens and pixels of a question about frames of 360x640."""
+        library = importlib.import_module("transformers")
+        frames = np.random.Generator(np.random.SFC64(0)).integers(0, 256, (self.frames, *EXAMPLE, 3), np.uint8)
+        example = self.preparation.inputs(Question(frames, np.arange(self.frames) + 0.5, "Q?", ("one", "two")))
+        pixels = next(value for name, value in example.items() if name.startswith("pixel_values"))
+        return {
+            "kind": "transformers",
+            "model": self.name,
+            "family": self.family,
+            "prompt": TEMPLATE,
+            "option": OPTION,
+            "frames": self.frames,
+            "answers": self.answers,
+            "max_tokens": self.max_tokens if self.answers == "text" else None,
+            "example": {
+                "height": EXAMPLE[0],
+                "width": EXAMPLE[1],
+                "tokens": example["input_ids"].shape[1],
+                "pixels": list(pixels.shape),
+                "prompt": shorten_prompt(self.preparation.tokenizer.decode(example["input_ids"][0])),
+            },
+            "preparation": self.preparation.describe(),
+            "precision": str(self.network.dtype).removeprefix("torch."),
+            "attention": getattr(self.network.config, "_attn_implementation", None),
+            "versions": {"transformers": library.__version__, "torch": torch.__version__},
+        }
+
+
+def load_transformers_model(name: str, *, device: str, precision: str, frames: int | None) -> TransformersModel:
+    """Load a model of a folder or of `hf:ORG/NAME`; `?answers=text` behind it has text generated.
+
+    Raises:
+        CheckpointError: F54 if the folder holds no model of a known family, F120 if a weight is not finite.
+        MissingExtra: without transformers.
+    """
+    plain, settings = split_settings(name, SETTINGS)
+    check_precision(precision, device)
+    if precision == "tf32":
+        raise BadValue(f"{plain}: video-language models run in float32, bfloat16 or float16, not tf32")
+    folder = fetch_from_hub(plain, folder=True, texts=TEXT_FILES) if plain.startswith(HUB) else Path(plain)
+    family = read_settings(folder / "config.json", "video-language model").get("model_type")
+    if family not in FAMILIES:
+        raise CheckpointError(
+            f"{folder}: holds a {family!r}, which is no video-language model known here; there are "
+            f"{', '.join(FAMILIES)}. Serve others with vLLM, and give openai:URL#MODEL",
+            fault="F54",
+        )
+    library_class(FAMILIES[family], "AutoModelForImageTextToText")
+    preparation = load_preparation(folder, family)
+    network = pretrained(
+        folder, FAMILIES[family], "AutoModelForImageTextToText", "language head", dtype=getattr(torch, precision)
+    )
+    network = network.eval().to(device_for(device))
+    return TransformersModel(plain, family, network, preparation, FRAMES if frames is None else frames, **settings)
+
+
+def letter_tokens(tokenizer: Any) -> dict[str, list[int]]:
+    """Return the ids of all tokens that stand for each letter, such as "A", " A" and "(A"."""
+    tokens: dict[str, list[int]] = {letter: [] for letter in LETTERS}
+    for text, number in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]):
+        if (letter := letter_of(text)) is not None:
+            tokens[letter].append(number)
+    return tokens
+
+
+def shorten_prompt(text: str) -> str:
+    """Return a prompt with repeated placeholders counted.
+
+    >>> shorten_prompt("<s><pad><pad><pad>What?")
+    '<s><pad>{3}What?'
+    """
+    return re.sub(r"(<[^<>\s]+>)\1+", lambda match: f"{match[1]}{{{len(match[0]) // len(match[1])}}}", text)
+
+
+def _arguments(network: Any) -> Sequence[str]:
+    return tuple(inspect.signature(network.forward).parameters)

@@ -1,0 +1,290 @@
+"""Video-language models of transformers, tiny and with random weights; most processors need torchvision too."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from helpers.tiny_language import KINDS, save_tiny
+from jostle.errors import BadValue, CheckpointError, DataError, MissingExtra, NonFiniteOutput, ResourceError
+from jostle.models.language.interface import Question
+from jostle.models.language.loading import load_question_model
+from jostle.models.language.preparation import OWN, LibraryPreparation, QwenPreparation
+from jostle.models.language.qwen_preparation import QwenFrames
+from jostle.models.language.transformers_model import FAMILIES, TransformersModel, letter_tokens
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
+)
+without_torchvision = pytest.mark.skipif(
+    importlib.util.find_spec("torchvision") is not None, reason="torchvision is installed"
+)
+FRAMES = np.random.default_rng(0).integers(0, 256, (4, 48, 64, 3), np.uint8)
+TIMES = np.array([0.6, 2.9, 5.2, 7.4])
+ASKED = Question(FRAMES, TIMES, "What is shown?", ("cat", "dog", "cow"))
+
+
+def load(folder: Path, name: str = "", **rest: object) -> TransformersModel:
+    model = load_question_model(f"{folder}{name}", **rest)  # type: ignore[arg-type]
+    assert isinstance(model, TransformersModel)
+    return model
+
+
+def blind(frames: int) -> Question:
+    return Question(FRAMES[:frames], TIMES[:frames], ASKED.text, ASKED.options)
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.parametrize("kind", sorted(FAMILIES))
+def test_transformers_families_answer_from_end_to_end_with_torchvision(kind: str, tmp_path: Path) -> None:
+    save_tiny(kind, tmp_path)
+    model = load(tmp_path, frames=4)
+    assert isinstance(model.preparation, LibraryPreparation)
+    answers = model.answer([ASKED, blind(3), blind(1), blind(0), ASKED])
+    for answer in answers:
+        assert answer.log_probs is not None
+        assert np.exp(answer.log_probs).sum() == pytest.approx(1)
+        assert answer.choice == int(np.argmax(answer.log_probs))
+    assert answers[0] == answers[4]
+    assert len({answer.log_probs for answer in answers}) == 4  # it looks at the frames
+    other = Question(FRAMES[::-1].copy(), TIMES, ASKED.text, ASKED.options)
+    assert model.answer([other])[0].log_probs != answers[0].log_probs
+    known = json.loads(json.dumps(model.describe()))
+    assert known["family"] == kind
+    assert known["example"]["tokens"] > 40
+    assert "Q?\nA. one" in known["example"]["prompt"]
+    assert known["preparation"]["video_processor"]["do_sample_frames"] is False
+    assert known["precision"] == "float32"
+    model.answers = "text"
+    (said,) = model.answer([ASKED])
+    assert said.log_probs is None
+    assert isinstance(said.text, str)
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("qwen3_vl", "<1.8 seconds>"), ("video_llama_3", "Time 5.2s:"), ("smolvlm", "Frame from 00:07:")],
+)
+def test_transformers_are_told_the_true_times_with_torchvision(kind: str, said: str, tmp_path: Path) -> None:
+    save_tiny(kind, tmp_path)
+    model = load(tmp_path)
+    assert said in model.preparation.tokenizer.decode(model.preparation.inputs(ASKED)["input_ids"][0])
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("shape", [(4, 48, 64), (3, 90, 37), (1, 20, 200), (6, 240, 320)])
+def test_our_preparation_equals_that_of_transformers_with_torchvision(
+    kind: str, shape: tuple[int, int, int], tmp_path: Path
+) -> None:
+    save_tiny(kind, tmp_path)
+    model = load(tmp_path)
+    frames = np.random.default_rng(1).integers(0, 256, (*shape, 3), np.uint8)
+    asked = Question(frames, np.arange(len(frames)) * 2.5 + 1.25, ASKED.text, ASKED.options)
+    theirs = model.preparation.inputs(asked)
+    tokenizer, template = model.preparation.tokenizer, model.preparation.processor.chat_template  # type: ignore[attr-defined]
+    settings = QwenFrames.read(tmp_path)
+    own = QwenPreparation(tokenizer, template, settings, "<|video_pad|>", timed=kind == "qwen2_5_vl").inputs(asked)
+    assert own.keys() == theirs.keys()
+    for name, value in theirs.items():
+        assert torch.equal(own[name], value), name
+    blindly = blind(0)
+    for name, value in model.preparation.inputs(blindly).items():
+        assert torch.equal(
+            QwenPreparation(tokenizer, template, settings, "<|video_pad|>", True).inputs(blindly)[name], value
+        )
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+def test_published_limits_of_pixels_are_those_of_transformers_with_torchvision() -> None:
+    library = importlib.import_module("transformers")
+    ours, theirs = QwenFrames(), library.Qwen2VLVideoProcessor()
+    for shape in ((2, 360, 640), (3, 1080, 1920), (2, 64, 48), (1500, 72, 128)):
+        frames = torch.zeros((shape[0], 3, *shape[1:]), dtype=torch.uint8)
+        grid = theirs([frames[:2]], cap_pixels_per_frame=True, return_tensors="pt")["video_grid_thw"][0].tolist()
+        assert [n // 14 for n in ours.resized_to(*shape[1:], count=2)] == grid[1:]
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.fault("F173")
+def test_F173_transformers_that_sample_frames_again_are_noticed_with_torchvision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_tiny("qwen3_vl", tmp_path)
+    model = load(tmp_path)
+    twice = Question(np.repeat(FRAMES, 2, 0), np.arange(8.0), ASKED.text, ASKED.options)
+    model.answer([twice])
+    # What the library does by default, and what it takes for granted of the rate.
+    monkeypatch.setattr(LibraryPreparation, "_settings", lambda self: {"do_sample_frames": True})
+    monkeypatch.setattr("jostle.models.language.preparation.video_metadata", lambda times: {"total_num_frames": 8})
+    with pytest.raises(DataError, match="4 of 8 frames") as caught:
+        model.answer([twice])
+    assert caught.value.fault == "F173"
+
+
+@needs_transformers
+@without_torchvision
+@pytest.mark.parametrize("kind", OWN)
+def test_transformers_answer_without_torchvision(kind: str, tmp_path: Path) -> None:
+    save_tiny(kind, tmp_path, processor=False)
+    model = load(tmp_path, frames=4)
+    assert isinstance(model.preparation, QwenPreparation)
+    answers = model.answer([ASKED, blind(1), blind(0), ASKED])
+    assert answers[0] == answers[3]
+    assert len({answer.log_probs for answer in answers}) == 3
+    assert json.loads(json.dumps(model.describe()))["preparation"]["processor"] == "jostle"
+
+
+@needs_transformers
+@without_torchvision
+@pytest.mark.parametrize("kind", ["qwen3_vl", "llava_onevision"])
+def test_transformers_families_that_need_torchvision_say_so(kind: str, tmp_path: Path) -> None:
+    save_tiny(kind, tmp_path, processor=False)
+    with pytest.raises(ResourceError, match="pip install torchvision"):
+        load(tmp_path)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> TransformersModel:
+    """A model that needs no torchvision, with our own preparation."""
+    pytest.importorskip("transformers")
+    from jostle.models.language.preparation import _own_preparation
+    from jostle.models.transformers_folder import pretrained
+
+    save_tiny("qwen2_5_vl", tmp_path, processor=False)
+    network = pretrained(tmp_path, "tiny", "AutoModelForImageTextToText", "head", dtype=torch.float32).eval()
+    return TransformersModel("tiny", "qwen2_5_vl", network, _own_preparation(tmp_path, "qwen2_5_vl"), 4)
+
+
+def test_scores_are_those_of_the_first_generated_token_transformers(tiny: TransformersModel) -> None:
+    with torch.inference_mode():
+        inputs = tiny._inputs(ASKED)
+        logits = tiny.network.generate(
+            **inputs, max_new_tokens=1, do_sample=False, output_logits=True, return_dict_in_generate=True
+        ).logits[0][0]
+    ids = [tiny.preparation.tokenizer.convert_tokens_to_ids(letter) for letter in "ABC"]
+    (answer,) = tiny.answer([ASKED])
+    assert answer.log_probs == pytest.approx(logits[ids].log_softmax(0).tolist(), abs=1e-5)
+
+
+@pytest.mark.fault("F175")
+def test_F175_transformers_without_kinds_of_tokens_are_refused(
+    tiny: TransformersModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = tiny.preparation.inputs(ASKED)
+    bare = {name: value for name, value in inputs.items() if name != "mm_token_type_ids"}
+    with torch.inference_mode():
+        right, wrong = tiny.network(**inputs).logits[0, -1], tiny.network(**bare).logits[0, -1]
+    assert not torch.allclose(right, wrong, atol=1e-5)  # the library goes on without a word
+    monkeypatch.setattr(tiny.preparation, "inputs", lambda question: bare)
+    with pytest.raises(DataError) as caught:
+        tiny.answer([ASKED])
+    assert caught.value.fault == "F175"
+
+
+@pytest.mark.fault("F174")
+@pytest.mark.parametrize("text", ["Is <|video_pad|> shown?", "<|im_end|>"])
+def test_F174_transformers_are_asked_no_question_with_a_placeholder(tiny: TransformersModel, text: str) -> None:
+    for asked in (Question(FRAMES, TIMES, text, ("a", "b")), Question(FRAMES, TIMES, "Which?", ("a", text))):
+        with pytest.raises(DataError, match="stands for something else") as caught:
+            tiny.answer([asked])
+        assert caught.value.fault == "F174"
+
+
+@pytest.mark.fault("F176")
+def test_F176_transformers_are_not_run_beyond_their_positions(tiny: TransformersModel) -> None:
+    tiny.network.config.text_config.max_position_embeddings = 50
+    with pytest.raises(DataError, match="show fewer frames") as caught:
+        tiny.answer([ASKED])
+    assert caught.value.fault == "F176"
+
+
+@pytest.mark.fault("F172")
+def test_F172_a_letter_without_a_token_is_refused_transformers(tiny: TransformersModel) -> None:
+    assert all(len(ids) == 1 for ids in letter_tokens(tiny.preparation.tokenizer).values())
+    tiny._letters["B"] = []
+    with pytest.raises(BadValue, match="no token for B") as caught:
+        tiny.answer([ASKED])
+    assert caught.value.fault == "F172"
+    tiny.answers = "text"
+    assert tiny.answer([ASKED])[0].log_probs is None
+
+
+def test_tokens_of_one_letter_are_added_up_transformers(tiny: TransformersModel) -> None:
+    (before,) = tiny.answer([ASKED])
+    tiny._letters["A"] *= 2
+    (after,) = tiny.answer([ASKED])
+    assert before.log_probs is not None
+    assert after.log_probs is not None
+    assert after.log_probs[0] - after.log_probs[1] == pytest.approx(
+        before.log_probs[0] - before.log_probs[1] + np.log(2), abs=1e-5
+    )
+
+
+@pytest.mark.fault("F121")
+def test_nan_of_transformers_is_no_answer(tiny: TransformersModel) -> None:
+    with torch.no_grad():
+        tiny.network.lm_head.weight[7] = torch.nan
+    with pytest.raises(NonFiniteOutput) as caught:
+        tiny.answer([ASKED])
+    assert caught.value.fault == "F121"
+
+
+@needs_transformers
+@without_torchvision
+@pytest.mark.fault("F120")
+def test_nan_weights_of_transformers_are_refused(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_tiny("qwen2_vl", tmp_path, processor=False)
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["lm_head.weight"][0, 0] = torch.inf
+    save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match=r"lm_head\.weight") as caught:
+        load(tmp_path)
+    assert caught.value.fault == "F120"
+
+
+@needs_transformers
+@without_torchvision
+def test_half_precision_keeps_times_and_rotations_of_transformers_whole(tmp_path: Path) -> None:
+    save_tiny("qwen2_5_vl", tmp_path, processor=False)
+    model = load(tmp_path, precision="bfloat16")
+    inputs = model._inputs(ASKED)
+    assert (inputs["pixel_values_videos"].dtype, inputs["second_per_grid_ts"].dtype) == (torch.bfloat16, torch.float32)
+    kept = [buffer.dtype for name, buffer in model.network.named_buffers() if "inv_freq" in name]
+    assert set(kept) == {torch.float32}
+    assert model.describe()["precision"] == "bfloat16"
+    with pytest.raises(BadValue, match="tf32"):
+        load(tmp_path, precision="tf32")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [('{"model_type": "llama"}', CheckpointError, "openai:URL#MODEL"), ("{", CheckpointError, "not JSON")],
+)
+def test_a_folder_of_something_else_is_refused(text: str, kind: type[Exception], said: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(kind, match=said):
+        load(tmp_path)
+    with pytest.raises(BadValue, match="no setting 'answer'"):
+        load(tmp_path, "?answer=text")
+
+
+def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2_vl"}')
+    with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):
+        load(tmp_path)
+
+
+def test_every_family_has_a_tiny_model() -> None:
+    assert set(KINDS) == set(FAMILIES)
