@@ -48,7 +48,8 @@ def tiny_tokenizer(special: tuple[str, ...], video: str, **named: str) -> Any:
     """A tokenizer with a token for each byte, and none besides but the special ones."""
     tokenizers = importlib.import_module("tokenizers")
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    whole = tokenizers.Tokenizer(tokenizers.models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
+    known = {letter: i for i, letter in enumerate([*alphabet, "<unk>"])}  # which some families insist on
+    whole = tokenizers.Tokenizer(tokenizers.models.BPE(known, []))
     whole.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     whole.decoder = tokenizers.decoders.ByteLevel()
     made = transformers().PreTrainedTokenizerFast(

@@ -140,9 +140,11 @@ def test_a_file_is_named_where_there_are_several(hub: Hub, tmp_path: Path, tenso
 
 def test_a_folder_holds_settings_and_tensors_only(hub: Hub, tmp_path: Path, tensors: bytes) -> None:
     hub.held["org/net"] = {"config.json": b"{}", "model.safetensors": tensors, "pytorch_model.bin": b"", "x.py": b""}
+    hub.held["org/net"] |= {"chat_template.jinja": b"x", "merges.txt": b"a b"}
     kind, found = asked(hub.url, tmp_path, "hf:org/net", "folder")
     assert kind == "found", found
-    assert sorted(path.name for path in Path(found).iterdir()) == ["config.json", "model.safetensors"]
+    held = sorted(path.name for path in Path(found).iterdir())
+    assert held == ["chat_template.jinja", "config.json", "merges.txt", "model.safetensors"]
 
 
 def test_a_folder_from_before_safetensors_is_read_without_trust(hub: Hub, tmp_path: Path) -> None:

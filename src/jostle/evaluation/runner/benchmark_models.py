@@ -250,7 +250,8 @@ def _build_recognition(recipe: Recipe, data: Dataset, spec: RunOptions, device: 
         user_model = NamedRecogniser(str(spec.model), spec.weights, spec.changes())
     spec_changes = {} if isinstance(user_model, NamedRecogniser) else spec.changes()
     sampling = recipe.sampling or Sampling()
-    get = partial(_load_recogniser, user_model, spec.spec, spec_changes, sampling, spec.clips)
+    classes = () if recipe.task == "frames" or data.labels.numbered else data.labels.classes
+    get = partial(_load_recogniser, user_model, spec.spec, spec_changes, sampling, spec.clips, tuple(classes))
     model = get()
     load: Callable[[], RecognitionPredictor | FramePredictor]
     if recipe.task == "frames":
@@ -272,6 +273,7 @@ def _build_recognition(recipe: Recipe, data: Dataset, spec: RunOptions, device: 
         "outputs": model.outputs,
         "classes": match.how,
         **({"network": options} if (options := _network_settings(user_model)) else {}),
+        **({"prompts": prompts} if (prompts := getattr(model.network, "prompts", ())) else {}),
     }
     return BenchmarkModel(
         load, user_model.name, *user_model.identity(), input_config=json.loads(json.dumps(input_config))
@@ -319,12 +321,20 @@ def _network_settings(user_model: ModelSource) -> dict[str, Any]:
 
 
 def _load_recogniser(
-    user_model: ModelSource, spec: InputSpec | None, changes: Mapping[str, Any], sampling: Sampling, clips: ClipsFrom
+    user_model: ModelSource,
+    spec: InputSpec | None,
+    changes: Mapping[str, Any],
+    sampling: Sampling,
+    clips: ClipsFrom,
+    classes: tuple[str, ...],
 ) -> Recogniser:
-    """Load a recogniser and adapt its spec to the benchmark."""
+    """Load a recogniser, tell it the classes if it is a zero-shot one, and adapt its spec to the benchmark."""
     from jostle.models.recognition.recogniser import Recogniser, as_recogniser
+    from jostle.models.recognition.zero_shot import ZeroShotRecogniser
 
     model = as_recogniser(user_model.get(), user_model.name, spec, changes)
+    if isinstance(model, ZeroShotRecogniser):
+        model = model.for_classes(classes)
     if model.spec is None:
         return model
     spec = model.spec

@@ -50,8 +50,6 @@ FAMILIES = {
 TYPED = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")  # families whose positions depend on `mm_token_type_ids`
 FRAMES = 16
 SETTINGS: dict[str, Any] = {"answers": "log_probs", "max_tokens": 16}
-# Besides settings and tensors, which all folders have.
-TEXT_FILES = ("*.jinja", "merges.txt", "vocab.txt", "tokenizer.model")
 EXAMPLE = (360, 640)  # height and width of the frames that a record counts tokens and pixels for
 
 
@@ -211,7 +209,7 @@ def load_transformers_model(name: str, *, device: str, precision: str, frames: i
     check_precision(precision, device)
     if precision == "tf32":
         raise BadValue(f"{plain}: video-language models run in float32, bfloat16 or float16, not tf32")
-    folder = fetch_from_hub(plain, folder=True, texts=TEXT_FILES) if plain.startswith(HUB) else Path(plain)
+    folder = fetch_from_hub(plain, folder=True) if plain.startswith(HUB) else Path(plain)
     family = read_settings(folder / "config.json", "video-language model").get("model_type")
     if family not in FAMILIES:
         raise CheckpointError(

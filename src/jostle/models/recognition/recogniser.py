@@ -138,7 +138,8 @@ class Recogniser:
                     if len(clips[0]) == spec.frames:
                         raise
                     raise BadValue(
-                        f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
+                        f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})",
+                        fault=getattr(error, "fault", ""),
                     ) from error
                 rows = to_host_async(self._rows(raw, size * crops.shape[1]))
         return lambda: self._scores(rows(), size, len(clips)).numpy()

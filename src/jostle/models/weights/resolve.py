@@ -12,7 +12,6 @@ import importlib
 import json
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,8 +29,9 @@ from jostle.models.weights.shipped.sources import HUB, PUBLIC, WeightSource, sou
 
 DEFAULT_FILE = "model.safetensors"
 PICKLED = "pytorch_model.bin"
-# Settings and tensors; what else a repository holds is not fetched.
-WANTED = ("*.json", "*.safetensors")
+# Settings, tokenizers and tensors; what else a repository holds is not fetched.
+TEXTS = ("*.json", "*.jinja", "merges.txt", "vocab.txt", "tokenizer.model", "spiece.model")
+WANTED = (*TEXTS, "*.safetensors")
 _PATTERN = re.compile(r"hf:(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[\w.-]+))?(/(?P<file>.+))?")
 
 
@@ -65,12 +65,11 @@ class HubLocation:
         return f"{where}/resolve/{revision}/{self.file}" if self.file else f"{where}/tree/{revision}"
 
 
-def fetch_from_hub(text: str, *, folder: bool = False, texts: Sequence[str] = ()) -> Path:
+def fetch_from_hub(text: str, *, folder: bool = False) -> Path:
     """Fetch `hf:ORG/NAME/file`, or for `hf:ORG/NAME` its only tensor file, or the folder.
 
     Args:
         folder: whether the network wants a folder, with settings and tensors.
-        texts: patterns of further files of the folder.
 
     Raises:
         MissingExtra: without huggingface_hub.
@@ -86,9 +85,8 @@ def fetch_from_hub(text: str, *, folder: bool = False, texts: Sequence[str] = ()
         if place.file is not None:
             return Path(hub.hf_hub_download(place.repo, place.file, revision=place.revision))
         if folder:
-            wanted = [*WANTED, *texts]
-            snapshot = Path(hub.snapshot_download(place.repo, revision=place.revision, allow_patterns=wanted))
-            return snapshot if any(snapshot.glob("*.safetensors")) else _convert_pickled(hub, place, snapshot, texts)
+            snapshot = Path(hub.snapshot_download(place.repo, revision=place.revision, allow_patterns=list(WANTED)))
+            return snapshot if any(snapshot.glob("*.safetensors")) else _convert_pickled(hub, place, snapshot)
         return Path(hub.hf_hub_download(place.repo, _find_tensor_file(hub, place), revision=place.revision))
     except JostleError:
         raise
@@ -96,7 +94,7 @@ def fetch_from_hub(text: str, *, folder: bool = False, texts: Sequence[str] = ()
         raise _translate_error(hub, place, error) from None
 
 
-def _convert_pickled(hub: Any, place: HubLocation, folder: Path, texts: Sequence[str]) -> Path:
+def _convert_pickled(hub: Any, place: HubLocation, folder: Path) -> Path:
     """Copy a folder without safetensors; its pickle is read safely and written as safetensors."""
     from jostle.models.checkpoints import read_weights, write_weights
 
@@ -105,7 +103,7 @@ def _convert_pickled(hub: Any, place: HubLocation, folder: Path, texts: Sequence
     if not target.is_file():
         pickled = hub.hf_hub_download(place.repo, PICKLED, revision=place.revision)
         copy.mkdir(parents=True, exist_ok=True)
-        for path in (path for pattern in ("*.json", *texts) for path in folder.glob(pattern)):
+        for path in (path for pattern in TEXTS for path in folder.glob(pattern)):
             write_bytes(copy / path.name, [path.read_bytes()])
         write_weights(read_weights(pickled), target, metadata={"format": "pt"})
     return copy
