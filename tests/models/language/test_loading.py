@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from jostle.errors import BadValue
@@ -31,7 +32,14 @@ def test_an_object_with_the_methods_is_a_model() -> None:
         load_question_model(model, frames=8)
 
 
+def test_a_function_is_a_model_with_any_number_of_frames() -> None:
+    model = load_question_model(lambda frames, question, options: "B", frames=3)
+    assert model.frames == 3
+    asked = Question(np.zeros((3, 4, 4, 3), np.uint8), np.arange(3.0), "Which?", ("cat", "dog"))
+    assert model.answer([asked])[0].choice == 1
+
+
 @pytest.mark.parametrize("name", ["qwen", 3, "nothing.there:model", "openai:", "openai:ftp://x#y", "hf:x"])
 def test_anything_else_is_refused_with_what_to_give(name: object) -> None:
-    with pytest.raises(BadValue, match=r"ORG/NAME|cannot be imported|URL#MODEL"):
+    with pytest.raises(BadValue, match=r"ORG/NAME|cannot be imported|URL#MODEL|answers no questions"):
         load_question_model(name)

@@ -32,13 +32,11 @@ class Answer:
 
 @runtime_checkable
 class QuestionModel(Protocol):
-    """Model that answers questions about videos.
+    """Model that answers questions about videos."""
 
-    Attributes:
-        frames: number of frames that it wants; sampled at the middles of equal parts.
-    """
-
-    frames: int
+    @property
+    def frames(self) -> int:
+        """Number of frames that it wants; sampled at the middles of equal parts."""
 
     def describe(self) -> dict[str, object]:
         """Return what goes into the record: prompt, template, frames, pixels, tokens, precision, versions."""
@@ -66,13 +64,11 @@ class Windows:
 
 @runtime_checkable
 class MomentModel(Protocol):
-    """Model that finds sentences in videos.
+    """Model that finds sentences in videos."""
 
-    Attributes:
-        frames: number of frames that it wants; sampled at the middles of equal parts.
-    """
-
-    frames: int
+    @property
+    def frames(self) -> int:
+        """Number of frames that it wants; sampled at the middles of equal parts."""
 
     def describe(self) -> dict[str, object]:
         """Return what goes into the record."""

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from jostle.core.plugins import import_object, is_import_path
 from jostle.errors import BadValue
+from jostle.models.language.callables import as_question_model
 from jostle.models.language.interface import QuestionModel
 from jostle.models.weights.shipped.sources import HUB
 
 SERVER = "openai:"
 WAYS = (
-    "a folder of transformers, hf:ORG/NAME, openai:http://HOST:PORT/v1#MODEL, package.module:attribute, or an object "
-    "with frames, describe() and answer()"
+    "a folder of transformers, hf:ORG/NAME, openai:http://HOST:PORT/v1#MODEL, package.module:attribute, a "
+    "function (frames, question, options) -> scores or text, or an object with frames, describe() and answer()"
 )
 
 
@@ -36,7 +37,7 @@ def load_question_model(
 
     Args:
         name: a folder of transformers; `hf:ORG/NAME`, which is fetched; `openai:URL#MODEL`, a server;
-            `package.module:attribute`; or the model itself.
+            `package.module:attribute`; a function `(frames, question, options) -> scores or text`; or the model itself.
         device: `cpu` or `cuda`, for networks.
         precision: `float32`, `bfloat16` or `float16`, for networks.
         frames: number of frames to show; None for the model's default.
@@ -45,7 +46,7 @@ def load_question_model(
         BadValue: if it is none of these.
     """
     if not isinstance(name, str):
-        return _from_object(name, frames)
+        return as_question_model(name, frames)
     if name.startswith(SERVER):
         from jostle.models.language.openai_server import open_server
 
@@ -55,13 +56,5 @@ def load_question_model(
 
         return load_transformers_model(name, device=device, precision=precision, frames=frames)
     if is_import_path(name):
-        return _from_object(import_object(name, "--model"), frames)
+        return as_question_model(import_object(name, "--model"), frames)
     raise BadValue(f"--model {name}: is no video-language model; give {WAYS}")
-
-
-def _from_object(model: object, frames: int | None) -> QuestionModel:
-    if isinstance(model, QuestionModel):
-        if frames is not None and frames != model.frames:
-            raise BadValue(f"{type(model).__name__} wants {model.frames} frames; leave frames out, or change the model")
-        return model
-    raise BadValue(f"a {type(model).__name__} is no video-language model; give {WAYS}")

@@ -173,7 +173,7 @@ class TransformersModel:
         """Return what goes into the record, with tokens and pixels of a question about frames of 360x640."""
         library = importlib.import_module("transformers")
         frames = np.random.Generator(np.random.SFC64(0)).integers(0, 256, (self.frames, *EXAMPLE, 3), np.uint8)
-        example = self.preparation.inputs(Question(frames, np.arange(self.frames) + 0.5, "Q?", ("one", "two")))
+        example = self.preparation.inputs(Question(frames, np.arange(0.5, self.frames), "Q?", ("one", "two")))
         pixels = next(value for name, value in example.items() if name.startswith("pixel_values"))
         return {
             "kind": "transformers",

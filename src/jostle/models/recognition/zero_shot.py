@@ -106,7 +106,8 @@ class ZeroShotRecogniser(Recogniser):
 
     def _embed(self, prompts: Sequence[str]) -> Tensor:
         """Return (classes, width) embeddings of texts; X-CLIP changes them by the video, and normalises later."""
-        most = self.model.config.text_config.max_position_embeddings  # type: ignore[union-attr]
+        model: Any = self.model
+        most = int(model.config.text_config.max_position_embeddings)
         lengths = [len(ids) for ids in self.tokenizer(list(prompts))["input_ids"]]
         longest = prompts[lengths.index(max(lengths))]
         if max(lengths) > most:
@@ -118,7 +119,7 @@ class ZeroShotRecogniser(Recogniser):
         tokens = self.tokenizer(list(prompts), return_tensors="pt", **padding)
         known = {name: tokens[name] for name in ("input_ids", "attention_mask") if name in tokens}
         with torch.inference_mode():
-            texts = _pooled(self.model.get_text_features(**known))  # type: ignore[operator]
+            texts = _pooled(model.get_text_features(**known))
         texts = texts.clone()
         return texts if self.kind == "xclip" else texts / texts.norm(dim=-1, keepdim=True)
 
@@ -275,7 +276,7 @@ def _patches(frames: Tensor, side: int) -> dict[str, Tensor]:
     """Return the arguments of SigLIP 2 for (N, 3, H, W) frames: flat patches, all of them real."""
     count, _, height, width = frames.shape
     rows, columns = height // side, width // side
-    split = frames.unflatten(3, (columns, side)).unflatten(2, (rows, side))  # (N, 3, rows, side, columns, side)
+    split = frames.reshape(count, 3, rows, side, columns, side)
     flat = split.permute(0, 2, 4, 3, 5, 1).reshape(count, rows * columns, side * side * 3)
     return {
         "pixel_values": flat,
