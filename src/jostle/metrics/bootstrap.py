@@ -201,6 +201,24 @@ def share_interval(owners: Sequence[str], right: Flags, *, draws: int = SHARE_DR
     return bias_corrected(weights @ hits / (weights @ answers), share, SHARE_LEVEL)
 
 
+def mean_interval(owners: Sequence[str], values: Floats, *, draws: int = SHARE_DRAWS) -> tuple[float, float] | None:
+    """Return the 95 % interval of a mean of values, with the videos as independent units.
+
+    Args:
+        owners: (values,) the video of each value.
+
+    >>> mean_interval(["a", "a", "b"], np.array([0.2, 0.4, 0.9])) == (0.30000000000000004, 0.9)
+    True
+    """
+    videos = {name: i for i, name in enumerate(dict.fromkeys(owners))}
+    if len(videos) < 2:
+        return None
+    index = np.array([videos[name] for name in owners], np.int64)
+    sums, counts = np.bincount(index, values, len(videos)), np.bincount(index, minlength=len(videos))
+    weights = video_weights(tuple(videos), draws)
+    return bias_corrected(weights @ sums / (weights @ counts), float(sums.sum() / counts.sum()), SHARE_LEVEL)
+
+
 @kernel
 def _weighted_means(
     weight: Any, place_video: Any, first: Any, hit_place: Any, hit_first: Any, instance_label: Any,

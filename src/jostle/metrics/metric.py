@@ -11,7 +11,7 @@ from jostle.core.registry import Registry
 from jostle.errors import BadValue, JostleError
 
 F = TypeVar("F", bound=Callable[..., Any])
-Task = Literal["detection", "proposals", "recognition", "frames", "objects", "robustness"]
+Task = Literal["detection", "proposals", "recognition", "frames", "objects", "questions", "moments", "robustness"]
 
 
 @dataclass(frozen=True)

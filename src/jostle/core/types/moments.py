@@ -1,0 +1,159 @@
+"""Moments that sentences describe, and the windows in which a model finds them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+
+from jostle.core.types.segments import Segments
+from jostle.errors import BadValue, DataError
+
+Window = tuple[float, float]  # start and end in seconds
+ScoredWindow = tuple[float, float, float]  # start, end and score
+
+
+@dataclass(frozen=True, slots=True)
+class MomentItem:
+    """One sentence about a video, and the windows that it describes.
+
+    Attributes:
+        id: unique in its set.
+        video: id of the video.
+        text: the sentence.
+        windows: the true windows in seconds; empty if they are not published.
+        duration: of the video in seconds; None if the file does not say.
+        clips: two-second clips of the video that annotators rated, by their numbers.
+        saliency: ratings of each of these clips, 0 to 4, one an annotator.
+    """
+
+    id: str
+    video: str
+    text: str
+    windows: tuple[Window, ...]
+    duration: float | None = None
+    clips: tuple[int, ...] = ()
+    saliency: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        for start, end in self.windows:
+            if not (math.isfinite(start) and math.isfinite(end) and 0 <= start < end):
+                raise BadValue(f"sentence {self.id!r}: its window {start} to {end} s has no length; correct it")
+        if len(self.clips) != len(self.saliency) or len({len(row) for row in self.saliency}) > 1:
+            raise BadValue(
+                f"sentence {self.id!r}: rates {len(self.saliency)} of {len(self.clips)} clips; give one each"
+            )
+
+
+@dataclass(frozen=True)
+class MomentSet:
+    """Sentences about the videos of a data set, in the order of the file."""
+
+    items: tuple[MomentItem, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", tuple(self.items))
+        if len(self.by_id) < len(self.items):
+            ids = [item.id for item in self.items]
+            twice = next(one for one in self.by_id if ids.count(one) > 1)
+            raise BadValue(f"sentence {twice!r} appears twice")
+
+    @cached_property
+    def by_id(self) -> dict[str, MomentItem]:
+        """The sentences by their ids."""
+        return {item.id: item for item in self.items}
+
+    @cached_property
+    def by_video(self) -> dict[str, tuple[MomentItem, ...]]:
+        """The sentences of each video."""
+        groups: dict[str, list[MomentItem]] = {}
+        for item in self.items:
+            groups.setdefault(item.video, []).append(item)
+        return {video: tuple(group) for video, group in groups.items()}
+
+    @property
+    def videos(self) -> tuple[str, ...]:
+        """Ids of the videos, in the order of their first sentences."""
+        return tuple(self.by_video)
+
+    @property
+    def actions(self) -> dict[str, Segments]:
+        """The windows of each video, for placements; one that several sentences share counts once."""
+        pairs = {
+            video: sorted({window for item in items for window in item.windows})
+            for video, items in self.by_video.items()
+        }
+        return {video: Segments.from_pairs(windows) for video, windows in pairs.items() if windows}
+
+    def of_videos(self, names: Collection[str]) -> MomentSet:
+        """Return the sentences about the named videos."""
+        selected = set(names)
+        return MomentSet(tuple(item for item in self.items if item.video in selected))
+
+    @property
+    def located(self) -> MomentSet:
+        """The sentences whose windows are known."""
+        return MomentSet(tuple(item for item in self.items if item.windows))
+
+    def renamed(self, ids: Mapping[str, str]) -> MomentSet:
+        """Return the set with other video ids."""
+        return MomentSet(tuple(replace(item, video=ids.get(item.video, item.video)) for item in self.items))
+
+    @property
+    def fingerprint(self) -> str:
+        """`sha256:` and a hash of all sentences, whatever their order."""
+        rows = sorted((asdict(item) for item in self.items), key=lambda row: str(row["id"]))
+        return f"sha256:{hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()}"
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"MomentSet({len(self)} sentences about {len(self.videos)} videos)"
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPrediction:
+    """Windows that a model gives for one sentence, best first, and the saliency of the video's clips."""
+
+    windows: tuple[ScoredWindow, ...]
+    saliency: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class MomentPredictions:
+    """Predicted windows of one model by the ids of sentences."""
+
+    predictions: Mapping[str, MomentPrediction]
+
+    def checked(self, moments: MomentSet) -> MomentPredictions:
+        """Return the predictions for these sentences.
+
+        Raises:
+            DataError: F155 if a window is not finite or ends before it begins, F152 if no sentence of the set has any.
+        """
+        own = {item.id: self.predictions[item.id] for item in moments.items if item.id in self.predictions}
+        if not own and len(moments):
+            given = next(iter(self.predictions), None)
+            raise DataError(
+                f"none of the {len(self.predictions)} predictions is for a sentence of the set: its ids are like "
+                f"{moments.items[0].id!r}, those of the predictions like {given!r}; give the ids of the annotations",
+                fault="F152",
+            )
+        for name, prediction in own.items():
+            for window in prediction.windows:
+                if not all(map(math.isfinite, window)) or window[1] < window[0]:
+                    raise DataError(
+                        f"sentence {name!r}: the window {window[0]:g} to {window[1]:g} s with score {window[2]:g} is "
+                        "not finite or ends before it begins; correct or remove it",
+                        fault="F155",
+                    )
+            if not all(map(math.isfinite, prediction.saliency)):
+                raise DataError(f"sentence {name!r}: a saliency is not finite; correct it", fault="F155")
+        return MomentPredictions(own)
+
+    def __len__(self) -> int:
+        return len(self.predictions)

@@ -1,0 +1,254 @@
+"""Scores of answers to questions with options: accuracy, calibration, and what a corruption changes.
+
+An answer that no rule can read, and one that is missing, count as wrong and are counted apart; neither is guessed or
+left out of a denominator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.core.types.columns import Flags, Floats
+from jostle.core.types.questions import AnswerSet, QuestionItem, QuestionSet
+from jostle.errors import DataError
+from jostle.metrics.bootstrap import share_interval
+from jostle.metrics.metric import metric
+
+BINS = 10  # of confidence, for the expected calibration error
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Agreement of option probabilities with what is right, over the answers that have probabilities."""
+
+    count: int  # answers with probabilities
+    brier: float  # mean over answers of the squared distance to the right option, 0 to 2
+    ece: float  # expected calibration error in ten bins of equal width
+
+
+@dataclass(frozen=True)
+class AnswerShare:
+    """Accuracy over one group of questions."""
+
+    count: int
+    correct: int
+    accuracy: float
+    interval: tuple[float, float] | None  # 95 %, videos are the independent units
+    unreadable: int  # answers that no rule could read; wrong
+    missing: int  # questions without an answer; wrong
+    chance: float  # mean over questions of 1 / number of options
+    chance_corrected: float | None  # (accuracy - chance) / (1 - chance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; shares are fractions."""
+        return asdict(self) | {"interval": self.interval and list(self.interval)}
+
+
+@dataclass(frozen=True)
+class AnswerScore:
+    """Scores of the answers to a set of questions."""
+
+    overall: AnswerShare
+    by_type: dict[str, AnswerShare]
+    order: AnswerShare | None  # questions that need the order of events, where the set says which
+    calibration: Calibration | None
+    videos: int
+    unknown: int  # answers to questions that the set does not have
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; shares are fractions."""
+        return {
+            "format": 1,
+            **self.overall.to_dict(),
+            "by_type": {name: share.to_dict() for name, share in self.by_type.items()},
+            "order": None if self.order is None else self.order.to_dict(),
+            "calibration": None if self.calibration is None else asdict(self.calibration),
+            "videos": self.videos,
+            "unknown": self.unknown,
+        }
+
+
+@metric("answer_accuracy", task="questions", cites="jostle")
+def score_answers(answers: AnswerSet, questions: QuestionSet) -> AnswerScore:
+    """The share of questions that are answered right, over all whose right option is known.
+
+    Unreadable and missing answers are wrong. Intervals are over videos, as questions of one are not independent.
+
+    >>> from jostle.core.types.questions import QuestionAnswer
+    >>> items = [QuestionItem(str(i), "v", "Q?", ("up", "down"), i % 2) for i in range(4)]
+    >>> answers = AnswerSet({"0": QuestionAnswer(0), "1": QuestionAnswer(0), "2": QuestionAnswer(None)})
+    >>> score = score_answers(answers, QuestionSet(tuple(items))).overall
+    >>> score.accuracy, score.unreadable, score.missing, score.chance_corrected
+    (0.25, 1, 1, -0.5)
+    """
+    known = questions.answered
+    if not len(known):
+        raise DataError("no right option is known for any question; the answers cannot be scored here", fault="F29")
+    own = answers.checked(known)
+    kinds = list(dict.fromkeys(item.kind for item in known.items))
+    ordered = [item for item in known.items if item.needs_order]
+    return AnswerScore(
+        overall=_share(known.items, own),
+        by_type={kind: _share([item for item in known.items if item.kind == kind], own) for kind in kinds if kind},
+        order=_share(ordered, own) if ordered else None,
+        calibration=_calibration(known, own),
+        videos=len(known.videos),
+        unknown=sum(name not in questions.by_id for name in answers.answers),
+    )
+
+
+def correct_answers(answers: AnswerSet, items: Sequence[QuestionItem]) -> Flags:
+    """Return (N,) whether each question is answered right."""
+    return np.array(
+        [item.id in answers.answers and answers.answers[item.id].choice == item.answer for item in items], np.bool_
+    )
+
+
+def _share(items: Sequence[QuestionItem], answers: AnswerSet) -> AnswerShare:
+    right = correct_answers(answers, items)
+    accuracy = float(right.mean())
+    chance = float(np.mean([1 / len(item.options) for item in items]))
+    there = [answers.answers[item.id] for item in items if item.id in answers.answers]
+    return AnswerShare(
+        count=len(items),
+        correct=int(right.sum()),
+        accuracy=accuracy,
+        interval=share_interval([item.video for item in items], right),
+        unreadable=sum(answer.choice is None for answer in there),
+        missing=len(items) - len(there),
+        chance=chance,
+        chance_corrected=(accuracy - chance) / (1 - chance),
+    )
+
+
+def _calibration(questions: QuestionSet, answers: AnswerSet) -> Calibration | None:
+    distances, confidence, right = [], [], []
+    for item in questions.items:
+        answer = answers.answers.get(item.id)
+        if answer is None or answer.probabilities is None:
+            continue
+        p = np.array(answer.probabilities)
+        distances.append(float(np.sum((p - (np.arange(len(p)) == item.answer)) ** 2)))
+        confidence.append(float(p.max()))
+        right.append(int(p.argmax()) == item.answer)
+    if not distances:
+        return None
+    ece = expected_calibration_error(np.array(confidence), np.array(right))
+    return Calibration(len(distances), float(np.mean(distances)), ece)
+
+
+def expected_calibration_error(confidence: Floats, right: Flags, bins: int = BINS) -> float:
+    """Return the mean gap between confidence and accuracy over bins of equal width, weighted by their answers.
+
+    >>> expected_calibration_error(np.array([0.9, 0.9]), np.array([True, False]))
+    0.4
+    """
+    index = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    gaps = np.bincount(index, confidence, bins) - np.bincount(index, right, bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+@dataclass(frozen=True)
+class AnswerChange:
+    """Change of answers between clean and corrupted video; each share is None where its group is empty.
+
+    Attributes:
+        resist_rate: share of clean-right answers that are still right.
+        corrective_flips: share of clean-wrong answers that become right; noise has these as well.
+        changed: share of clean-right answers that differ, unreadable and missing ones included.
+        became_unreadable: readable clean answers that no rule can read any more.
+    """
+
+    relative: float | None  # accuracy over the clean accuracy
+    resist_rate: float | None
+    resist_interval: tuple[float, float] | None
+    corrective_flips: float | None
+    corrective_interval: tuple[float, float] | None
+    changed: float | None
+    became_unreadable: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; shares are fractions."""
+        pairs = {key: value and list(value) for key, value in vars(self).items() if key.endswith("_interval")}
+        return asdict(self) | pairs
+
+
+@metric("answer_change", task="questions", cites="jostle")
+def compare_answers(clean: AnswerSet, corrupted: AnswerSet, questions: QuestionSet) -> AnswerChange:
+    """The answers that a corruption changes: right ones that stay right, wrong ones that become right.
+
+    >>> from jostle.core.types.questions import QuestionAnswer
+    >>> items = tuple(QuestionItem(name, name, "Q?", ("up", "down"), 0) for name in "abcd")
+    >>> clean = AnswerSet({"a": QuestionAnswer(0), "b": QuestionAnswer(0), "c": QuestionAnswer(1)})
+    >>> noisy = AnswerSet({"a": QuestionAnswer(0), "b": QuestionAnswer(None), "c": QuestionAnswer(0)})
+    >>> change = compare_answers(clean, noisy, QuestionSet(items))
+    >>> change.resist_rate, change.corrective_flips, change.relative, change.became_unreadable
+    (0.5, 0.5, 1.0, 1)
+    """
+    items = questions.answered.items
+    before, after = correct_answers(clean, items), correct_answers(corrupted, items)
+    resist, resist_interval = _share_of(items, before, lambda i: bool(after[i]))
+    flips, flip_interval = _share_of(items, ~before, lambda i: bool(after[i]))
+    readable = [item.id for item in items if item.id in clean.answers and clean.answers[item.id].choice is not None]
+    return AnswerChange(
+        relative=float(after.sum() / before.sum()) if before.any() else None,
+        resist_rate=resist,
+        resist_interval=resist_interval,
+        corrective_flips=flips,
+        corrective_interval=flip_interval,
+        changed=None if resist is None else 1 - resist,  # a right answer that is not right any more has changed
+        became_unreadable=sum(
+            name in corrupted.answers and corrupted.answers[name].choice is None for name in readable
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class TemporalSensitivity:
+    """Share of clean-right answers that change when the order of frames is destroyed; high is good."""
+
+    value: float | None  # None if no question was answered right on clean video
+    interval: tuple[float, float] | None
+    questions: int  # clean-right questions, over which the share is taken
+    only_order: bool  # whether only questions that need order are counted, because the set says which do
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; shares are fractions."""
+        return asdict(self) | {"interval": self.interval and list(self.interval)}
+
+
+@metric("temporal_sensitivity", task="questions", cites="jostle")
+def temporal_sensitivity(clean: AnswerSet, disordered: AnswerSet, questions: QuestionSet) -> TemporalSensitivity:
+    """The share of clean-right answers that change when the order of frames is destroyed; high is good.
+
+    Where the set says which questions need order, only those count. An answer that is 0 here was not read off the
+    order of events.
+
+    >>> from jostle.core.types.questions import QuestionAnswer
+    >>> items = tuple(QuestionItem(n, n, "Q?", ("up", "down"), 0, needs_order=n != "c") for n in "abc")
+    >>> clean = AnswerSet({n: QuestionAnswer(0) for n in "abc"})
+    >>> shuffled = AnswerSet({"a": QuestionAnswer(1), "b": QuestionAnswer(0), "c": QuestionAnswer(1)})
+    >>> temporal_sensitivity(clean, shuffled, QuestionSet(items)).value
+    0.5
+    """
+    known = questions.answered.items
+    only = any(item.needs_order is not None for item in known)
+    items = [item for item in known if item.needs_order] if only else list(known)
+    before, after = correct_answers(clean, items), correct_answers(disordered, items)
+    value, interval = _share_of(items, before, lambda i: not after[i])
+    return TemporalSensitivity(value, interval, int(before.sum()), only)
+
+
+def _share_of(
+    items: Sequence[QuestionItem], chosen: Flags, counts: Callable[[int], bool]
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Return the share of the chosen questions that count, and its interval over videos."""
+    rows = np.flatnonzero(chosen).tolist()
+    if not rows:
+        return None, None
+    flags = np.array([counts(i) for i in rows], np.bool_)
+    return float(flags.mean()), share_interval([items[i].video for i in rows], flags)

@@ -1,0 +1,261 @@
+"""Scores of windows found for sentences: R@1, mean IoU, and the mAP and highlights of QVHighlights' evaluator.
+
+QVHighlights' program (Lei et al., 2021) leaves a query without predicted windows out of its mAP. Here such a query
+counts as 0; `reproduce_bugs=("empty-query",)` repeats the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from jostle.core.types.columns import Flags, Floats
+from jostle.core.types.moments import MomentItem, MomentPrediction, MomentPredictions, MomentSet, Window
+from jostle.errors import BadValue, DataError
+from jostle.metrics.bootstrap import mean_interval, share_interval
+from jostle.metrics.mean_ap import interpolated_ap
+from jostle.metrics.metric import metric
+
+RECALL_TIOUS = (0.3, 0.5, 0.7)
+MAP_TIOUS = tuple(float(f"{tiou:.2f}") for tiou in np.linspace(0.5, 0.95, 10))
+MAX_WINDOWS = 10  # of a sentence, that its average precision counts
+# Lengths of true windows in seconds, above the first and up to the second.
+RANGES = {"short": (0.0, 10.0), "middle": (10.0, 30.0), "long": (30.0, 150.0)}
+HIGHLIGHT_LEVELS = {"fair": 2, "good": 3, "very_good": 4}  # least rating of a highlight
+CLIP_S = 2.0  # length of a rated clip
+
+ScorerBug = Literal["empty-query"]
+
+
+@dataclass(frozen=True)
+class WindowScore:
+    """mAP and R@1 at each threshold over one group of sentences."""
+
+    count: int  # sentences
+    map: tuple[float, ...]  # at `MAP_TIOUS`
+    average_map: float
+    recall: tuple[float, ...]  # R@1 at `MAP_TIOUS`
+
+
+@dataclass(frozen=True)
+class HighlightScore:
+    """Quality of predicted saliency at one level of ratings."""
+
+    mean_ap: float
+    hit_at_1: float
+
+
+@dataclass(frozen=True)
+class MomentScore:
+    """Scores of predicted windows for a set of sentences."""
+
+    recall: dict[float, float]  # R@1: share of sentences whose first window overlaps a true one that much
+    recall_intervals: dict[float, tuple[float, float] | None]  # 95 %, videos are the independent units
+    mean_iou: float  # of the first window with the true one that it matches best
+    mean_iou_interval: tuple[float, float] | None
+    windows: WindowScore  # by QVHighlights' rules, over all sentences
+    average_map_interval: tuple[float, float] | None
+    by_length: dict[str, WindowScore]  # the same for true windows of a range of lengths
+    highlights: dict[str, HighlightScore]  # by level of ratings; empty without ratings or without saliency
+    count: int  # sentences
+    empty: int  # sentences with a prediction that holds no window; 0 everywhere
+    missing: int  # sentences without a prediction; 0 everywhere
+    unknown: int  # predictions for sentences that the set does not have
+    videos: int
+    reproduce_bugs: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; shares are fractions."""
+        return {
+            "format": 1,
+            "recall": {f"{tiou:g}": value for tiou, value in self.recall.items()},
+            "recall_intervals": {f"{tiou:g}": pair and list(pair) for tiou, pair in self.recall_intervals.items()},
+            "mean_iou": self.mean_iou,
+            "mean_iou_interval": self.mean_iou_interval and list(self.mean_iou_interval),
+            "tious": list(MAP_TIOUS),
+            "average_map": self.windows.average_map,
+            "average_map_interval": self.average_map_interval and list(self.average_map_interval),
+            "map": list(self.windows.map),
+            "recall_at_tious": list(self.windows.recall),
+            "by_length": {name: asdict(score) for name, score in self.by_length.items()},
+            "highlights": {name: asdict(score) for name, score in self.highlights.items()},
+            "count": self.count,
+            "empty": self.empty,
+            "missing": self.missing,
+            "unknown": self.unknown,
+            "videos": self.videos,
+            "reproduce_bugs": list(self.reproduce_bugs),
+        }
+
+
+@metric("moment_recall", task="moments", cites="lei2021")
+def score_moments(
+    predictions: MomentPredictions, moments: MomentSet, *, reproduce_bugs: Sequence[ScorerBug] = ()
+) -> MomentScore:
+    """R@1 at three overlaps, mean IoU, and QVHighlights' mAP over sentences whose windows are known.
+
+    The first window listed counts for R@1, against the true window that it matches best. AP of a sentence is over its
+    first ten windows by score; mAP is the mean over sentences at 0.5, 0.55, .. 0.95.
+
+    Args:
+        reproduce_bugs: `empty-query` leaves a sentence without windows out of every mean, as the original does for mAP.
+
+    >>> items = (MomentItem("1", "v", "q", ((4.0, 8.0),)), MomentItem("2", "v", "q", ((0.0, 2.0),)))
+    >>> found = MomentPredictions({"1": MomentPrediction(((4.0, 7.0, 0.9),)), "2": MomentPrediction(())})
+    >>> score = score_moments(found, MomentSet(items))
+    >>> score.recall[0.5], score.mean_iou, score.empty
+    (0.5, 0.375, 1)
+    >>> score_moments(found, MomentSet(items), reproduce_bugs=("empty-query",)).recall[0.5]
+    1.0
+    """
+    unknown_bugs = set(reproduce_bugs) - set(get_args(ScorerBug))
+    if unknown_bugs:
+        raise BadValue(
+            f"the scorer of moments has no bug {min(unknown_bugs)!r}; known: {', '.join(get_args(ScorerBug))}"
+        )
+    known = moments.located
+    if not len(known):
+        raise DataError("no window is known for any sentence; the predictions cannot be scored here", fault="F29")
+    own = predictions.checked(known).predictions
+    items = [item for item in known.items if not reproduce_bugs or (item.id in own and own[item.id].windows)]
+    if not items:
+        raise DataError("no sentence has a predicted window", fault="F153")
+    owners = [item.video for item in items]
+    overlaps = np.array([_overlap(item.windows, own.get(item.id)) for item in items])
+    table = np.array([_average_precisions(item.windows, own.get(item.id)) for item in items])
+    by_length = {}
+    for name, (low, high) in RANGES.items():
+        group = [(item, windows) for item in items if (windows := _windows_between(item, low, high))]
+        if group:
+            by_length[name] = _window_score(
+                np.array([_overlap(windows, own.get(item.id)) for item, windows in group]),
+                np.array([_average_precisions(windows, own.get(item.id)) for item, windows in group]),
+            )
+    hits = {tiou: overlaps >= tiou for tiou in RECALL_TIOUS}
+    return MomentScore(
+        recall={tiou: float(flags.mean()) for tiou, flags in hits.items()},
+        recall_intervals={tiou: share_interval(owners, flags) for tiou, flags in hits.items()},
+        mean_iou=float(overlaps.mean()),
+        mean_iou_interval=mean_interval(owners, overlaps),
+        windows=_window_score(overlaps, table),
+        average_map_interval=mean_interval(owners, table.mean(axis=1)),
+        by_length=by_length,
+        highlights=_highlights([item for item in known.items if item.clips], own),
+        count=len(items),
+        empty=sum(item.id in own and not own[item.id].windows for item in known.items),
+        missing=len(known) - len(own),
+        unknown=sum(name not in moments.by_id for name in predictions.predictions),
+        videos=len(set(owners)),
+        reproduce_bugs=tuple(reproduce_bugs),
+    )
+
+
+@metric("moment_map", task="moments", cites="lei2021")
+def moment_map(predictions: MomentPredictions, moments: MomentSet) -> float:
+    """QVHighlights' mAP: the mean over sentences and over overlaps of 0.5, 0.55, .. 0.95; see `score_moments`.
+
+    >>> items = MomentSet((MomentItem("1", "v", "q", ((4.0, 8.0),)),))
+    >>> moment_map(MomentPredictions({"1": MomentPrediction(((4.0, 7.0, 0.9),))}), items)
+    0.6
+    """
+    return score_moments(predictions, moments).windows.average_map
+
+
+def window_overlap(one: Window, other: Window) -> float:
+    """Return the intersection of two windows over their union; 0 if both have no length.
+
+    >>> window_overlap((0, 2), (1, 3))
+    0.3333333333333333
+    """
+    shared = max(0.0, min(one[1], other[1]) - max(one[0], other[0]))
+    union = max(one[1], other[1]) - min(one[0], other[0]) if shared else (one[1] - one[0]) + (other[1] - other[0])
+    return shared / union if union > 0 else 0.0
+
+
+def _overlap(windows: Sequence[Window], prediction: MomentPrediction | None) -> float:
+    """Return the overlap of the first predicted window with the true window that it matches best."""
+    if prediction is None or not prediction.windows:
+        return 0.0
+    first = prediction.windows[0][:2]
+    return max(window_overlap(first, window) for window in windows)
+
+
+def _windows_between(item: MomentItem, low: float, high: float) -> tuple[Window, ...]:
+    return tuple(window for window in item.windows if low < window[1] - window[0] <= high)
+
+
+def _window_score(overlaps: Floats, table: Floats) -> WindowScore:
+    means = table.mean(axis=0)
+    recall = tuple(float((overlaps >= tiou).mean()) for tiou in MAP_TIOUS)
+    return WindowScore(len(table), tuple(means.tolist()), float(means.mean()), recall)
+
+
+def _average_precisions(windows: Sequence[Window], prediction: MomentPrediction | None) -> list[float]:
+    """Return the average precision at each threshold of `MAP_TIOUS`.
+
+    Predictions choose in order of score the best true window that is left, as ActivityNet's do.
+    """
+    if prediction is None or not prediction.windows:
+        return [0.0] * len(MAP_TIOUS)
+    ranked = sorted(prediction.windows[:MAX_WINDOWS], key=lambda window: -window[2])
+    overlaps = np.array([[window_overlap(window[:2], true) for true in windows] for window in ranked])
+    order = np.argsort(overlaps, axis=1)[:, ::-1]
+    precisions = []
+    for tiou in np.linspace(0.5, 0.95, len(MAP_TIOUS)):
+        left = set(range(len(windows)))
+        hits = []
+        for rank, row in enumerate(order.tolist()):
+            best = next((i for i in row if i in left or overlaps[rank, i] < tiou), None)
+            if best is not None and overlaps[rank, best] >= tiou:
+                left.discard(best)
+                hits.append(rank)
+        precisions.append(interpolated_ap(np.array(hits, np.int64), len(windows)))
+    return precisions
+
+
+def _highlights(items: Sequence[MomentItem], own: Any) -> dict[str, HighlightScore]:
+    """Return mAP and Hit@1 of predicted saliency at each level; sentences without a prediction count as 0."""
+    if not any(item.id in own and own[item.id].saliency for item in items):
+        return {}
+    scores = {}
+    for name, least in HIGHLIGHT_LEVELS.items():
+        precisions, hits = [], []
+        for item in items:
+            ratings = np.zeros((max(int((item.duration or 0) / CLIP_S), max(item.clips) + 1), len(item.saliency[0])))
+            ratings[list(item.clips)] = item.saliency
+            right = ratings >= least
+            saliency = own[item.id].saliency if item.id in own else ()
+            if not saliency:
+                precisions.append(0.0)
+                hits.append(False)
+                continue
+            padded = np.zeros(len(right))
+            padded[: min(len(saliency), len(right))] = saliency[: len(right)]
+            precisions.append(float(np.mean([_clip_precision(column, padded) for column in right.T])))
+            best = int(np.argmax(saliency))
+            hits.append(best < len(right) and bool(right[best].any()))
+        scores[name] = HighlightScore(float(np.mean(precisions)), float(np.mean(hits)))
+    return scores
+
+
+def _clip_precision(right: Flags, saliency: Floats) -> float:
+    """Return the mean, over scores at which recall rises, of the best precision at that or any higher recall.
+
+    Clips of equal scores are one point of the curve, as in the original.
+
+    >>> _clip_precision(np.array([True, False, True, False]), np.array([0.9, 0.8, 0.7, 0.1]))
+    0.8333333333333333
+    """
+    if not right.any():
+        return 0.0
+    if right.all():
+        return 1.0
+    order = np.argsort(-saliency, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(saliency[order])), len(order) - 1)  # the last clip of each score
+    hits = np.cumsum(right[order])[ends]
+    precision = np.maximum.accumulate((hits / (ends + 1))[::-1])[::-1]
+    rises = np.diff(hits, prepend=0) > 0
+    return float(precision[rises].mean())
