@@ -65,6 +65,23 @@ def _annotations(path: Path) -> object:
     return first_of(read_truth, lambda path: read_truth(path, fix=True), read_predictions, read_video_labels)(path)
 
 
+def _language(path: Path) -> object:
+    from jostle.core.types.questions import QuestionItem, QuestionSet
+    from jostle.io.formats.answers import read_answers
+    from jostle.io.formats.moments import read_moments, read_windows
+    from jostle.io.formats.questions import read_questions
+    from jostle.metrics.answer_text import read_choice
+    from jostle.metrics.answers import score_answers
+
+    asked = QuestionSet(tuple(QuestionItem(name, name, "Q?", ("x", "y"), 0) for name in "123"))
+    return first_of(
+        read_questions,
+        read_moments,
+        read_windows,
+        lambda path: score_answers(read_answers(path, asked, read_choice), asked),
+    )(path)
+
+
 def _lists(path: Path) -> object:
     from jostle.datasets.layouts.classes import read_names, read_numbers
     from jostle.io.files.label_list import read_ids
@@ -169,6 +186,7 @@ READERS = {
     "json annotations": Reader(samples.json_annotations, _annotations, (json_changed,), 24_000),
     "text annotations": Reader(samples.text_annotations, _annotations, (line_changed, with_digits), 20_000),
     "pickled annotations": Reader(samples.pickled_annotations, _annotations, (pickle_changed,), 10_000),
+    "language": Reader(samples.language, _language, (json_changed, line_changed), 8_000),
     "lists": Reader(samples.lists, _lists, (json_changed, line_changed), 8_000),
     "scores": Reader(samples.scores, _frames, (json_changed,), 5_000),
     "tables": Reader(samples.tables, _frames, (zip_changed,), 8_000),

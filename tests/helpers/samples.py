@@ -53,6 +53,44 @@ def text_annotations(_: Path) -> Samples:
     }
 
 
+def language(_: Path) -> Samples:
+    """Questions and sentences in every layout, and answers and windows for them."""
+    question = {"question": "Where?", "answer": "B", "options": ["A. left", "B. right"]}
+    lines = {
+        "own.jsonl": [{"id": 1, "video": "a.mp4", "question": "Q?", "options": ["x", "y"], "answer": 1, "start": 0,
+                       "end": 2}],
+        "videomme.jsonl": [question | {"videoID": "a", "question_id": "001-1", "task_type": "t"}],
+        "qvhighlights.jsonl": [
+            {"qid": 1, "query": "q", "duration": 150, "vid": "y_0.0_150.0", "relevant_windows": [[4, 8]],
+             "relevant_clip_ids": [2, 3], "saliency_scores": [[3, 2, 4], [4, 4, 4]]}
+        ],
+        "windows.jsonl": [{"qid": 1, "pred_relevant_windows": [[4, 8, 0.5]], "pred_saliency_scores": [0.1, 0.2]}],
+        "answers.jsonl": [{"id": "1", "text": "The answer is B."}, {"id": "2", "probabilities": [0.5, 0.5]}],
+    }  # fmt: skip
+    objects = {
+        "mvbench.json": [
+            {"video": "a.mp4", "question": "Q?", "candidates": ["up", "down"], "answer": "up", "start": 1, "end": 2}
+        ],
+        "egoschema.json": [{"q_uid": "u", "question": "Q?", "option 0": "a", "option 1": "b"}],
+        "perception.json": {"v": {"mc_question": [{"id": 0, "question": "Q?", "options": ["a", "b"], "answer_id": 1}]}},
+        "tempcompass.json": {
+            "9": {"speed": [{"question": "Q?\nA. fast\nB. slow", "answer": "B. slow", "prediction": "B"}]}
+        },
+        "captions.json": {"v_a": {"duration": 60, "timestamps": [[0, 9]], "sentences": ["s."]}},
+        "answers.json": {"1": {"prediction": 1, "answer": 0}, "2": "B", "3": [0.25, 0.75]},
+        "windows.json": {"1": [[4, 8, 0.5], [1, 2, 0.25]], "2": []},
+    }
+    samples = {name: "".join(json.dumps(row) + "\n" for row in rows).encode() for name, rows in lines.items()}
+    samples |= {name: json.dumps(content).encode() for name, content in objects.items()}
+    return samples | {
+        "nextqa.csv": b"video,question,answer,qid,type,a0,a1,a2,a3,a4\n12,why run,2,0,CW,a,b,c,d,e\n",
+        "own.csv": b"id,video,question,option_0,option_1,answer,needs_order\n1,a,Q?,x,y,B,true\n",
+        "answers.csv": b"id,choice\n1,B\n2,0\n",
+        "windows.csv": b"id,start,end,score\n1,4,8,0.5\n",
+        "charades.txt": b"ABCDE 1.0 6.5##person sits.\nABCDE 1.0 6.5 0##person stands.\n",
+    }
+
+
 def pickled_annotations(_: Path) -> Samples:
     columns = {
         "video-id": ["v_1", "v_2"],

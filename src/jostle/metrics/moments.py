@@ -21,6 +21,7 @@ from jostle.metrics.metric import metric
 
 RECALL_TIOUS = (0.3, 0.5, 0.7)
 MAP_TIOUS = tuple(float(f"{tiou:.2f}") for tiou in np.linspace(0.5, 0.95, 10))
+_EXACT_TIOUS = np.linspace(0.5, 0.95, 10).tolist()  # as the original compares them in its average precision
 MAX_WINDOWS = 10  # of a sentence, that its average precision counts
 # Lengths of true windows in seconds, above the first and up to the second.
 RANGES = {"short": (0.0, 10.0), "middle": (10.0, 30.0), "long": (30.0, 150.0)}
@@ -201,18 +202,18 @@ def _average_precisions(windows: Sequence[Window], prediction: MomentPrediction 
     if prediction is None or not prediction.windows:
         return [0.0] * len(MAP_TIOUS)
     ranked = sorted(prediction.windows[:MAX_WINDOWS], key=lambda window: -window[2])
-    overlaps = np.array([[window_overlap(window[:2], true) for true in windows] for window in ranked])
-    order = np.argsort(overlaps, axis=1)[:, ::-1]
+    overlaps = [[window_overlap(window[:2], true) for true in windows] for window in ranked]
+    best_first = [sorted(range(len(windows)), key=lambda i, row=row: (-row[i], -i)) for row in overlaps]  # type: ignore[misc]
     precisions = []
-    for tiou in np.linspace(0.5, 0.95, len(MAP_TIOUS)):
+    for tiou in _EXACT_TIOUS:
         left = set(range(len(windows)))
         hits = []
-        for rank, row in enumerate(order.tolist()):
-            best = next((i for i in row if i in left or overlaps[rank, i] < tiou), None)
-            if best is not None and overlaps[rank, best] >= tiou:
+        for rank, row in enumerate(overlaps):
+            best = next((i for i in best_first[rank] if row[i] >= tiou and i in left), None)
+            if best is not None:
                 left.discard(best)
                 hits.append(rank)
-        precisions.append(interpolated_ap(np.array(hits, np.int64), len(windows)))
+        precisions.append(interpolated_ap(np.array(hits, np.int64), len(windows)) if hits else 0.0)
     return precisions
 
 

@@ -14,6 +14,8 @@ from jostle.errors import BadValue, DataError
 
 Window = tuple[float, float]  # start and end in seconds
 ScoredWindow = tuple[float, float, float]  # start, end and score
+# So many windows, none of which ends after one second, are taken for shares of the video where true ones end later.
+MIN_WINDOWS, MAX_SHARE_END_S = 5, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ class MomentPredictions:
         """Return the predictions for these sentences.
 
         Raises:
-            DataError: F155 if a window is not finite or ends before it begins, F152 if no sentence of the set has any.
+            DataError: F155 if a window is not finite or ends before it begins, F158 if windows are shares of the video
+                instead of seconds, F152 if no sentence of the set has any.
         """
         own = {item.id: self.predictions[item.id] for item in moments.items if item.id in self.predictions}
         if not own and len(moments):
@@ -153,7 +156,20 @@ class MomentPredictions:
                     )
             if not all(map(math.isfinite, prediction.saliency)):
                 raise DataError(f"sentence {name!r}: a saliency is not finite; correct it", fault="F155")
+        _refuse_shares(own, moments)
         return MomentPredictions(own)
 
     def __len__(self) -> int:
         return len(self.predictions)
+
+
+def _refuse_shares(predictions: Mapping[str, MomentPrediction], moments: MomentSet) -> None:
+    """Raise F158 if every predicted window lies within one second and the true ones do not."""
+    ends = [window[1] for one in predictions.values() for window in one.windows]
+    true_ends = sorted(end for name in predictions for _, end in moments.by_id[name].windows)
+    if len(ends) >= MIN_WINDOWS and max(ends) <= 1 and true_ends and true_ends[len(true_ends) // 2] > MAX_SHARE_END_S:
+        raise DataError(
+            f"all {len(ends)} predicted windows end within the first second, and half of the true ones after "
+            f"{true_ends[len(true_ends) // 2]:g} s: these look like shares of the video; multiply by its duration",
+            fault="F158",
+        )
