@@ -20,6 +20,7 @@ from jostle.api.results import view as view
 from jostle.api.scoring import compare as compare
 from jostle.api.scoring import convert as convert
 from jostle.api.scoring import diagnose as diagnose
+from jostle.api.scoring import evaluate as evaluate
 from jostle.api.scoring import load_predictions as load_predictions
 from jostle.api.scoring import load_truth as load_truth
 from jostle.api.scoring import pm_k as pm_k

@@ -148,6 +148,23 @@ def test_scores_of_files(printed: Print) -> None:
     assert [*printed("names", "published", "mini-kinetics-c/table-2")] == keys["names published TABLE"]
 
 
+def test_answers_and_moments(printed: Print) -> None:
+    keys = documented()
+    question = {"id": "q", "video": "v", "question": "Q?", "options": ["up", "down"], "answer": 0, "type": "way"}
+    Path("questions.jsonl").write_text(json.dumps(question) + "\n")
+    Path("answers.jsonl").write_text('{"id": "q", "text": "The answer is A."}\n')
+    base = ("eval", "answers.jsonl", "--truth", "questions.jsonl")
+    assert [*printed(*base)] == keys["eval --task questions"][:-2]
+    assert [*printed(*base, "--against", "answers.jsonl")] == keys["eval --task questions"]
+    assert printed(*base)["accuracy"] == 1.0
+    Path("moments.csv").write_text("id,video,start,end,sentence\nm,v,1,3,he runs\n")
+    Path("windows.csv").write_text("id,start,end,score\nm,1,3,0.5\n")
+    base = ("eval", "windows.csv", "--truth", "moments.csv", "--task", "moments")
+    assert [*printed(*base)] == keys["eval --task moments"][:-1]
+    assert [*printed(*base, "--against", "windows.csv")] == keys["eval --task moments"]
+    assert printed(*base, "--reproduce-bug", "empty-query")["reproduce_bugs"] == ["empty-query"]
+
+
 def test_objects_that_take_long_to_make() -> None:
     keys = documented()
     assert {field.name for field in dataclasses.fields(TrainingResult)} == set(keys["train"]) - {"format"}

@@ -36,6 +36,8 @@ from jostle.api.results import view as view
 from jostle.api.scoring import compare as compare
 from jostle.api.scoring import convert as convert
 from jostle.api.scoring import diagnose as diagnose
+from jostle.api.scoring import evaluate as evaluate
+from jostle.api.scoring import find_language_task as find_language_task
 from jostle.api.scoring import load_predictions as load_predictions
 from jostle.api.scoring import load_scored_truth as load_scored_truth
 from jostle.api.scoring import load_truth as load_truth
@@ -43,6 +45,7 @@ from jostle.api.scoring import pm_k as pm_k
 from jostle.api.scoring import pm_k_boxes as pm_k_boxes
 from jostle.api.scoring import robustness as robustness
 from jostle.api.scoring import score as score
+from jostle.api.scoring import score_answer_files as score_answer_files
 from jostle.api.streams import WatchState as WatchState
 from jostle.api.streams import serve_watch_metrics as serve_watch_metrics
 from jostle.api.streams import watch as watch

@@ -12,13 +12,16 @@ from jostle.errors import DataError
 
 if TYPE_CHECKING:
     from jostle.io.files.annotations import Conversion
+    from jostle.metrics.answers import AnswerChange, AnswerScore
     from jostle.metrics.diagnosis.diagnosis import Diagnosis
+    from jostle.metrics.moments import MomentScore, ScorerBug
     from jostle.metrics.pm_k import Labels, PmK, Scores
     from jostle.metrics.pm_k_detection import BoxStability
     from jostle.metrics.robustness import Robustness
     from jostle.metrics.score import Comparison, Score
 
 Progress = Callable[[int, int], None]
+LanguageTask = Literal["questions", "moments"]
 PredictionsLike = Predictions | str | Path
 TruthLike = Truth | str | Path
 
@@ -94,6 +97,67 @@ def score(
         strict=strict,
         progress=progress,
     )
+
+
+def evaluate(
+    predictions: str | Path,
+    truth: str | Path,
+    *,
+    task: LanguageTask | None = None,
+    reproduce_bugs: Sequence[ScorerBug] = (),
+    fix: bool = False,
+) -> AnswerScore | MomentScore:
+    """Score answers to questions, or windows for sentences, in any of the published layouts.
+
+    Args:
+        predictions: a file of answers (choices, letters, generated text or probabilities) or of windows.
+        truth: a file of questions with options, or of sentences with windows; a folder of MVBench's tasks.
+        task: `questions` or `moments`; by default what the truth holds.
+        reproduce_bugs: `empty-query` repeats what QVHighlights' program does with sentences without windows.
+        fix: leave out true windows that have no length instead of refusing the file.
+    """
+    from jostle.io.formats.moments import read_moments, read_windows
+    from jostle.metrics.moments import score_moments
+
+    if (task or find_language_task(truth)) == "questions":
+        return score_answer_files(predictions, truth)[0]
+    moments = read_moments(truth, fix=fix)
+    return score_moments(read_windows(predictions, moments), moments, reproduce_bugs=reproduce_bugs)
+
+
+def score_answer_files(
+    predictions: str | Path, truth: str | Path, against: str | Path | None = None
+) -> tuple[AnswerScore, AnswerScore | None, AnswerChange | None]:
+    """Score answers and, if there are others to hold against them, those and what changed."""
+    from jostle.io.formats.answers import read_answers
+    from jostle.io.formats.questions import read_questions
+    from jostle.metrics.answer_text import read_choice
+    from jostle.metrics.answers import compare_answers, score_answers
+
+    questions = read_questions(truth)
+    first = read_answers(predictions, questions, read_choice)
+    if against is None:
+        return score_answers(first, questions), None, None
+    second = read_answers(against, questions, read_choice)
+    return (
+        score_answers(first, questions),
+        score_answers(second, questions),
+        compare_answers(first, second, questions),
+    )
+
+
+def find_language_task(truth: str | Path) -> LanguageTask:
+    """Return the task of a file of questions or of sentences; raise F28 if it is neither."""
+    from jostle.io.files.source import Source
+    from jostle.io.formats.moments import looks_like_moments
+    from jostle.io.formats.questions import looks_like_questions, read_questions
+
+    source = Source(truth)
+    if looks_like_moments(source):
+        return "moments"
+    if not source.is_folder and not looks_like_questions(source):
+        read_questions(truth)  # says what is wrong
+    return "questions"
 
 
 def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,10 +12,12 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, Seed, app
 from jostle.cli.tables import (
+    answer_lines,
     class_lines,
     classification_lines,
     comparison_lines,
     diagnosis_lines,
+    moment_lines,
     pm_k_lines,
     proposal_lines,
     score_lines,
@@ -40,15 +43,22 @@ Latex = Annotated[Path | None, typer.Option("--latex", metavar="FILE", help="Als
 Fix = Annotated[bool, typer.Option("--fix", help="Drop bad entries and count them instead of refusing the file.")]
 
 
-@app.command("eval", help="Score detections, proposals or classes of videos by the rules of a public evaluator.")
+@app.command(
+    "eval",
+    help="Score detections, proposals, classes of videos, answers or moments by the rules of a public evaluator.",
+)
 def evaluate(
     predictions: PredArgument,
     truth: TruthRequired,
     subset: Subset = None,
     task: Annotated[
-        Literal["detection", "proposals", "classification"],
-        typer.Option("--task", help="proposals: AR-AN whatever the class; classification: of whole videos."),
-    ] = "detection",
+        Literal["detection", "proposals", "classification", "questions", "moments"] | None,
+        typer.Option(
+            "--task",
+            help="proposals: AR-AN whatever the class; classification: of whole videos; questions: answers; moments: "
+            "windows for sentences. By default detection, or what GT holds.",
+        ),
+    ] = None,
     protocol: Annotated[
         str, typer.Option("--protocol", metavar="P", help="activitynet, thumos14, thumos14-official or opentad.")
     ] = "activitynet",
@@ -68,10 +78,27 @@ def evaluate(
         Path | None, typer.Option("--blocked", metavar="FILE", help="Ids of videos that do not count.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse classes the ground truth lacks.")] = False,
+    reproduce_bug: Annotated[
+        list[str] | None,
+        typer.Option("--reproduce-bug", metavar="BUG", help="Of moments: empty-query, as QVHighlights' program."),
+    ] = None,
     fix: Fix = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
+    task = task or _task_of(truth)
+    if reproduce_bug and task != "moments":
+        raise BadValue("--reproduce-bug goes with --task moments; leave it out")
+    if task in ("questions", "moments"):
+        others = {"--csv": csv, "--latex": latex, "--names": names, "--subset": subset, "--figures": figures}
+        others |= {"--tiou": tiou, "--blocked": blocked, "--bootstrap": bootstrap or None}
+        if unused := [name for name, value in others.items() if value is not None]:
+            raise BadValue(f"{unused[0]} goes with detections; {task} have their own thresholds and intervals")
+        if task == "questions":
+            _show_answers(predictions, truth, against, as_json)
+        else:
+            _show_moments(predictions, truth, against, reproduce_bug or [], fix, as_json)
+        return
     if task != "detection":
         if csv is not None or latex is not None or names is not None:
             raise BadValue(f"--csv, --latex and --names go with detections; {task} have --json")
@@ -234,6 +261,48 @@ def convert(
     else:
         console.show(console.escape(str(target)))
         console.remark(str(done))
+
+
+def _task_of(truth: Path) -> str:
+    """Return `questions` or `moments` if the ground truth is of these, else `detection`."""
+    from jostle.errors import DataError
+    from jostle.io.files.format import recognise_format
+    from jostle.io.files.source import Source
+
+    try:
+        recognise_format(Source(truth), "truth")
+    except DataError:
+        with contextlib.suppress(DataError):
+            return api.find_language_task(truth)
+    return "detection"
+
+
+def _show_answers(predictions: Path, truth: Path, against: Path | None, as_json: bool) -> None:
+    first, second, change = api.score_answer_files(predictions, truth, against)
+    if as_json:
+        content = first.to_dict()
+        if second is not None and change is not None:
+            content |= {"against": second.to_dict(), "change": change.to_dict()}
+        console.show_json(content)
+        return
+    console.show_lines(answer_lines(first, second, change))
+    if first.unknown:
+        console.remark(f"{first.unknown} answers are to questions that {console.escape(truth.name)} does not have")
+
+
+def _show_moments(
+    predictions: Path, truth: Path, against: Path | None, bugs: list[str], fix: bool, as_json: bool
+) -> None:
+    scores: list[Any] = [
+        api.evaluate(path, truth, task="moments", reproduce_bugs=bugs, fix=fix)  # type: ignore[arg-type]
+        for path in (predictions, against)
+        if path is not None
+    ]
+    if as_json:
+        content = scores[0].to_dict()
+        console.show_json(content | ({"against": scores[1].to_dict()} if len(scores) > 1 else {}))
+        return
+    console.show_lines(moment_lines(scores))
 
 
 def _show_other(

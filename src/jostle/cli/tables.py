@@ -10,7 +10,9 @@ from jostle.core.formatting import between, percent, signed
 
 if TYPE_CHECKING:
     from jostle.core.types.truth import Truth
+    from jostle.metrics.answers import AnswerChange, AnswerScore
     from jostle.metrics.diagnosis.diagnosis import Diagnosis
+    from jostle.metrics.moments import MomentScore
     from jostle.metrics.pm_k import PmK
     from jostle.metrics.pm_k_detection import BoxStability
     from jostle.metrics.proposals import ProposalScore
@@ -146,6 +148,64 @@ def classification_lines(score: ClassificationScore) -> list[str]:
     ]
     ignored = f", {score.unknown_label} predictions of unknown classes" if score.unknown_label else ""
     return [f"{score.videos} videos, {score.pairs} labels{ignored}", *lines_of(rows)]
+
+
+def answer_lines(score: AnswerScore, other: AnswerScore | None = None, change: AnswerChange | None = None) -> list[str]:
+    """Accuracy of answers by type, with chance and unreadable answers, and what changed in other answers."""
+    whole = score.overall
+    rows = [["", "questions", "accuracy %", "95 %", "chance %", "unreadable", "missing"]]
+    groups = [("all", whole), *score.by_type.items()]
+    if score.order is not None:
+        groups.append(("needs order", score.order))
+    for name, share in groups:
+        counts = [str(share.unreadable), str(share.missing)]
+        text = [percent(share.accuracy), between(share.interval), percent(share.chance)]
+        rows.append([console.escape(name), str(share.count), *text, *counts])
+    lines = [f"{whole.count} questions about {score.videos} videos", *lines_of(rows)]
+    if score.calibration is not None:
+        sure = score.calibration
+        lines.append(f"Brier {sure.brier:.4f}, ECE {sure.ece:.4f} over {sure.count} answers with probabilities")
+    if other is not None and change is not None:
+        lines += ["", *lines_of([["against", "%", "95 %"], *_change_rows(other, change)])]
+    return [*lines, "intervals: 95 %, over videos; unreadable and missing answers are wrong"]
+
+
+def _change_rows(other: AnswerScore, change: AnswerChange) -> list[list[str]]:
+    return [
+        ["accuracy", percent(other.overall.accuracy), between(other.overall.interval)],
+        ["of the first", percent(change.relative), ""],
+        ["right ones that stay right", percent(change.resist_rate), between(change.resist_interval)],
+        ["wrong ones that become right", percent(change.corrective_flips), between(change.corrective_interval)],
+    ]
+
+
+def moment_lines(scores: Sequence[MomentScore]) -> list[str]:
+    """R@1, mean IoU and mAP of one file of windows, or of two side by side."""
+    first = scores[0]
+    rows = [["", *(word for _ in scores for word in ("%", "95 %"))]]
+    for tiou in first.recall:
+        values = [(one.recall[tiou], one.recall_intervals[tiou]) for one in scores]
+        rows.append(
+            [f"R@1, IoU {tiou:g}", *(text for value, pair in values for text in (percent(value), between(pair)))]
+        )
+    rows.append(["mean IoU", *(t for s in scores for t in (percent(s.mean_iou), between(s.mean_iou_interval)))])
+    maps = [(score.windows.average_map, score.average_map_interval) for score in scores]
+    rows.append(["mAP, 0.5 to 0.95", *(text for value, pair in maps for text in (percent(value), between(pair)))])
+    for name in first.by_length:
+        values_of = [score.by_length[name].average_map for score in scores if name in score.by_length]
+        rows.append([f"mAP, {name} windows", *(text for value in values_of for text in (percent(value), ""))])
+    for level in first.highlights:
+        hits = [score.highlights[level] for score in scores if level in score.highlights]
+        name = level.replace("_", " ")
+        rows.append([f"highlights mAP, {name}", *(text for one in hits for text in (percent(one.mean_ap), ""))])
+        rows.append([f"highlights Hit@1, {name}", *(text for one in hits for text in (percent(one.hit_at_1), ""))])
+    width = max(map(len, rows))
+    lost = (
+        f"; {first.empty} without windows and {first.missing} missing count as 0" if first.empty + first.missing else ""
+    )
+    bugs = f"; reproduced: {', '.join(first.reproduce_bugs)}" if first.reproduce_bugs else ""
+    head = f"{first.count} sentences about {first.videos} videos{lost}{bugs}"
+    return [head, *lines_of([[*row, *[""] * (width - len(row))] for row in rows])]
 
 
 def diagnosis_lines(names: Sequence[str], diagnoses: list[Diagnosis]) -> list[str]:

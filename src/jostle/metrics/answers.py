@@ -72,7 +72,7 @@ class AnswerScore:
         }
 
 
-@metric("answer_accuracy", task="questions", cites="jostle")
+@metric("answer_accuracy", task="questions", cites="clopper1934")
 def score_answers(answers: AnswerSet, questions: QuestionSet) -> AnswerScore:
     """The share of questions that are answered right, over all whose right option is known.
 
@@ -177,7 +177,7 @@ class AnswerChange:
         return asdict(self) | pairs
 
 
-@metric("answer_change", task="questions", cites="jostle")
+@metric("answer_change", task="questions", cites="yang2026")
 def compare_answers(clean: AnswerSet, corrupted: AnswerSet, questions: QuestionSet) -> AnswerChange:
     """The answers that a corruption changes: right ones that stay right, wrong ones that become right.
 
@@ -221,7 +221,7 @@ class TemporalSensitivity:
         return asdict(self) | {"interval": self.interval and list(self.interval)}
 
 
-@metric("temporal_sensitivity", task="questions", cites="jostle")
+@metric("temporal_sensitivity", task="questions", cites="yang2026")
 def temporal_sensitivity(clean: AnswerSet, disordered: AnswerSet, questions: QuestionSet) -> TemporalSensitivity:
     """The share of clean-right answers that change when the order of frames is destroyed; high is good.
 

@@ -1,0 +1,86 @@
+"""`jostle eval` on answers and windows: what it prints and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import jostle
+from jostle.cli.app import _run as run_command
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Call:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": f"q{i}", "video": f"v{i}", "question": "Q?", "options": ["up", "down"], "answer": 0, "type": "way"}
+        for i in range(4)
+    ]
+    Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("clean.json").write_text(json.dumps({"q0": "A", "q1": "up", "q2": "B", "q3": "I cannot tell."}))
+    Path("noisy.json").write_text(json.dumps({"q0": "A", "q1": "", "q2": "A", "other": 1}))
+    Path("sentences.txt").write_text("ABCDE 1.0 5.0##person sits.\nABCDE 7.0 9.0##person runs.\n")
+    Path("windows.json").write_text(json.dumps({"ABCDE/0": [[1, 4, 0.9]], "ABCDE/1": []}))
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["jostle", *words])
+        code = run_command()
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_answers_are_scored_without_naming_the_task(call: Call) -> None:
+    code, out, _ = call("eval", "clean.json", "--truth", "questions.jsonl")
+    assert code == 0
+    assert "4 questions about 4 videos" in out
+    assert out.splitlines()[2].split() == ["all", "4", "50.00", "[6.76,", "93.24]", "50.00", "1", "0"]
+
+
+def test_two_files_say_what_changed(call: Call) -> None:
+    code, out, err = call("eval", "clean.json", "--truth", "questions.jsonl", "--against", "noisy.json")
+    assert code == 0, err
+    assert "right ones that stay right     50.00" in out
+    assert "wrong ones that become right   50.00" in out
+
+
+@pytest.mark.fault("F153")
+def test_moments_are_scored_without_naming_the_task(call: Call) -> None:
+    code, out, _ = call("eval", "windows.json", "--truth", "sentences.txt")
+    assert code == 0
+    assert "2 sentences about 1 videos; 1 without windows and 0 missing count as 0" in out
+    assert "R@1, IoU 0.5 50.00" in " ".join(out.split())
+    _, out, _ = call("eval", "windows.json", "--truth", "sentences.txt", "--reproduce-bug", "empty-query")
+    assert "R@1, IoU 0.5 100.00" in " ".join(out.split())
+
+
+def test_options_of_detections_are_refused(call: Call) -> None:
+    code, _, err = call("eval", "clean.json", "--truth", "questions.jsonl", "--tiou", "0.5")
+    assert code == 2
+    assert "--tiou goes with detections" in err
+    code, _, err = call("eval", "clean.json", "--truth", "questions.jsonl", "--reproduce-bug", "empty-query")
+    assert code == 2
+    assert "--reproduce-bug goes with --task moments" in err
+
+
+def test_other_files_still_say_what_they_lack(call: Call) -> None:
+    Path("nothing.json").write_text('{"a": 1}')
+    code, _, err = call("eval", "clean.json", "--truth", "nothing.json")
+    assert code == 3
+    assert "F28" in err
+    code, _, err = call("eval", "clean.json", "--truth", "nothing.json", "--task", "questions")
+    assert code == 3
+    assert "no questions with options in any known layout" in err
+
+
+def test_python_gives_the_same(call: Call) -> None:
+    score = jostle.evaluate("clean.json", "questions.jsonl")
+    assert score.to_dict() == json.loads(call("eval", "clean.json", "--truth", "questions.jsonl", "--json")[1])
+    assert jostle.evaluate("windows.json", "sentences.txt").to_dict()["empty"] == 1
