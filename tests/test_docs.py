@@ -594,6 +594,14 @@ def test_the_example_that_scores_two_runs(tmp_path: Path, capsys: pytest.Capture
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clean.json", "rough.json", "truth.json"]
 
 
+def test_the_example_that_scores_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load(ROOT / "examples" / "score_answers.py").main(tmp_path)
+    assert capsys.readouterr().out.splitlines() == [
+        "clean: 75 % right, 0 unreadable",
+        "noisy: 50 % right, 1 unreadable",
+    ]
+
+
 def test_the_figures_on_the_pages_are_those_that_are_drawn(tmp_path: Path) -> None:
     """Their size and their colours, as letters may differ by a pixel with the version of a library."""
     for drawn in load(DOCS / "draw_images.py").main(tmp_path):

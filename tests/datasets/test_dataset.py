@@ -23,7 +23,9 @@ def test_files_add_up_and_say_so() -> None:
 
 
 def test_every_set_is_on_the_shelf(ours: Callable[[Any], list[Any]]) -> None:
-    embedded = ["puppets", "puppets-boxes", "puppets-frames", "puppets-trimmed"]
+    embedded = [
+        *("puppets", "puppets-boxes", "puppets-frames", "puppets-moments", "puppets-questions", "puppets-trimmed")
+    ]
     assert [kind.name for kind in ours(datasets) if not kind.on_disk] == embedded
     assert jostle.names("datasets") == list(datasets)
     assert [kind.name for kind in ours(datasets)] == sorted(
@@ -34,6 +36,8 @@ def test_every_set_is_on_the_shelf(ours: Callable[[Any], list[Any]]) -> None:
             *("imagenet-vid-robust", "imagenet-vid-robust-boxes", "ytbb-robust", "folder"),
             *("charades", "ego4d-moments", "epic-kitchens-nouns", "epic-kitchens-verbs", "fineaction", "hacs"),
             *("diving48", "egtea", "jester", "moments-in-time", "ucf101-ds"),
+            *("egoschema", "mlvu", "mvbench", "next-qa", "perception-test", "tempcompass", "video-mme"),
+            *("activitynet-captions", "charades-sta", "qvhighlights"),
         ]
     )
     assert datasets["puppets"].subsets == ("extractor", "training", "validation", "test")

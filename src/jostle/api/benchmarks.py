@@ -159,7 +159,9 @@ def run(
 
     A model of one's own is a `Recogniser` or a `torch.nn.Module` with its `spec`; or a callable: from clips (B, T, H,
     W, 3) uint8 to scores (B, classes) for recognition, from features (T, C) or, without an extractor, from frames (T,
-    H, W, 3) uint8 to scored Segments for detection. The latter may also take `fps` and `duration` by name.
+    H, W, 3) uint8 to scored Segments for detection. The latter may also take `fps` and `duration` by name. For
+    questions it is a callable from frames (T, H, W, 3) uint8, question and options to text or a score for each option;
+    for moments from frames, times, sentence and duration to windows (start, end, score).
 
     Args:
         benchmark: one of `jostle names benchmarks`, or a TOML file.
@@ -186,7 +188,7 @@ def run(
         rule: how the windows of features are counted; see `jostle.features.windows.WindowGrid`.
         reproduce_bugs: faults of the THUMOS14-C extractors to repeat; see there as well.
         spec: what a module or callable wants to see. A callable without one gets whole frames as they are.
-        input: fields of a recogniser's `InputSpec` to change.
+        input: fields of a recogniser's `InputSpec` to change; for questions and moments `frames` and `orders`.
         clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
         precision: of the numbers that networks compute with: `float32`, `tf32`, `bfloat16` or `float16`. The others
             are faster on a GPU, and move scores; the run remembers it.

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from jostle.core.registry import Registry
+from jostle.core.types.moments import MomentSet
+from jostle.core.types.questions import QuestionSet
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.frame_sets import BoxSets, FrameSets
@@ -34,17 +36,33 @@ class FileCounts:
         return f"{self.made} files made, {self.kept} kept, {self.rebuilt} rebuilt"
 
 
-Annotations = Truth | VideoLabels | FrameSets | BoxSets
-Task = Literal["detection", "recognition", "frames", "objects"]
-_TASKS: dict[type, Task] = {Truth: "detection", VideoLabels: "recognition", FrameSets: "frames", BoxSets: "objects"}
+Annotations = Truth | VideoLabels | FrameSets | BoxSets | QuestionSet | MomentSet
+Task = Literal["detection", "recognition", "frames", "objects", "questions", "moments"]
+_TASKS: dict[type, Task] = {
+    Truth: "detection",
+    VideoLabels: "recognition",
+    FrameSets: "frames",
+    BoxSets: "objects",
+    QuestionSet: "questions",
+    MomentSet: "moments",
+}
 _ANNOTATION_NAMES = {
     Truth: "segments",
     VideoLabels: "classes of whole videos",
     FrameSets: "sets of frames",
     BoxSets: "boxes of objects",
+    QuestionSet: "questions",
+    MomentSet: "sentences and their moments",
 }
-_UNITS = {Truth: "instances", VideoLabels: "labels", FrameSets: "anchors", BoxSets: "anchors"}
-Kind = TypeVar("Kind", Truth, VideoLabels, FrameSets, BoxSets)
+_UNITS = {
+    Truth: "instances",
+    VideoLabels: "labels",
+    FrameSets: "anchors",
+    BoxSets: "anchors",
+    QuestionSet: "questions",
+    MomentSet: "sentences",
+}
+Kind = TypeVar("Kind", Truth, VideoLabels, FrameSets, BoxSets, QuestionSet, MomentSet)
 
 
 @dataclass(frozen=True)
@@ -82,7 +100,7 @@ class Dataset:
 
     @property
     def task(self) -> Task:
-        """Task of the set: `detection`, `recognition`, `frames` or `objects`."""
+        """Task of the set: `detection`, `recognition`, `frames`, `objects`, `questions` or `moments`."""
         return _TASKS[type(self.annotations[0])]
 
     @property
@@ -104,6 +122,16 @@ class Dataset:
     def objects(self) -> BoxSets:
         """The boxes of objects in similar frames; raises BadValue if there are none."""
         return self._annotated(BoxSets)
+
+    @property
+    def questions(self) -> QuestionSet:
+        """The questions with options; raises BadValue if there are none."""
+        return self._annotated(QuestionSet)
+
+    @property
+    def moments(self) -> MomentSet:
+        """The sentences and their windows; raises BadValue if there are none."""
+        return self._annotated(MomentSet)
 
     @property
     def variant(self) -> str | None:

@@ -20,7 +20,7 @@ from jostle.features.interpolation import MendingResult
 from jostle.io.video.source import fingerprint_of, source_state
 
 NOT_FINITE = "F40"  # fault of `Segments` and `Boxes`, which a user's model makes
-MODEL_FAULTS = ("F78", "F121", "F122")  # faults of models rather than of videos
+MODEL_FAULTS = ("F78", "F121", "F122", "F155", "F159")  # faults of models rather than of videos
 Output = TypeVar("Output")  # prediction for one video in one cell
 
 
@@ -37,6 +37,7 @@ class VideoJob:
     fps: Fraction | None = None  # the rate of a folder of images that does not record one
     # Number of this portion of the frames, where results are stored by portions; None for all.
     portion: int | None = None
+    items: tuple[Any, ...] = ()  # questions or sentences about the video, for the tasks in words
 
     def __str__(self) -> str:
         return str(self.path)

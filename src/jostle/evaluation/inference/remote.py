@@ -101,6 +101,8 @@ def _replace_models_by_proxies(predictor: Any, ask: RemoteCall) -> Any:
             changes[part] = RemoteModel(
                 ask, getattr(model, "name", ""), RemoteInputSpec.of(getattr(model, "spec", None)), most
             )
+        elif part == "language_model":
+            changes[part] = RemoteLanguageModel(ask, model.frames)
         elif part == "batch":
             changes[part] = min(model, TOGETHER)
     return replace(predictor, **changes)
@@ -222,6 +224,16 @@ class RemoteClipDetector:
     def detect_clip(self, deep: Sequence[Any]) -> Any:
         """Return the candidates of a clip."""
         return self.ask(_detect_clip, np.stack([row for row, _ in deep]), deep[0][1])
+
+
+@dataclass(frozen=True)
+class RemoteLanguageModel:
+    """Proxy for a remote model that answers questions or finds sentences."""
+
+    ask: RemoteCall
+    frames: int  # number of frames that it wants
+
+    answer, locate = _forward("language_model", "answer"), _forward("language_model", "locate")
 
 
 @dataclass(frozen=True)

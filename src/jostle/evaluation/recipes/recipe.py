@@ -24,7 +24,8 @@ from jostle.metrics.robustness import split_cell
 CLEAN = "clean"  # the first cell of every benchmark
 _NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
-Task = Literal["detection", "recognition", "frames", "objects"]
+Task = Literal["detection", "recognition", "frames", "objects", "questions", "moments"]
+WITHOUT_K = ("detection", "questions", "moments")  # tasks without a number of guesses or a radius
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,8 @@ class Recipe:
         version: incremented when the recipe changes, so that results can cite it.
         dataset: the name of a data set, of `jostle names datasets`.
         subset: part of it that is evaluated; by default that of the data set; everything in a folder without subsets.
-        task: `detection` (of actions in long videos), `recognition` (one label a video), `frames` (one a frame) or
-            `objects` (boxes in frames).
+        task: `detection` (of actions in long videos), `recognition` (one label a video), `frames` (one a frame),
+            `objects` (boxes in frames), `questions` (with options) or `moments` (that sentences describe).
         metric: metric of a cell, of `jostle names metrics`.
         groups: groups of cells besides the clean one, in the order of the tables.
         title: name as papers print it; by default `name`.
@@ -180,7 +181,7 @@ class Recipe:
             raise BadValue(f"{self.name}: version must be at least 1, got {self.version}")
         if (self.protocol is not None) != (self.task == "detection"):
             raise BadValue(f"{self.name}: a protocol is for detection and must be given there; the task is {self.task}")
-        if (self.k is None) != (self.task == "detection") or (self.k or 1) < 1:
+        if (self.k is None) != (self.task in WITHOUT_K) or (self.k or 1) < 1:
             raise BadValue(f"{self.name}: k is for recognition, frames and objects, and at least 1; got {self.k}")
         if (self.labels_of is None) != (self.task != "frames"):
             raise BadValue(f"{self.name}: labels_of is for frames and must be given there; the task is {self.task}")
@@ -297,7 +298,9 @@ def measure_name(task: str, metric: str, k: int | None, tious: Sequence[float]) 
     """
     if task == "detection":
         return "mAP@" + ":".join(f"{tiou:g}" for tiou in sorted({tious[0], tious[-1]}))
-    return {"pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP", "top_k_accuracy": f"top-{k} accuracy"}.get(metric, metric)
+    names = {"pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP", "top_k_accuracy": f"top-{k} accuracy"}
+    names |= {"answer_accuracy": "accuracy", "moment_recall": "R@1, IoU 0.5", "moment_map": "mAP"}
+    return names.get(metric, metric)
 
 
 def _resolve_cell(cell: Cell) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from jostle.metrics.robustness import split_cell
 
 FORMAT = 1
 _CLEAN = "clean"  # as in recipes, which import this module
-Task = Literal["detection", "recognition", "frames", "objects"]
+Task = Literal["detection", "recognition", "frames", "objects", "questions", "moments"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Content:
                 check_tious(self.tious)
             except JostleError as error:
                 raise ValidationError(f"are invalid: {error}").under("tious") from None
-        elif not self.k:
+        elif not self.k and self.task not in ("questions", "moments"):
             raise ValidationError(f"is {self.k}; a run of {self.task} needs at least 1").under("k")
         if (self.task == "frames") != (self.labels_of is not None):
             raise ValidationError(f"is {self.labels_of!r} in a run of {self.task}").under("labels_of")

@@ -15,7 +15,7 @@ from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.evaluation.runner.options import ClipsFrom, RunOptions
+from jostle.evaluation.runner.options import LANGUAGE_TASKS, ClipsFrom, LanguageInput, RunOptions
 from jostle.mending.loading import MendingOptions
 from jostle.models.loading.extractor import ExtractorSpec
 from jostle.models.loading.models import (
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         FrameDetectionPredictor,
     )
     from jostle.evaluation.inference.feature_detection import DetectsInFeatures
+    from jostle.evaluation.inference.language import MomentPredictor, QuestionPredictor
     from jostle.evaluation.inference.recognition import RecognitionPredictor
     from jostle.evaluation.inference.single_frames import FramePredictor, ObjectPredictor
     from jostle.evaluation.runner.runner import BenchmarkModel
@@ -67,6 +68,8 @@ def build_benchmark_model(
         model = _build_detection(data, spec, device, here)
     elif recipe.task == "objects":
         model = _build_objects(recipe, data, spec, device)
+    elif recipe.task in LANGUAGE_TASKS:
+        model = _build_language(recipe, spec)
     else:
         model = _build_recognition(recipe, data, spec, device)
     names = [name for name in (spec.model, spec.extractor or model.extractor) if isinstance(name, str)]
@@ -311,6 +314,41 @@ def _load_object_predictor(user_model: ModelSource, match: ObjectMatch, device: 
     if isinstance(model, ObjectDetector):
         model.to(device)
     return ObjectPredictor(NamedObjectModel(model, user_model.name), match, guard=_one_thread())
+
+
+def _build_language(recipe: Recipe, spec: RunOptions) -> BenchmarkModel:
+    """Resolve a model that answers questions or finds sentences: a function, an object, or an import path."""
+    from jostle.evaluation.runner.runner import BenchmarkModel
+
+    for name, value in (("an extractor", spec.extractor), ("spec", spec.spec)):
+        if value is not None:
+            raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}; leave it out")
+    _refuse_features(spec, f"{recipe.name} is of {recipe.task}, which needs none")
+    user_model = _user_model(spec)
+    if user_model is None:
+        raise BadValue(
+            f"{spec.model}: no model of {recipe.task} has this name; give a function or package.module:attribute"
+        )
+    shown = spec.language_input()
+    load = partial(_load_language_predictor, recipe.task, user_model, shown)
+    description = load().language_model.describe()
+    orders = {"orders": shown.orders} if recipe.task == "questions" else {}
+    input_config = {"frames": description.get("frames", shown.frames), **orders, "model": description}
+    return BenchmarkModel(
+        load, user_model.name, *user_model.identity(), input_config=json.loads(json.dumps(input_config, default=str))
+    )
+
+
+def _load_language_predictor(
+    task: str, user_model: ModelSource, shown: LanguageInput
+) -> QuestionPredictor | MomentPredictor:
+    from jostle.evaluation.inference.language import MomentPredictor, QuestionPredictor
+    from jostle.models.language.callables import as_moment_model, as_question_model
+
+    if task == "questions":
+        model = as_question_model(user_model.get(), shown.frames)
+        return QuestionPredictor(model, _one_thread(), orders=shown.orders)
+    return MomentPredictor(as_moment_model(user_model.get(), shown.frames), _one_thread())
 
 
 def _network_settings(user_model: ModelSource) -> dict[str, Any]:

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from jostle.models.input_spec import InputSpec
 
 ClipsFrom = Literal["model", "benchmark"]
+LANGUAGE_TASKS = ("questions", "moments")
+
+
+@dataclass(frozen=True)
+class LanguageInput:
+    """Settings of how questions or sentences are shown to a model."""
+
+    frames: int | None = None  # number of frames; None for the model's own
+    # Order of options: `drawn` by the seed, as `published`, or all `cyclic` ones, whose answers are merged.
+    orders: Literal["drawn", "published", "cyclic"] = "drawn"
 
 
 @dataclass(frozen=True)
@@ -64,8 +74,6 @@ class RunOptions:
         for name, weights in ((self.model, self.weights), (self.extractor, self.extractor_weights)):
             if isinstance(name, str):
                 check_weights(name, weights)
-        if self.input:
-            self.changes()
         if self.mend is not None:
             MendingOptions(self.mend).check(known=True)
             if self.reproduce_bugs:
@@ -73,10 +81,18 @@ class RunOptions:
 
     def check_task(self, recipe: Recipe) -> None:
         """Raise if an option does not fit the task of a benchmark."""
+        if self.input:
+            self.language_input() if recipe.task in LANGUAGE_TASKS else self.changes()
         if self.mend is not None and recipe.task in ("frames", "objects"):
             raise BadValue(
                 f"{recipe.name} uses single frames, and mending needs the frames around them; leave --mend out"
             )
+
+    def language_input(self) -> LanguageInput:
+        """Return how questions or sentences are shown to the model."""
+        from jostle.core.config import convert_settings
+
+        return LanguageInput(**convert_settings(LanguageInput, self.input or {}, where="the model's input"))
 
     def changes(self) -> dict[str, Any]:
         """Return the changes to the model's input, each converted to the type of its setting."""

@@ -1,0 +1,100 @@
+"""Base of the tasks in words: items by video, stored as JSON, with the baselines of the clean cell beside."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jostle.errors import DataError
+from jostle.evaluation.inference.jobs import Output, VideoJob
+from jostle.evaluation.inference.language import BASELINES
+from jostle.evaluation.recipes.recipe import CLEAN, Cell
+from jostle.evaluation.tasks.task import Array, Task
+from jostle.io.files.atomic import write_text
+from jostle.io.files.text import read_json
+
+# Corruptions that destroy the order of events over the whole video; `jumble` only shuffles within short pieces.
+DISORDERED = frozenset(("box_jumble", "reverse_sampling"))
+Plain = dict[str, Any]
+
+
+class LanguageTask(Task[Output]):
+    """Base of tasks whose model gets frames and words, several items a video."""
+
+    suffix: ClassVar[str] = ".json"
+
+    @property
+    @abstractmethod
+    def by_video(self) -> Mapping[str, Sequence[Any]]:
+        """Questions or sentences of each video."""
+
+    @property
+    def videos(self) -> Sequence[str]:
+        return list(self.by_video)
+
+    def make_job(
+        self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None
+    ) -> VideoJob:
+        items = tuple(self.by_video[name])
+        return VideoJob(name, path, cells, seed, self.actions.get(name), fps=self.data.rate_of(name), items=items)
+
+    @abstractmethod
+    def to_rows(self, output: Output) -> list[Plain]:
+        """Convert the output for a video to plain values, one an item; baselines are beside, by their names."""
+
+    @abstractmethod
+    def from_rows(self, rows: Sequence[Plain]) -> Output:
+        """Invert `to_rows`."""
+
+    def pack(self, outputs: Mapping[str, Output]) -> tuple[dict[str, Array], list[str]]:
+        arrays: dict[str, Array] = {}
+        for cell, output in outputs.items():
+            arrays[cell] = np.frombuffer(json.dumps(self.to_rows(output)).encode(), np.uint8)
+        return arrays, []
+
+    def unpack(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Output]:
+        return {cell: self.from_rows(json.loads(array.tobytes())) for cell, array in arrays.items()}
+
+    def write(self, path: Path, outputs: Mapping[str, Output]) -> None:
+        rows: dict[str, Plain] = {}
+        for name, output in outputs.items():
+            rows |= {item.id: row for item, row in zip(self.by_video[name], self.to_rows(output), strict=True)}
+        write_text(path, [json.dumps(rows, indent=0), "\n"])
+
+    def read(self, path: Path) -> dict[str, Output]:
+        try:
+            rows = read_json(path)
+            return {
+                name: self.from_rows([rows[item.id] for item in items])
+                for name, items in self.by_video.items()
+                if items[0].id in rows
+            }
+        except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
+            why = str(error).removeprefix(f"{path}: ").partition(";")[0]
+            raise DataError(
+                f"{path}: no predictions of {self.recipe.task}: {why}; delete it, and the cell is run again",
+                fault="F101",
+            ) from None
+
+    def cell_of(self, path: Path) -> Cell:
+        """Return the cell of a predictions file."""
+        return next(cell for cell in self.recipe.cells if cell.slug == path.name.removesuffix(self.suffix))
+
+    def clean_path(self, path: Path) -> Path:
+        """Return the predictions file of the clean cell beside another one."""
+        return path.with_name(f"{CLEAN}{self.suffix}")
+
+
+def failures_of(outputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the first reason why a baseline could not be had, by its name."""
+    reasons: dict[str, str] = {}
+    for name in BASELINES:
+        for output in outputs.values():
+            if name in output.failed:
+                reasons.setdefault(name, output.failed[name])
+    return reasons

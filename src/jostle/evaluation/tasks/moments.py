@@ -1,0 +1,129 @@
+"""Moments task: windows of videos that sentences describe, scored by R@1 or by QVHighlights' mAP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jostle.core.types.moments import MomentItem, MomentPrediction, MomentPredictions, MomentSet
+from jostle.core.types.segments import Segments
+from jostle.errors import BadValue
+from jostle.evaluation.inference.language import BASELINES, VideoMoments
+from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
+from jostle.evaluation.tasks.task import MetricValue, action_pairs, task
+from jostle.io.files.atomic import write_text
+from jostle.metrics.metric import compute_custom_metric, metrics
+from jostle.metrics.moments import MomentScore, score_moments
+
+RECALL_TIOU = 0.5  # of the value of a cell
+
+
+@task("moments")
+class MomentsTask(LanguageTask[VideoMoments]):
+    """Task with scored windows for each sentence about a video; placements refer to the true windows."""
+
+    @cached_property
+    def moments(self) -> MomentSet:
+        """Sentences whose windows are known; others cannot be scored."""
+        known = self.data.moments.located
+        if not len(known):
+            raise BadValue(f"{self.data.name}: no window is known for any sentence; give the annotations with them")
+        return known
+
+    @property
+    def by_video(self) -> Mapping[str, Sequence[MomentItem]]:
+        return self.moments.by_video
+
+    @cached_property
+    def actions(self) -> dict[str, Segments]:
+        return self.moments.actions
+
+    @property
+    def fingerprint(self) -> str:
+        return self.moments.fingerprint
+
+    def write_truth(self, path: Path) -> None:
+        rows = [asdict(item) for item in self.moments.items]
+        actions = action_pairs(self.actions, self.videos)
+        write_text(path, [json.dumps({"format": 1, "moments": rows, "actions": actions}, indent=0), "\n"])
+
+    def to_rows(self, output: VideoMoments) -> list[Plain]:
+        rows = [_to_plain(prediction) for prediction in output.predictions]
+        for kind, predictions in output.baselines.items():
+            for row, prediction in zip(rows, predictions, strict=True):
+                row[kind] = _to_plain(prediction)
+        if output.failed:
+            rows[0]["failed"] = dict(output.failed)
+        return rows
+
+    def from_rows(self, rows: Sequence[Plain]) -> VideoMoments:
+        baselines = {
+            kind: tuple(_from_plain(row[kind]) for row in rows)
+            for kind in BASELINES
+            if all(kind in row for row in rows)
+        }
+        return VideoMoments(tuple(map(_from_plain, rows)), baselines, dict(rows[0].get("failed", {})))
+
+    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
+        outputs = self.read(path)
+        moments = self.moments.of_videos(names)
+        predictions = self._prediction_set({name: one.predictions for name, one in outputs.items()})
+        if metrics.part(self.recipe.metric) is not None:
+            return MetricValue(compute_custom_metric(self.recipe.metric, predictions, moments))
+        score = score_moments(predictions, moments)
+        value, interval = self._value(score)
+        more: dict[str, Any] = {"interval": interval and list(interval)} | score.to_dict()
+        for key in ("format", "videos", "unknown", "reproduce_bugs"):
+            del more[key]
+        if not self.cell_of(path).specs:
+            more["baselines"] = self._baselines(outputs, moments)
+        return MetricValue(value, more)
+
+    def _value(self, score: MomentScore) -> tuple[float, tuple[float, float] | None]:
+        if self.recipe.metric == "moment_map":
+            return score.windows.average_map, score.average_map_interval
+        return score.recall[RECALL_TIOU], score.recall_intervals[RECALL_TIOU]
+
+    def _baselines(self, outputs: Mapping[str, VideoMoments], moments: MomentSet) -> dict[str, Any]:
+        """Score the whole video as the window, and windows without the video and with one frame."""
+        ends = {item.id: item.duration or _last_end(moments, item) for item in moments.items}
+        whole = {name: MomentPrediction(((0.0, end, 1.0),)) for name, end in ends.items()}
+        failed = failures_of(outputs)
+        baselines: dict[str, Any] = {"whole_video": self._summary(score_moments(MomentPredictions(whole), moments))}
+        for kind in BASELINES:
+            if kind in failed:
+                baselines[kind] = {"failed": failed[kind]}
+                continue
+            own = {name: one.baselines[kind] for name, one in outputs.items() if kind in one.baselines}
+            baselines[kind] = self._summary(score_moments(self._prediction_set(own), moments))
+        return baselines
+
+    def _summary(self, score: MomentScore) -> dict[str, Any]:
+        value, interval = self._value(score)
+        return {"value": value, "interval": interval and list(interval), "mean_iou": score.mean_iou}
+
+    def _prediction_set(self, outputs: Mapping[str, Sequence[MomentPrediction]]) -> MomentPredictions:
+        pairs = ((self.by_video[name], predictions) for name, predictions in outputs.items())
+        return MomentPredictions(
+            {item.id: one for items, predictions in pairs for item, one in zip(items, predictions, strict=True)}
+        )
+
+
+def _last_end(moments: MomentSet, item: MomentItem) -> float:
+    """Return the end of the last window of a video whose duration nobody says."""
+    return max(end for one in moments.by_video[item.video] for _, end in one.windows)
+
+
+def _to_plain(prediction: MomentPrediction) -> Plain:
+    return {"windows": [list(window) for window in prediction.windows]}
+
+
+def _from_plain(row: Plain) -> MomentPrediction:
+    windows = [tuple(map(float, window)) for window in row["windows"]]
+    if any(len(window) != 3 for window in windows):
+        raise ValueError("a window is malformed")
+    return MomentPrediction(tuple((start, end, score) for start, end, score in windows))

@@ -1,0 +1,117 @@
+"""Questions task: options chosen for questions about videos, scored by accuracy and by what a corruption changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jostle.core.types.questions import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
+from jostle.errors import BadValue
+from jostle.evaluation.inference.language import BASELINES, VideoAnswers
+from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of
+from jostle.evaluation.tasks.task import MetricValue, action_pairs, task
+from jostle.io.files.atomic import write_text
+from jostle.metrics.answers import compare_answers, score_answers, temporal_sensitivity
+from jostle.metrics.metric import compute_custom_metric, metrics
+
+
+@task("questions")
+class QuestionsTask(LanguageTask[VideoAnswers]):
+    """Task with one option for each question about a video."""
+
+    @cached_property
+    def questions(self) -> QuestionSet:
+        """Questions whose right option is known; others cannot be scored."""
+        known = self.data.questions.answered
+        if not len(known):
+            raise BadValue(f"{self.data.name}: no right option is known for any question; give annotations with them")
+        return known
+
+    @property
+    def by_video(self) -> Mapping[str, Sequence[QuestionItem]]:
+        return self.questions.by_video
+
+    @property
+    def fingerprint(self) -> str:
+        return self.questions.fingerprint
+
+    def write_truth(self, path: Path) -> None:
+        rows = [asdict(item) for item in self.questions.items]
+        actions = action_pairs(self.actions, self.videos)
+        write_text(path, [json.dumps({"format": 1, "questions": rows, "actions": actions}, indent=0), "\n"])
+
+    def to_rows(self, output: VideoAnswers) -> list[Plain]:
+        rows = [_to_plain(answer) for answer in output.answers]
+        for kind, answers in output.baselines.items():
+            for row, answer in zip(rows, answers, strict=True):
+                row[kind] = _to_plain(answer)
+        if output.failed:
+            rows[0]["failed"] = dict(output.failed)
+        return rows
+
+    def from_rows(self, rows: Sequence[Plain]) -> VideoAnswers:
+        baselines = {
+            kind: tuple(_from_plain(row[kind]) for row in rows)
+            for kind in BASELINES
+            if all(kind in row for row in rows)
+        }
+        return VideoAnswers(tuple(map(_from_plain, rows)), baselines, dict(rows[0].get("failed", {})))
+
+    def answers_in(self, path: Path) -> AnswerSet:
+        """Read the answers of a cell by the ids of questions."""
+        return self._answer_set({name: output.answers for name, output in self.read(path).items()})
+
+    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
+        outputs = self.read(path)
+        questions = self.questions.of_videos(names)
+        answers = self._answer_set({name: output.answers for name, output in outputs.items()})
+        if metrics.part(self.recipe.metric) is not None:
+            return MetricValue(compute_custom_metric(self.recipe.metric, answers, questions))
+        score = score_answers(answers, questions)
+        more: dict[str, Any] = score.to_dict()
+        for key in ("format", "accuracy", "videos", "unknown"):
+            del more[key]
+        cell = self.cell_of(path)
+        if not cell.specs:
+            more["baselines"] = self._baselines(outputs, questions)
+            return MetricValue(score.overall.accuracy, more)
+        clean = self.answers_in(self.clean_path(path))
+        more["change"] = compare_answers(clean, answers, questions).to_dict()
+        if any(spec.entry.corruption in DISORDERED for spec in cell.parsed):
+            more["temporal_sensitivity"] = temporal_sensitivity(clean, answers, questions).to_dict()
+        return MetricValue(score.overall.accuracy, more)
+
+    def _baselines(self, outputs: Mapping[str, VideoAnswers], questions: QuestionSet) -> dict[str, Any]:
+        """Score the answers without the video and with one frame; a baseline that failed has its reason."""
+        failed = failures_of(outputs)
+        baselines: dict[str, Any] = {}
+        for kind in BASELINES:
+            if kind in failed:
+                baselines[kind] = {"failed": failed[kind]}
+                continue
+            given = {name: one.baselines[kind] for name, one in outputs.items() if kind in one.baselines}
+            answers = self._answer_set(given)
+            score = score_answers(answers, questions).to_dict()
+            keys = ("accuracy", "interval", "unreadable", "missing", "by_type", "order")
+            baselines[kind] = {key: score[key] for key in keys}
+        return baselines
+
+    def _answer_set(self, outputs: Mapping[str, Sequence[QuestionAnswer]]) -> AnswerSet:
+        pairs = ((self.by_video[name], answers) for name, answers in outputs.items())
+        return AnswerSet({item.id: one for items, answers in pairs for item, one in zip(items, answers, strict=True)})
+
+
+def _to_plain(answer: QuestionAnswer) -> Plain:
+    probabilities = None if answer.probabilities is None else list(answer.probabilities)
+    return {"choice": answer.choice, "probabilities": probabilities, "text": answer.text}
+
+
+def _from_plain(row: Plain) -> QuestionAnswer:
+    choice, values, text = row["choice"], row["probabilities"], row["text"]
+    if not (choice is None or type(choice) is int) or not (text is None or isinstance(text, str)):
+        raise ValueError("an answer is malformed")
+    return QuestionAnswer(choice, None if values is None else tuple(map(float, values)), text)
