@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.core.config import is_toml
 from jostle.errors import BadValue, DataError, Incomparable, JostleError, UnknownName
-from jostle.evaluation.runner.options import RunOptions
+from jostle.evaluation.runner.options import LANGUAGE_TASKS, RunOptions
 from jostle.io.files.atomic import refuse_output_in
 from jostle.models.loading.names import need_torch
 from jostle.parallel.workers import available_cpus
@@ -229,8 +229,9 @@ def run(
             place.with_models(known.benchmark_model) as benchmark_model,
             progress_or_bar("looking at videos", progress) as callback,
         ):
-            if known.recipe.task != "detection" and (place.here or place.processes):
-                # Whether the model fits is known before the work begins, and not at the end of it.
+            if known.recipe.task not in ("detection", *LANGUAGE_TASKS) and (place.here or place.processes):
+                # Whether the model fits is known before the work begins, and not at the end of it. Models with words
+                # fit all questions, and to ask some twice may cost money.
                 task = make_task(known.recipe, known.data)
                 orders = tuple(task.make_job(name, path, (), seed) for name, path in usable_videos(task).items())
                 run_trial(benchmark_model.load, orders)

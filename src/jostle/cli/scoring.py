@@ -86,23 +86,29 @@ def evaluate(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    task = task or _task_of(truth)
-    if reproduce_bug and task != "moments":
+    scored = task or _task_of(truth)
+    if reproduce_bug and scored != "moments":
         raise BadValue("--reproduce-bug goes with --task moments; leave it out")
-    if task in ("questions", "moments"):
-        others = {"--csv": csv, "--latex": latex, "--names": names, "--subset": subset, "--figures": figures}
+    if scored in ("questions", "moments"):
+        others: dict[str, object] = {
+            "--csv": csv,
+            "--latex": latex,
+            "--names": names,
+            "--subset": subset,
+            "--figures": figures,
+        }
         others |= {"--tiou": tiou, "--blocked": blocked, "--bootstrap": bootstrap or None}
         if unused := [name for name, value in others.items() if value is not None]:
-            raise BadValue(f"{unused[0]} goes with detections; {task} have their own thresholds and intervals")
-        if task == "questions":
+            raise BadValue(f"{unused[0]} goes with detections; {scored} have their own thresholds and intervals")
+        if scored == "questions":
             _show_answers(predictions, truth, against, as_json)
         else:
             _show_moments(predictions, truth, against, reproduce_bug or [], fix, as_json)
         return
-    if task != "detection":
+    if scored != "detection":
         if csv is not None or latex is not None or names is not None:
-            raise BadValue(f"--csv, --latex and --names go with detections; {task} have --json")
-        _show_other(task, predictions, truth, subset, _tious(tiou), fix, as_json)
+            raise BadValue(f"--csv, --latex and --names go with detections; {scored} have --json")
+        _show_other(scored, predictions, truth, subset, _tious(tiou), fix, as_json)
         return
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     barred = _ids(blocked)

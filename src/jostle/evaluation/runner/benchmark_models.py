@@ -69,7 +69,7 @@ def build_benchmark_model(
     elif recipe.task == "objects":
         model = _build_objects(recipe, data, spec, device)
     elif recipe.task in LANGUAGE_TASKS:
-        model = _build_language(recipe, spec)
+        model = _build_language(recipe, spec, device)
     else:
         model = _build_recognition(recipe, data, spec, device)
     names = [name for name in (spec.model, spec.extractor or model.extractor) if isinstance(name, str)]
@@ -79,7 +79,7 @@ def build_benchmark_model(
 
         check_compiling(device)
         model = replace(model, load=partial(_load_compiled, model.load), compiled=True)
-    if spec.precision != "float32":
+    if spec.precision != model.precision:
         from jostle.models.devices import check_precision
 
         check_precision(spec.precision, device)
@@ -316,26 +316,39 @@ def _load_object_predictor(user_model: ModelSource, match: ObjectMatch, device: 
     return ObjectPredictor(NamedObjectModel(model, user_model.name), match, guard=_one_thread())
 
 
-def _build_language(recipe: Recipe, spec: RunOptions) -> BenchmarkModel:
-    """Resolve a model that answers questions or finds sentences: a function, an object, or an import path."""
+def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkModel:
+    """Resolve a model that answers questions or finds sentences: a name, a function, an object, or an import path."""
     from jostle.evaluation.runner.runner import BenchmarkModel
+    from jostle.models.language.loading import WAYS, NamedLanguageModel, is_question_model_name
 
-    for name, value in (("an extractor", spec.extractor), ("spec", spec.spec)):
+    for name, value in (("an extractor", spec.extractor), ("spec", spec.spec), ("weights", spec.weights)):
         if value is not None:
             raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}; leave it out")
     _refuse_features(spec, f"{recipe.name} is of {recipe.task}, which needs none")
-    user_model = _user_model(spec)
+    shown, precision = spec.language_input(), "float32"
+    user_model: ModelSource | None
+    if isinstance(spec.model, str) and is_question_model_name(spec.model):
+        if recipe.task != "questions":
+            raise BadValue(
+                f"{spec.model}: answers questions, and {recipe.name} asks for windows; give a function (frames, times, "
+                "sentence, duration) -> windows that asks it and reads its text"
+            )
+        precision = spec.precision
+        user_model = NamedLanguageModel(spec.model, device, precision, shown.frames)
+    else:
+        user_model = _user_model(spec)
     if user_model is None:
-        raise BadValue(
-            f"{spec.model}: no model of {recipe.task} has this name; give a function or package.module:attribute"
-        )
-    shown = spec.language_input()
+        raise BadValue(f"{spec.model}: no model of {recipe.task} has this name; give {WAYS}")
     load = partial(_load_language_predictor, recipe.task, user_model, shown)
     description = load().language_model.describe()
     orders = {"orders": shown.orders} if recipe.task == "questions" else {}
     input_config = {"frames": description.get("frames", shown.frames), **orders, "model": description}
     return BenchmarkModel(
-        load, user_model.name, *user_model.identity(), input_config=json.loads(json.dumps(input_config, default=str))
+        load,
+        user_model.name,
+        *user_model.identity(),
+        input_config=json.loads(json.dumps(input_config, default=str)),
+        precision=precision,
     )
 
 

@@ -71,7 +71,8 @@ def as_question_model(model: object, frames: int | None = None) -> QuestionModel
         BadValue: if it is neither.
     """
     if isinstance(model, QuestionModel):
-        return _checked(model, frames)
+        _check_frames(model, frames)
+        return model
     if not callable(model):
         raise BadValue(
             f"a {type(model).__name__} answers no questions; give a function (frames, question, options) -> scores or "
@@ -87,7 +88,8 @@ def as_moment_model(model: object, frames: int | None = None) -> MomentModel:
         BadValue: if it is neither.
     """
     if isinstance(model, MomentModel):
-        return _checked(model, frames)
+        _check_frames(model, frames)
+        return model
     if not callable(model):
         raise BadValue(
             f"a {type(model).__name__} finds no moments; give a function (frames, times, sentence, duration) -> "
@@ -152,10 +154,9 @@ def _frames(function: object, frames: int | None) -> int:
     return count
 
 
-def _checked(model: Any, frames: int | None) -> Any:
+def _check_frames(model: QuestionModel | MomentModel, frames: int | None) -> None:
     if frames is not None and frames != model.frames:
         raise BadValue(f"{type(model).__name__} wants {model.frames} frames; leave frames out, or change the model")
-    return model
 
 
 def _name(function: object) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.core.plugins import import_object, is_import_path
 from jostle.errors import BadValue
 from jostle.models.language.callables import as_question_model
 from jostle.models.language.interface import QuestionModel
+from jostle.models.loading.models import Identity, folder_fingerprint
+from jostle.models.weights.resolve import fetch_from_hub
 from jostle.models.weights.shipped.sources import HUB
 
 SERVER = "openai:"
@@ -28,6 +31,29 @@ def is_question_model_name(name: str) -> bool:
 
 def _is_folder(name: str) -> bool:
     return Path(name.partition("?")[0]).is_dir()  # settings may follow
+
+
+@dataclass(frozen=True)
+class NamedLanguageModel:
+    """Video-language model by name: a folder, the Hub or a server; see `load_question_model` for the fields."""
+
+    name: str
+    device: str = "cpu"
+    precision: str = "float32"
+    frames: int | None = None
+
+    def get(self) -> QuestionModel:
+        """Load and return the model."""
+        return load_question_model(self.name, device=self.device, precision=self.precision, frames=self.frames)
+
+    def identity(self) -> Identity:
+        """Return the fingerprint of the weights; a server does not say which it has."""
+        plain = self.name.partition("?")[0]
+        if plain.startswith(SERVER):
+            return None, "nothing"
+        return folder_fingerprint(
+            fetch_from_hub(plain, folder=True) if plain.startswith(HUB) else Path(plain)
+        ), "folder"
 
 
 def load_question_model(
