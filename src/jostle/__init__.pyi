@@ -1,9 +1,9 @@
 """Exports of `jostle`, the public Python API, and the module that defines each."""
 
-from jostle.api.benchmarks import build as build
 from jostle.api.benchmarks import compare_probes as compare_probes
 from jostle.api.benchmarks import probe as probe
 from jostle.api.benchmarks import run as run
+from jostle.api.building import build as build
 from jostle.api.catalogue import load_dataset as load_dataset
 from jostle.api.catalogue import names as names
 from jostle.api.catalogue import published as published

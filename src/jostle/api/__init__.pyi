@@ -1,16 +1,16 @@
 """Exports of `jostle.api`: every verb, and the module that defines it."""
 
-from jostle.api.benchmarks import build as build
 from jostle.api.benchmarks import compare_probes as compare_probes
 from jostle.api.benchmarks import draw_stability as draw_stability
 from jostle.api.benchmarks import plan as plan
-from jostle.api.benchmarks import plan_build as plan_build
 from jostle.api.benchmarks import probe as probe
 from jostle.api.benchmarks import read_models as read_models
 from jostle.api.benchmarks import run as run
 from jostle.api.benchmarks import run_many as run_many
 from jostle.api.benchmarks import stability as stability
 from jostle.api.benchmarks import verify as verify
+from jostle.api.building import build as build
+from jostle.api.building import plan_build as plan_build
 from jostle.api.catalogue import demo as demo
 from jostle.api.catalogue import demo_video as demo_video
 from jostle.api.catalogue import describe as describe

@@ -22,9 +22,8 @@ def test_a_server_answers_in_every_cell_and_no_key_is_kept(tmp_path: Path, monke
     data, out = write_data(tmp_path / "data"), tmp_path / "run"
     with language_server(reply(chat("B"))) as server:
         model = f"openai:{server.url}#m"
-        scores = jostle.run(
-            "next-qa-c", model=model, data=data, out=out, cells=CELLS, jobs=1, input={"frames": 2}
-        ).scores
+        options = {"data": data, "out": out, "cells": CELLS, "jobs": 1, "input": {"frames": 2}}
+        scores = jostle.run("next-qa-c", model=model, **options).scores
         asked = len(server.requests)
         assert all("Bearer very-secret" in headers["Authorization"] for headers in server.headers)
         jostle.run("next-qa-c", model=model, **options)
