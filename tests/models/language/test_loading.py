@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from jostle.errors import BadValue
 from jostle.models.language.interface import Answer, Question, QuestionModel
-from jostle.models.language.loading import load_question_model
+from jostle.models.language.loading import NamedQuestionModel, is_question_model_name, load_question_model
 
 
 class First:
@@ -43,3 +45,16 @@ def test_a_function_is_a_model_with_any_number_of_frames() -> None:
 def test_anything_else_is_refused_with_what_to_give(name: object) -> None:
     with pytest.raises(BadValue, match=r"ORG/NAME|cannot be imported|URL#MODEL|answers no questions"):
         load_question_model(name)
+
+
+def test_a_folder_is_known_by_its_content_and_a_server_is_not(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    source = NamedQuestionModel(f"{tmp_path}?answers=text")
+    assert is_question_model_name(source.name)
+    before = source.identity()
+    assert before[1] == "folder"
+    (tmp_path / "config.json").write_text("[]")
+    assert source.identity()[0] != before[0]
+    server = NamedQuestionModel("openai:http://localhost:1/v1#m", frames=8)
+    assert server.identity() == (None, "nothing")
+    assert pickle.loads(pickle.dumps(server)).get().frames == 8

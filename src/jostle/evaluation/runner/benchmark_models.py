@@ -379,7 +379,7 @@ def _load_recogniser(
     clips: ClipsFrom,
     classes: tuple[str, ...],
 ) -> Recogniser:
-    """Load a recogniser, tell it the classes if it is a zero-shot one, and adapt its spec to the benchmark."""
+    """Load a recogniser, pass it the class names if it is a zero-shot one, and adapt its spec to the benchmark."""
     from jostle.models.recognition.recogniser import Recogniser, as_recogniser
     from jostle.models.recognition.zero_shot import ZeroShotRecogniser
 

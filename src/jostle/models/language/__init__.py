@@ -1,1 +1,1 @@
-"""Video-language models: questions with options and sentences to find, asked of networks, servers and functions."""
+"""Video-language models: questions and sentences for networks, servers and functions."""

@@ -1,4 +1,4 @@
-"""What the tasks in words ask of a model: a question or a sentence to find, over frames with their times."""
+"""Interface of video-language models: a question or a sentence to find, over frames with their times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question about a video, as it is shown to a model."""
+    """Question about a video, in the form that a model takes."""
 
     frames: npt.NDArray[np.uint8]  # (T, H, W, 3), RGB; T may be 0 (blind baseline)
     times: npt.NDArray[np.float64]  # (T,), seconds in the video
@@ -25,7 +25,7 @@ class Answer:
     """Answer of a model to a question."""
 
     log_probs: tuple[float, ...] | None  # one an option, normalised over the options; None where only text is known
-    text: str | None  # what the model said, where it spoke
+    text: str | None  # answer in words, where the model gave one
     choice: int | None  # index of the option chosen; None: unreadable
     lower_bounds: tuple[bool, ...] = ()  # options whose value is only a bound (outside a server's top-k)
 

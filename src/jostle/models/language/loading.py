@@ -84,3 +84,24 @@ def load_question_model(
     if is_import_path(name):
         return as_question_model(import_object(name, "--model"), frames)
     raise BadValue(f"--model {name}: is no video-language model; give {WAYS}")
+
+
+@dataclass(frozen=True)
+class NamedQuestionModel:
+    """Picklable source of a video-language model that has a name, which loads it in any process."""
+
+    name: str
+    device: str = "cpu"
+    precision: str = "float32"
+    frames: int | None = None
+
+    def get(self) -> QuestionModel:
+        """Load and return the model."""
+        return load_question_model(self.name, device=self.device, precision=self.precision, frames=self.frames)
+
+    def identity(self) -> Identity:
+        """Return the fingerprint of a folder; weights behind a server are not known."""
+        plain = self.name.partition("?")[0]
+        if plain.startswith(HUB):
+            return folder_fingerprint(fetch_from_hub(plain, folder=True)), "folder"
+        return (folder_fingerprint(Path(plain)), "folder") if _is_folder(plain) else (None, "nothing")

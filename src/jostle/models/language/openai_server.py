@@ -197,8 +197,7 @@ def _read_reply(reply: Any) -> tuple[str | None, list[tuple[str, float]] | None]
         text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
     if text is not ... and text is not None and not isinstance(text, str):
         raise ValueError("its content is no text")
-    said: str | None = None if text is ... else text or ""
-    return said, _read_top_tokens(choice.get("logprobs"))
+    return None if text is ... else text or "", _read_top_tokens(choice.get("logprobs"))
 
 
 def _read_top_tokens(value: Any) -> list[tuple[str, float]] | None:

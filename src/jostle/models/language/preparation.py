@@ -1,7 +1,7 @@
 """Inputs of video-language models of transformers, from frames, their times and a prompt.
 
 jostle decodes, samples and corrupts; the library's processor only prepares. It would sample frames again and take them
-for 24 a second unless it is told not to, so it is told their number and times.
+for 24 a second by default, so it gets their number and times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWN = ("qwen2_vl", "qwen2_5_vl")  # families that can be prepared without torchv
 VIDEO_TYPE = 2  # of tokens that stand for video, among `mm_token_type_ids`
 
 
-class Preparation(Protocol):
+class QuestionPreparation(Protocol):
     """Preparation of a question for a network."""
 
     tokenizer: Any
@@ -96,13 +96,13 @@ class LibraryPreparation:
 
     def _check_frames(self, inputs: Inputs, count: int) -> None:
         if "video_grid_thw" in inputs:
-            shown = int(inputs["video_grid_thw"][0, 0]) * self._temporal
+            used = int(inputs["video_grid_thw"][0, 0]) * self._temporal
         else:
             values = inputs["pixel_values_videos" if "pixel_values_videos" in inputs else "pixel_values"]
-            shown = values.shape[1] if values.ndim == 5 else values.shape[0]
-        if shown != count + -count % self._temporal:
+            used = values.shape[1] if values.ndim == 5 else values.shape[0]
+        if used != count + -count % self._temporal:
             raise DataError(
-                f"{type(self.processor).__name__}: shows the network {shown} of {count} frames; it may have sampled "
+                f"{type(self.processor).__name__}: shows the network {used} of {count} frames; it may have sampled "
                 "them again, so use a version of transformers that jostle was tested with",
                 fault="F173",
             )
@@ -132,7 +132,7 @@ class QwenPreparation:
     template: str
     frames: QwenFrames
     video_token: str
-    timed: bool  # Qwen2.5-VL is told seconds; Qwen2-VL is not
+    timed: bool  # Qwen2.5-VL takes seconds; Qwen2-VL does not
 
     def inputs(self, question: Question) -> Inputs:
         """Return the arguments of the network."""
@@ -171,7 +171,7 @@ class QwenPreparation:
         return set(self.tokenizer.all_special_tokens) | set(self.tokenizer.get_added_vocab())
 
 
-def load_preparation(folder: Path, family: str) -> Preparation:
+def load_preparation(folder: Path, family: str) -> QuestionPreparation:
     """Return the library's processor of a model folder, or our own where torchvision is missing and we have one.
 
     Raises:

@@ -1,6 +1,6 @@
 """The prompt of a question, and probabilities of its options from those of tokens.
 
-Options are lettered, and the model is told to answer with a letter. A letter has several tokens, such as "A", " A"
+Options are lettered, and the prompt wants a letter for an answer. A letter has several tokens, such as "A", " A"
 and "(A": the probabilities of all of them are added up.
 """
 
@@ -40,7 +40,7 @@ def write_prompt(question: Question) -> str:
 
 
 def check_question(question: Question) -> None:
-    """Raise unless a question can be asked: 2 to 26 options, and a time for each frame.
+    """Raise unless a question is valid: 2 to 26 options, and a time for each frame.
 
     Raises:
         BadValue: F166 for options, F167 for frames and their times.

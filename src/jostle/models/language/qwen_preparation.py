@@ -108,8 +108,8 @@ class QwenFrames:
 def _read_video_settings(folder: Path) -> Mapping[str, Any]:
     """Return the settings of videos, from the file that the library would take them from."""
     nested = folder / "processor_config.json"
-    if nested.is_file() and isinstance(found := read_settings(nested, "processor").get("video_processor"), dict):
-        return found
+    if nested.is_file() and isinstance(settings := read_settings(nested, "processor").get("video_processor"), dict):
+        return settings
     for name in ("video_preprocessor_config.json", "preprocessor_config.json"):
         if (folder / name).is_file():
             return read_settings(folder / name, "processor")

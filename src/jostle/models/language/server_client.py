@@ -24,7 +24,7 @@ KEY = "OPENAI_API_KEY"  # variable that holds the key, unless another is named
 RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # statuses that may pass
 LONGEST_PAUSE = 120.0  # seconds, also where a server asks for more
 LARGEST_REPLY = 8 << 20  # bytes
-QUOTED = 300  # characters of a server's message that are shown
+QUOTED = 300  # characters of a server's message that are quoted
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -38,7 +38,7 @@ class _Again(Exception):
 
 @dataclass(frozen=True)
 class ServerClient:
-    """Client of one address.
+    """Client of a server, with retries and a time-out.
 
     Attributes:
         url: address without a key, such as `http://localhost:8000/v1`.

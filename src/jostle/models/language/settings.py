@@ -25,13 +25,13 @@ def split_settings(name: str, known: Mapping[str, Any]) -> tuple[str, dict[str, 
     front, _, fragment = name.partition("#")
     plain, mark, query = front.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True) if mark else []
-    given = dict(pairs)
+    values = dict(pairs)
     unknown = [key for key, _ in pairs if key not in known]
-    if unknown or len(given) < len(pairs) or (mark and not pairs):
+    if unknown or len(values) < len(pairs) or (mark and not pairs):
         what = f"has no setting {unknown[0]!r}" if unknown else "has a setting without a value, or twice"
         raise BadValue(f"{name}: {what}; write {plain}?NAME=VALUE&NAME=VALUE, with {', '.join(known)}")
     settings = dict(known)
-    for key, text in given.items():
+    for key, text in values.items():
         try:
             settings[key] = type(known[key])(text)
         except ValueError:

@@ -22,7 +22,7 @@ from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.metrics.answer_text import read_choice
 from jostle.models.devices import check_precision, device_for
 from jostle.models.language.interface import Answer, Question
-from jostle.models.language.preparation import Inputs, Preparation, load_preparation
+from jostle.models.language.preparation import Inputs, QuestionPreparation, load_preparation
 from jostle.models.language.prompts import (
     LETTERS,
     OPTION,
@@ -55,7 +55,7 @@ EXAMPLE = (360, 640)  # height and width of the frames that a record counts toke
 
 @dataclass
 class TransformersModel:
-    """Video-language model of transformers.
+    """Video-language model of transformers, loaded and ready to answer.
 
     Attributes:
         name: folder or name on the Hub.
@@ -70,7 +70,7 @@ class TransformersModel:
     name: str
     family: str
     network: Any
-    preparation: Preparation
+    preparation: QuestionPreparation
     frames: int = FRAMES
     answers: str = "log_probs"
     max_tokens: int = 16
@@ -90,7 +90,7 @@ class TransformersModel:
 
         Raises:
             NonFiniteOutput: F121 if the network computes NaN.
-            DataError: F173 to F176 if an input is not what was asked for.
+            DataError: F173 to F176 if an input is not that of the question.
         """
         return [self._answer(question) for question in questions]
 
@@ -133,7 +133,7 @@ class TransformersModel:
         """Return the arguments of the network, on its device.
 
         Raises:
-            DataError: F174 if a text holds a placeholder, F175 if kinds of tokens are not told apart, F176 if the
+            DataError: F174 if a text holds a placeholder, F175 if kinds of tokens are not distinguished, F176 if the
                 input is longer than the network's positions.
         """
         check_question(question)

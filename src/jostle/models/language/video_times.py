@@ -13,7 +13,7 @@ TICKS = 1000.0  # "frames" a second in which times are written; processors know 
 def video_metadata(times: npt.NDArray[np.float64]) -> dict[str, Any]:
     """Return `fps`, `frames_indices`, `total_num_frames` and `duration` that give frames their true times.
 
-    A processor computes the time of a frame as its index divided by fps, and the rate of the frames shown as their
+    A processor computes the time of a frame as its index divided by fps, and the rate of the frames as their
     number divided by the duration. Frames are at the middles of equal parts, so the parts are as long as the distance
     of two frames, and the first part begins half of that before the first frame.
 

@@ -36,7 +36,7 @@ SOURCE += "https://huggingface.co"
 CLIP_MEAN: Triple = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD: Triple = (0.26862954, 0.26130258, 0.27577711)
 HALF: Triple = (0.5, 0.5, 0.5)
-FRAMES = 8  # of a video that CLIP and SigLIP are shown
+FRAMES = 8  # of a video that CLIP and SigLIP take
 BETWEEN = "|"  # templates
 Prompts = tuple[tuple[str, ...], ...]  # of each class, one for each template
 
@@ -78,7 +78,7 @@ def zero_shot_model(inner: str) -> RecogniserKind:
 
 
 class ZeroShotRecogniser(Recogniser):
-    """Recogniser that is told its classes in words, by `for_classes`."""
+    """Recogniser whose classes are given in words, by `for_classes`."""
 
     def __init__(self, model: nn.Module, tokenizer: Any, kind: str, template: str, spec: InputSpec, name: str) -> None:
         if kind == "xclip" and BETWEEN in template:
@@ -92,12 +92,12 @@ class ZeroShotRecogniser(Recogniser):
         Raises:
             BadValue: F178 if two classes have one prompt, or one is longer than the model reads.
         """
-        told = ZeroShotRecogniser(self.model, self.tokenizer, self.kind, self.template, self._spec, self.name)
+        prompted = ZeroShotRecogniser(self.model, self.tokenizer, self.kind, self.template, self._spec, self.name)
         prompts = write_prompts(self.template, classes, self.name)
         texts = torch.stack([self._embed(one) for one in zip(*prompts, strict=True)]).mean(0)
-        told.network = PromptedNetwork(self.model, self.kind, texts, prompts).eval()
-        told.classes = tuple(classes)
-        return told
+        prompted.network = PromptedNetwork(self.model, self.kind, texts, prompts).eval()
+        prompted.classes = tuple(classes)
+        return prompted
 
     @property
     def _spec(self) -> InputSpec:
@@ -135,7 +135,7 @@ class PromptedNetwork(nn.Module):
         self.register_buffer("texts", texts)
 
     def forward(self, clips: Tensor) -> Tensor:
-        """Return (B, classes) logits."""
+        """Return (B, classes) logits of clips (B, T, 3, H, W)."""
         if self.texts is None:
             raise BadValue("a zero-shot recogniser has no classes of its own; name them with for_classes([...])")
         logits: Tensor = self._clip_logits(clips) if self.kind == "xclip" else self._frame_logits(clips)
@@ -154,12 +154,12 @@ class PromptedNetwork(nn.Module):
     def _clip_logits(self, clips: Tensor) -> Tensor:
         """Return what `XCLIPModel` does, without embedding the same texts with every clip."""
         model: Any = self.model
-        wanted = model.config.vision_config.num_frames
-        if clips.shape[1] != wanted:
-            raise BadValue(f"X-CLIP: takes clips of {wanted} frames, not of {clips.shape[1]}", fault="F177")
-        seen = model.vision_model(pixel_values=clips.flatten(0, 1))
-        videos = model.mit(model.visual_projection(seen[1]).unflatten(0, clips.shape[:2]))[1]
-        patches = model.prompts_visual_layernorm(seen[0][:, 1:]) @ model.prompts_visual_projection
+        length = model.config.vision_config.num_frames
+        if clips.shape[1] != length:
+            raise BadValue(f"X-CLIP: takes clips of {length} frames, not of {clips.shape[1]}", fault="F177")
+        features = model.vision_model(pixel_values=clips.flatten(0, 1))
+        videos = model.mit(model.visual_projection(features[1]).unflatten(0, clips.shape[:2]))[1]
+        patches = model.prompts_visual_layernorm(features[0][:, 1:]) @ model.prompts_visual_projection
         patches = patches.unflatten(0, clips.shape[:2]).mean(1)
         texts = self._texts[None].expand(len(clips), -1, -1)
         texts = texts + model.prompts_generator(texts, patches)
@@ -229,9 +229,9 @@ def _load(name: str, stem: str, weights: Weights, changes: Changes) -> Recognise
 
 
 def _check_frames(name: str, kind: str, config: Any, spec: InputSpec) -> None:
-    wanted = config.vision_config.num_frames if kind == "xclip" else spec.frames
-    if spec.frames != wanted:
-        raise BadValue(f"{name}: was built for clips of {wanted} frames, not of {spec.frames}", fault="F177")
+    length = config.vision_config.num_frames if kind == "xclip" else spec.frames
+    if spec.frames != length:
+        raise BadValue(f"{name}: was built for clips of {length} frames, not of {spec.frames}", fault="F177")
 
 
 def _spec(kind: str, config: Any, settings: Mapping[str, Any]) -> InputSpec:
@@ -266,8 +266,8 @@ def _side(size: Any) -> int | None:
 
 def _picture_settings(folder: Path, name: str) -> Mapping[str, Any]:
     nested = folder / "processor_config.json"
-    if nested.is_file() and isinstance(found := read_settings(nested, name).get("image_processor"), dict):
-        return found
+    if nested.is_file() and isinstance(settings := read_settings(nested, name).get("image_processor"), dict):
+        return settings
     path = folder / "preprocessor_config.json"
     return read_settings(path, name) if path.is_file() else {}
 
