@@ -17,7 +17,8 @@ from helpers.language_server import Behaviour, LanguageServer, chat, hang_up, la
 from jostle.errors import BadValue, DataError, NonFiniteOutput, ResourceError
 from jostle.models.language.interface import Question
 from jostle.models.language.loading import load_question_model
-from jostle.models.language.openai_server import ServerModel, open_server
+from jostle.models.language.openai_server import ServerModel, _read_reply, open_server
+from jostle.models.language.prompts import answer_from_top_tokens
 from jostle.models.language.server_client import LARGEST_REPLY, ServerClient
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (2, 6, 8, 3), np.uint8)
@@ -282,3 +283,33 @@ def test_the_record_says_how_it_was_asked() -> None:
     assert (known["url"], known["model"], known["frames"]) == ("http://localhost:8000/v1", "m", 8)
     assert (known["parts"], known["picture"], known["top_logprobs"], known["temperature"]) == ("images", "png", 20, 0)
     assert "{question}" in str(known["prompt"])
+
+
+def test_no_reply_ends_in_anything_but_an_answer_or_a_refusal() -> None:
+    values: list[Any] = [None, True, -1, 10**400, 0.5, -0.5, "", "A", "nan", [], {}, [None], {"token": "A"}, [[1]]]
+    whole = chat("A", {"A": -0.2, "B": -3.0})
+
+    def mutate(node: Any, rng: np.random.Generator) -> Any:
+        """Replace one value somewhere below by one of another kind, or leave it out."""
+        keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+        if not keys or rng.random() < 0.15:
+            return values[rng.integers(len(values))]
+        key, copy = keys[rng.integers(len(keys))], node.copy()
+        if rng.random() < 0.2:
+            del copy[key]
+        else:
+            copy[key] = mutate(node[key], rng)
+        return copy
+
+    seen = {"answered": 0, "refused": 0}
+    for number in range(2000):
+        content = mutate(whole, np.random.default_rng(number))
+        try:
+            text, top = _read_reply(content)
+            if top is not None:
+                answer_from_top_tokens(top, 3, "m")
+            seen["answered"] += 1
+            assert text is None or isinstance(text, str)
+        except (ValueError, NonFiniteOutput):
+            seen["refused"] += 1
+    assert min(seen.values()) > 100
