@@ -319,7 +319,7 @@ def _load_object_predictor(user_model: ModelSource, match: ObjectMatch, device: 
 def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkModel:
     """Resolve a model that answers questions or finds sentences: a name, a function, an object, or an import path."""
     from jostle.evaluation.runner.runner import BenchmarkModel
-    from jostle.models.language.loading import WAYS, NamedLanguageModel, is_question_model_name
+    from jostle.models.language.loading import WAYS, NamedQuestionModel, is_question_model_name
 
     for name, value in (("an extractor", spec.extractor), ("spec", spec.spec), ("weights", spec.weights)):
         if value is not None:
@@ -334,7 +334,7 @@ def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkM
                 "sentence, duration) -> windows that asks it and reads its text"
             )
         precision = spec.precision
-        user_model = NamedLanguageModel(spec.model, device, precision, shown.frames)
+        user_model = NamedQuestionModel(spec.model, device, precision, shown.frames)
     else:
         user_model = _user_model(spec)
     if user_model is None:

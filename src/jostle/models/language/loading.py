@@ -33,29 +33,6 @@ def _is_folder(name: str) -> bool:
     return Path(name.partition("?")[0]).is_dir()  # settings may follow
 
 
-@dataclass(frozen=True)
-class NamedLanguageModel:
-    """Video-language model by name: a folder, the Hub or a server; see `load_question_model` for the fields."""
-
-    name: str
-    device: str = "cpu"
-    precision: str = "float32"
-    frames: int | None = None
-
-    def get(self) -> QuestionModel:
-        """Load and return the model."""
-        return load_question_model(self.name, device=self.device, precision=self.precision, frames=self.frames)
-
-    def identity(self) -> Identity:
-        """Return the fingerprint of the weights; a server does not say which it has."""
-        plain = self.name.partition("?")[0]
-        if plain.startswith(SERVER):
-            return None, "nothing"
-        return folder_fingerprint(
-            fetch_from_hub(plain, folder=True) if plain.startswith(HUB) else Path(plain)
-        ), "folder"
-
-
 def load_question_model(
     name: str | object, *, device: str = "cpu", precision: str = "float32", frames: int | None = None
 ) -> QuestionModel:
