@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.building import BuildCheck
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.runner.progress import Watch
-    from jostle.evaluation.runner.runner import BenchmarkModel, Run
+    from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.metrics.breaking_points import BreakingComparison
     from jostle.models.input_spec import InputSpec
-    from jostle.reporting.analysis.early_stopping import EarlyStop
     from jostle.reporting.analysis.gate import Budget
     from jostle.reporting.analysis.stability import Stabilities
 
@@ -118,8 +117,9 @@ def run(
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
         until_decided: a budget as of `jostle.check`: videos are processed in random order until every condition of it
-            is decided, with the guarantee of its level although one looks after each video. For recognition. The run
-            says that it stopped early, and the same run without this goes on to the whole benchmark.
+            is decided, with the guarantee of its level although one looks several times: after each video for
+            recognition, at four planned looks for scores that are no mean over videos, such as mAP. The run says that
+            it stopped early, and the same run without this goes on to the whole benchmark.
         against: the reference run of such a budget, on all videos.
         progress: called with (videos done, videos to do); of long videos of single frames, with portions of them.
         watch: called with the state of all cells after each video.
@@ -180,13 +180,14 @@ def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
     return budget
 
 
-def _stopping_rule(known: _Known, budget: Budget, against: str | Path | None, seed: int) -> EarlyStop:
+def _stopping_rule(known: _Known, budget: Budget, against: str | Path | None, seed: int) -> StoppingRule:
     """Return the rule that ends a run when every condition of a budget is decided."""
     from jostle.evaluation.recipes.recipe import CLEAN_CELL
     from jostle.evaluation.runner.state import usable_videos
     from jostle.evaluation.tasks.task import make_task
-    from jostle.reporting.analysis.early_stopping import EarlyStop
+    from jostle.reporting.analysis.early_stopping import SequentialStop
     from jostle.reporting.analysis.gate import check_coverage
+    from jostle.reporting.analysis.group_sequential import GroupSequentialStop
     from jostle.reporting.analysis.record import RunRecord
 
     task = make_task(known.recipe, known.data)
@@ -202,7 +203,10 @@ def _stopping_rule(known: _Known, budget: Budget, against: str | Path | None, se
                 fault="F150",
             )
     cells = [CLEAN_CELL, *(cell for cell in known.cells if cell.name != CLEAN_CELL.name)]
-    return EarlyStop(known.recipe, cells, list(usable_videos(task)), known.data.labels, budget, reference, seed=seed)
+    names = list(usable_videos(task))
+    if known.recipe.task == "recognition" and known.recipe.metric == "top_k_accuracy":
+        return SequentialStop(cells, names, known.data.labels, budget, reference, seed=seed)
+    return GroupSequentialStop(known.recipe, cells, names, budget, reference, seed=seed)
 
 
 def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from helpers.made_runs import made_run
 from jostle.errors import BadValue, DataError, Incomparable, UnknownName
 from jostle.metrics.bootstrap import video_weights
 from jostle.reporting.analysis.cell_scores import class_scores, measured_cell
-from jostle.reporting.analysis.gate import Check, Condition, DecidedCondition, _decide, _Measured, enough_draws
+from jostle.reporting.analysis.gate import Check, Condition, DecidedCondition, MeasuredCondition, _decide, enough_draws
 from jostle.reporting.analysis.gate_outputs import github_commands, junit, markdown
 from jostle.reporting.analysis.record import RunRecord
 
@@ -97,12 +97,12 @@ def test_several_conditions_are_corrected_for_being_several() -> None:
     """Ten conditions at their limits: with plain intervals of 95 % one of them would be decided wrongly."""
     conditions = [Condition("clean", at_least=0.5, name=str(i)) for i in range(10)]
 
-    def measured(distance: float) -> _Measured:
+    def measured(distance: float) -> MeasuredCondition:
         """Interval of a normal distribution with deviation 1, so that 1.96 is the limit at 95 %."""
         from statistics import NormalDist
 
         reach = lambda level: NormalDist().inv_cdf((1 + level) / 2)  # noqa: E731
-        return _Measured(
+        return MeasuredCondition(
             0.5 + distance, lambda level: (0.5 + distance - reach(level), 0.5 + distance + reach(level)), 0.5
         )
 

@@ -151,8 +151,15 @@ class StoppingRule(Protocol):
     def decided(self) -> bool:
         """Whether the run may stop."""
 
-    def add(self, name: str, scores: Mapping[str, float] | None) -> bool:
-        """Take the scores of a video by cell, None if it could not be used; return whether the run may stop."""
+    @property
+    def due(self) -> bool:
+        """Whether it has to read the predictions for the videos so far before it can decide."""
+
+    def add(self, name: str, scores: Mapping[str, float | None] | None) -> None:
+        """Take the scores of a video by finished cell, None if it could not be used."""
+
+    def read(self, folder: Path) -> None:
+        """Read predictions and scores of all videos that were added from the run folder."""
 
     def to_record(self) -> StoppedEarly:
         """Return why the run stopped."""
@@ -219,14 +226,33 @@ def run_benchmark(
         on_kept = None if watch is None else tracker.add_result
         plan = plan_work(folder, state, task, cells, seed=seed, retry_failed=retry_failed, on_kept=on_kept)
         spent = [Cost(), Cost()]
-        jobs_left = plan.video_jobs if stopping is None else _kept_and_ordered(stopping, folder, state, task, plan)
         tracker.unit = "videos" if all(job.portion is None for job in plan.video_jobs) else "portions of videos"
 
         def note(event: Event) -> None:
             journal.note(event)
             state.add(event)
 
+        def write_scores(names: list[str]) -> dict[str, Any]:
+            _write_predictions(folder, state, plan, task, names, note)
+            values = {cell.name: task.measure(folder.predictions_of(cell.slug), names) for cell in plan.cells}
+            scores = summarize_scores(recipe, model.model, plan.cells, values, task.coverage(names), model.mend)
+            write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
+            return scores
+
+        def may_stop(stopping: StoppingRule, added: Sequence[str]) -> bool:
+            for name in added:
+                stopping.add(name, _video_scores(folder, state, task, name))
+            if stopping.due:
+                write_scores(_finished_videos(folder, state, plan, task))
+                stopping.read(out)
+            return stopping.decided
+
         factory = WorkerFactory(model.load)
+        jobs_left = plan.video_jobs
+        if stopping is not None:
+            left = {job.name: job for job in plan.video_jobs}
+            stop = may_stop(stopping, [name for name in usable_videos(task) if name not in left])
+            jobs_left = () if stop else tuple(left[name] for name in stopping.order if name in left)
         timer = WorkTimer(max(min(jobs, len(plan.video_jobs)), 1), model.apart)
         with closing(engine(factory, jobs_left, jobs, lost=lambda job, error: error)) as results:
             for done, (job, result) in enumerate(results, 1):
@@ -242,7 +268,7 @@ def run_benchmark(
                 if progress is not None:
                     progress(done, len(plan.video_jobs))
                 tracker.update(done, len(plan.video_jobs), timer.limit)
-                if stopping is not None and _add_scores(stopping, folder, state, task, job.name):
+                if stopping is not None and may_stop(stopping, [job.name]):
                     break
         if (work := timer.to_event()) is not None:
             note(work)
@@ -250,8 +276,7 @@ def run_benchmark(
         names = [name for name in usable_videos(task) if name not in state.failed]
         early = None
         if stopping is not None and stopping.decided:
-            needed = {cell.name for cell in plan.cells}
-            complete = [name for name in names if needed <= load_complete_results(folder, state, task, name).keys()]
+            complete = _finished_videos(folder, state, plan, task)
             early, names = stopping.to_record() if len(complete) < len(names) else None, complete
         _note_early_stop(folder, early)
         if not names:
@@ -259,33 +284,27 @@ def run_benchmark(
             raise DataError(
                 f"none of {len(data.videos)} videos could be used: {why}; fix that, then run with --retry-failed"
             )
-        _write_predictions(folder, state, plan, task, names, note)
-        values = {cell.name: task.measure(folder.predictions_of(cell.slug), names) for cell in plan.cells}
-        coverage = task.coverage(names)
-        scores = summarize_scores(recipe, model.model, plan.cells, values, coverage, model.mend)
-        write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
+        scores = write_scores(names)
         _write_diagnosis(folder, plan, task, names)
     return Run(out, scores, failures, spent[0], spent[1], work, stopped_early=early)
 
 
-def _kept_and_ordered(
-    stopping: StoppingRule, folder: RunFolder, state: State, task: Task[Any], plan: Plan
-) -> tuple[VideoJob, ...]:
-    """Give a rule the results of earlier sessions; return the remaining jobs in its order, none if it is content."""
-    left = {job.name: job for job in plan.video_jobs}
-    for name in usable_videos(task):
-        if name not in left and _add_scores(stopping, folder, state, task, name):
-            return ()
-    return tuple(left[name] for name in stopping.order if name in left)
+def _finished_videos(folder: RunFolder, state: State, plan: Plan, task: Task[Any]) -> list[str]:
+    """Return the videos whose results for every cell are stored."""
+    needed = {cell.name for cell in plan.cells}
+    return [
+        name
+        for name in usable_videos(task)
+        if name not in state.failed and needed <= load_complete_results(folder, state, task, name).keys()
+    ]
 
 
-def _add_scores(stopping: StoppingRule, folder: RunFolder, state: State, task: Task[Any], name: str) -> bool:
-    """Give a rule the scores of a video; return whether the run may stop."""
+def _video_scores(folder: RunFolder, state: State, task: Task[Any], name: str) -> dict[str, float | None] | None:
+    """Return the scores of a video by finished cell, None if it could not be used."""
     if name in state.failed:
-        return stopping.add(name, None)
+        return None
     outputs = load_complete_results(folder, state, task, name)
-    scores = {cell: task.video_score(name, output) for cell, output in outputs.items()}
-    return stopping.add(name, {cell: score for cell, score in scores.items() if score is not None})
+    return {cell: task.video_score(name, output) for cell, output in outputs.items()}
 
 
 def _note_early_stop(folder: RunFolder, early: StoppedEarly | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from jostle.core.random import rng_for
 from jostle.core.types.video_labels import VideoLabels
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.errors import BadValue, UnknownName
-from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
+from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.evaluation.run_folder.metadata import EarlyDecision, StoppedEarly
 from jostle.metrics.sequential import ABOVE, BELOW, OPEN, SequentialMean
 from jostle.reporting.analysis.cell_scores import right_answers
@@ -21,6 +22,12 @@ from jostle.reporting.analysis.record import RunRecord
 
 VideoScores = Mapping[str, float]  # of one video by cell
 DECISIONS = {ABOVE: "pass", BELOW: "fail", OPEN: "undecided"}
+
+
+def random_order(videos: Sequence[str], seed: int) -> list[str]:
+    """Return the videos in the random order that a seed gives."""
+    names = sorted(videos)
+    return [names[i] for i in rng_for(seed, "order of videos", *names).permutation(len(names))]
 
 
 @dataclass(eq=False)
@@ -59,8 +66,8 @@ class _ConditionTest:
         )
 
 
-class EarlyStop:
-    """Decides after each video whether the conditions of a budget are decided, for `run_benchmark`.
+class SequentialStop:
+    """Rule of `run_benchmark` that decides a budget by tests after each video, for scores that are means over videos.
 
     The statement is about the videos of the data set: the mean over all of them, of which some are looked at in random
     order. With level L a condition is decided wrongly with probability 1 - L at most on either side, divided by the
@@ -77,7 +84,6 @@ class EarlyStop:
 
     def __init__(
         self,
-        recipe: Recipe,
         cells: Sequence[Cell],
         videos: Sequence[str],
         labels: VideoLabels,
@@ -86,33 +92,30 @@ class EarlyStop:
         *,
         seed: int = 0,
     ) -> None:
-        if recipe.task != "recognition" or recipe.metric != "top_k_accuracy":
-            raise BadValue(
-                f"{recipe.name} cannot stop early: its score, {recipe.metric}, is no mean over videos; run all of it, "
-                "then `jostle check`"
-            )
-        names = sorted(videos)
-        shuffled = rng_for(seed, "order of videos", *names).permutation(len(names))
-        self.order = [names[i] for i in shuffled]
+        self.order = random_order(videos, seed)
         self._cells, self._labels, self._budget, self._against = cells, labels, budget, against
         self._tests = [self._make_test(condition, len(budget.condition)) for condition in budget.condition]
         self._scores: dict[str, VideoScores] = {}
         self._next = 0
         self._failed = ""
 
-    def add(self, name: str, scores: VideoScores | None) -> bool:
-        """Take the scores of a video by cell, None if it could not be used; return whether the run may stop."""
+    due = False  # scores of single videos are enough
+
+    def read(self, folder: Path) -> None:
+        """Do nothing: predictions are not needed."""
+
+    def add(self, name: str, scores: Mapping[str, float | None] | None) -> None:
+        """Take the scores of a video by cell, None if it could not be used."""
         if scores is None:
             self._failed = self._failed or name  # the set that the statement is about is not known any more
-            return False
-        self._scores[name] = scores
+            return
+        self._scores[name] = {cell: score for cell, score in scores.items() if score is not None}
         # In the order drawn, whichever video is finished first: short ones would come too soon.
         while self._next < len(self.order) and self.order[self._next] in self._scores:
             video = self.order[self._next]
             for one in self._tests:
                 one.add(video, self._scores[video])
             self._next += 1
-        return self.decided
 
     @property
     def decided(self) -> bool:

@@ -237,7 +237,7 @@ def check_run(
         report = None if progress is None else (lambda done, _, before=before: progress(before + done, total))
         analyses.append(survey(record, videos=processed_videos(run), draws=count, seed=seed, progress=report))
     same = len(analyses) == 2 and _same_predictions(analyses)
-    measured = [_measure(condition, analyses, seed, same=same) for condition in conditions]
+    measured = [measure_condition(condition, analyses, seed, same=same) for condition in conditions]
     remarks = _remarks(conditions, analyses, measured, same=same)
     return Check(
         benchmark=run.about.benchmark,
@@ -320,7 +320,7 @@ IntervalAt = Callable[[float], tuple[float, float] | None]  # from a level
 
 
 @dataclass(frozen=True)
-class _Measured:
+class MeasuredCondition:
     """Value of a condition, and its interval at any level."""
 
     value: float
@@ -339,10 +339,22 @@ class _Metric:
     units: int = 0  # videos
 
 
-def _measure(condition: Condition, analyses: Sequence[RunAnalysis], seed: int, *, same: bool) -> _Measured:
+def measure_condition(
+    condition: Condition, analyses: Sequence[RunAnalysis], seed: int, *, same: bool = False
+) -> MeasuredCondition:
+    """Measure the metric of a condition, and its interval.
+
+    Args:
+        analyses: of the run, and of the reference run where there is one.
+        seed: of the draws in the analyses.
+        same: whether the predictions of both runs are the same to the last bit.
+
+    Raises:
+        DataError: if the metric has no value in a run.
+    """
     own, *others = (_metric(condition.metric, analysis, seed) for analysis in analyses)
     if not condition.against_reference:
-        return _Measured(own.value, _interval_of(own), own.value)
+        return MeasuredCondition(own.value, _interval_of(own), own.value)
     reference = others[0]
     gap, drawn = own.value - reference.value, own.drawn - reference.drawn
     known = drawn[np.isfinite(drawn)]
@@ -358,7 +370,7 @@ def _measure(condition: Condition, analyses: Sequence[RunAnalysis], seed: int, *
         exact = clopper_pearson(0, own.units, level)
         return None if exact is None else (gap - exact[1], gap + exact[1])
 
-    return _Measured(gap, interval, own.value, reference.value)
+    return MeasuredCondition(gap, interval, own.value, reference.value)
 
 
 def _interval_of(metric: _Metric) -> IntervalAt:
@@ -461,7 +473,7 @@ def _family_of(analysis: RunAnalysis, cell: str) -> str:
     return families.pop() if len(families) == 1 else ""
 
 
-def _decide(conditions: Sequence[Condition], measured: Sequence[_Measured]) -> list[DecidedCondition]:
+def _decide(conditions: Sequence[Condition], measured: Sequence[MeasuredCondition]) -> list[DecidedCondition]:
     """Decide every condition, by Holm's step-down method: the clearest first, at the level of all of them."""
     p_values = [_p_value(one, condition.limit) for condition, one in zip(conditions, measured, strict=True)]
     decided: dict[int, DecidedCondition] = {}
@@ -493,7 +505,7 @@ def _decide(conditions: Sequence[Condition], measured: Sequence[_Measured]) -> l
     return [decided[i] for i in range(len(conditions))]
 
 
-def _p_value(measured: _Measured, limit: float) -> float:
+def _p_value(measured: MeasuredCondition, limit: float) -> float:
     """Return the smallest 1 - level at which the interval excludes the limit; 1 where there is none."""
 
     def excluded(p: float) -> bool:
@@ -512,7 +524,11 @@ def _p_value(measured: _Measured, limit: float) -> float:
 
 
 def _remarks(
-    conditions: Sequence[Condition], analyses: Sequence[RunAnalysis], measured: Sequence[_Measured], *, same: bool
+    conditions: Sequence[Condition],
+    analyses: Sequence[RunAnalysis],
+    measured: Sequence[MeasuredCondition],
+    *,
+    same: bool,
 ) -> list[str]:
     remarks = []
     if len(conditions) > 1:

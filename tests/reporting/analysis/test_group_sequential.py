@@ -1,0 +1,142 @@
+"""Runs of detectors that end at a planned look: decided as the whole run, resumable, and seldom wrong."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jostle
+from helpers.made_runs import CELLS, Guesser, annotations_of, made_run, names_of, recipe_of
+from jostle.datasets.dataset import Dataset
+from jostle.errors import BadValue
+from jostle.evaluation.recipes.recipe import CLEAN_CELL
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.metrics.bootstrap import bias_corrected
+from jostle.reporting.analysis.gate import Budget, Condition
+from jostle.reporting.analysis.group_sequential import GroupSequentialStop, planned_looks, widened_level
+from jostle.reporting.analysis.record import RunRecord
+
+VIDEOS = 80
+SOME = CELLS[1:3]
+NO_WORSE = Budget(
+    (Condition("clean", at_most_below_reference=0.3), Condition("mean_corrupted", at_most_below_reference=0.3))
+)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_run(
+        tmp_path_factory.mktemp("looks") / "reference", "detection", videos=VIDEOS, weakness=0.3, cells=SOME
+    )
+
+
+def stop_rule(budget: Budget, reference: Path | None, videos: int = VIDEOS, task: str = "detection") -> Any:
+    recipe = recipe_of(task, SOME)
+    record = None if reference is None else RunRecord.read(reference)
+    return GroupSequentialStop(recipe, [CLEAN_CELL, *select_cells(recipe, None)], names_of(videos), budget, record)
+
+
+def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
+    recipe, truth = recipe_of("detection", SOME), annotations_of("detection", VIDEOS, ("jump", "run", "sit down"))
+    folder = out.parent / "videos"
+    folder.mkdir(exist_ok=True)
+    files = {name: folder / f"{name}.mp4" for name in names_of(VIDEOS)}
+    for file in files.values():
+        file.write_bytes(b"no video")
+    guesser = partial(Guesser, truth, facts.pop("weakness", 0.3), facts.pop("fails", ()))
+    data = Dataset("folder", "test", folder, (truth,), files)
+    rule = None if budget is None else stop_rule(budget, reference)
+    model = BenchmarkModel(guesser, "guesser")
+    return run_benchmark(recipe, data, model, out, cells=select_cells(recipe, None), stopping=rule, **facts)
+
+
+def test_a_frail_detector_is_found_at_the_first_look(reference: Path, tmp_path: Path) -> None:
+    done = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.0)
+    early = done.stopped_early
+    assert early is not None
+    assert [one.decision for one in early.conditions] == ["pass", "fail"]
+    assert early.videos == planned_looks(VIDEOS)[0] == 20
+    assert done.scores["coverage"]["videos"] == 20
+    assert "planned looks" in json.loads((tmp_path / "frail" / "run.json").read_text())["stopped_early"]["reason"]
+    checked = jostle.check(tmp_path / "frail", reference, NO_WORSE)
+    assert checked.decision == "fail"
+    assert "bootstrap" in checked.remarks[1]
+
+
+def test_it_goes_on_to_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
+    first = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0)
+    again = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0)
+    assert again.scores == first.scores
+    assert again.work is None  # nothing was left to do
+    whole = run_until(tmp_path / "run", None, weakness=2.0)
+    plain = run_until(tmp_path / "plain", None, weakness=2.0)
+    assert whole.stopped_early is None
+    assert whole.scores == plain.scores
+    for file in (tmp_path / "plain" / "predictions").iterdir():
+        assert (tmp_path / "run" / "predictions" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_a_limit_that_is_just_met_takes_all_videos(reference: Path, tmp_path: Path) -> None:
+    value = jostle.check(reference, budget={"condition": [{"metric": "clean", "at_least": 0.1}]}).conditions[0].value
+    exact = Budget((Condition("clean", at_least=round(value, 3)),))
+    done = run_until(tmp_path / "run", exact)
+    assert done.stopped_early is None
+    assert done.scores["coverage"]["videos"] == VIDEOS
+
+
+def test_a_video_that_fails_leaves_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
+    broken = stop_rule(NO_WORSE, reference).order[0]
+    done = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0, fails=(broken,))
+    assert done.stopped_early is None
+    assert done.scores["coverage"]["videos"] == VIDEOS - 1
+
+
+def test_order_of_finished_videos_does_not_matter(reference: Path) -> None:
+    rules = [stop_rule(NO_WORSE, reference) for _ in range(2)]
+    scores = dict.fromkeys(("clean", *SOME))
+    for name in rules[0].order[:20]:
+        rules[0].add(name, scores)
+    for name in reversed(rules[1].order[:60]):
+        rules[1].add(name, scores)
+    for rule in rules:
+        assert rule.due
+        rule.read(reference)
+    assert rules[0].to_record() == rules[1].to_record()
+    assert {one.decision for one in rules[0].to_record().conditions} == {"pass"}
+
+
+def test_what_cannot_be_decided_early_is_refused(reference: Path) -> None:
+    with pytest.raises(BadValue, match="need one"):
+        stop_rule(NO_WORSE, None)
+    with pytest.raises(BadValue, match="too few"):
+        stop_rule(NO_WORSE, reference, videos=20)
+    with pytest.raises(BadValue, match="has no intervals"):
+        stop_rule(NO_WORSE, reference, task="recognition")
+
+
+def test_looks_at_a_ratio_exactly_at_its_limit_are_seldom_wrong() -> None:
+    # The share of found actions among all actions of the videos, which differ in number: like mAP, no mean over videos.
+    rng = np.random.default_rng(5)
+    runs, videos, limit, draws = 1000, 160, 0.6, 1600
+    looks = planned_looks(videos)
+    level = 1 - 0.05 / len(looks)
+    actions = 1 + rng.poisson(5, (runs, videos))
+    found = rng.binomial(actions, np.clip(rng.normal(limit, 0.15, (runs, videos)), 0, 1))
+    wrong, decided = {"pass": 0, "fail": 0}, np.zeros(runs, bool)
+    for count in looks:
+        weights = rng.multinomial(count, np.full(count, 1 / count), draws).T
+        drawn = (found[:, :count] @ weights) / (actions[:, :count] @ weights)
+        values = found[:, :count].sum(axis=1) / actions[:, :count].sum(axis=1)
+        for run in np.flatnonzero(~decided):
+            low, high = bias_corrected(drawn[run], float(values[run]), widened_level(level, count)) or (0.0, 1.0)
+            if low >= limit or high < limit:
+                wrong["pass" if low >= limit else "fail"] += 1
+                decided[run] = True
+    assert max(wrong.values()) <= 0.05 * runs, wrong
+    assert sum(wrong.values()) > 0  # the limit is where decisions are hard
