@@ -69,6 +69,48 @@ def test_transformers_families_answer_from_end_to_end_with_torchvision(kind: str
 
 
 @pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.parametrize("kind", sorted(FAMILIES))
+def test_unchanged_frames_are_seen_once_by_transformers_with_torchvision(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_tiny(kind, tmp_path)
+    changed = FRAMES.copy()
+    changed[2] = 0
+    cells = [ASKED, Question(changed, TIMES, ASKED.text, ASKED.options), ASKED]
+    model = load(tmp_path, frames=4)
+    answers = model.answer(cells)
+    assert model._vision is not None
+    each = {"qwen2_vl": 2, "qwen2_5_vl": 2, "qwen3_vl": 2}.get(kind, 1)  # frames in a picture
+    assert (model._vision.computed, model._vision.reused) == (4 // each + 1, 2 * (4 // each) - 1)
+    fresh = [load(tmp_path, frames=4).answer([question])[0] for question in cells[:2]]
+    assert answers[:2] == fresh  # to the bit
+    assert answers[2] == answers[0]
+    monkeypatch.setattr("jostle.models.language.transformers_model.attach_vision_cache", lambda *_: None)
+    for one, plain in zip(answers, load(tmp_path, frames=4).answer(cells), strict=True):
+        assert one.log_probs == pytest.approx(plain.log_probs, abs=1e-5)
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.parametrize("kind", ["qwen3_vl", "llava_onevision"])
+def test_frames_of_several_questions_are_prepared_once_by_transformers_with_torchvision(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_tiny(kind, tmp_path)
+    model = load(tmp_path, frames=4)
+    kinds = type(model.preparation.processor.video_processor._processor)  # type: ignore[attr-defined]
+    plain, calls = kinds._preprocess, []
+    monkeypatch.setattr(kinds, "_preprocess", lambda *args, **rest: calls.append(1) or plain(*args, **rest))
+    other = Question(FRAMES, TIMES, "Who is there?", ("cat", "dog"))
+    answers = model.answer([ASKED, other])
+    assert len(calls) == 1
+    assert answers[1] == load(tmp_path, frames=4).answer([other])[0]
+    moved = Question(FRAMES, TIMES + 1, "Who is there?", ("cat", "dog"))
+    before = len(calls)
+    model.answer([moved])
+    assert len(calls) == before + 1
+
+
+@pytest.mark.usefixtures("torchvision_processors")
 @pytest.mark.parametrize(
     ("kind", "said"),
     [("qwen3_vl", "<1.8 seconds>"), ("video_llama_3", "Time 5.2s:"), ("smolvlm", "Frame from 00:07:")],

@@ -6,6 +6,7 @@ for 24 a second by default, so it gets their number and times.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,6 +41,29 @@ class QuestionPreparation(Protocol):
         """Return texts that stand for something else than themselves."""
 
 
+class PreparedOnce:
+    """Video processor of transformers that prepares the frames of several questions about them once."""
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+        self._last: tuple[Question, dict[str, Any], Any] | None = None
+        self.question: Question | None = None  # whose frames come next
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._processor, name)
+
+    def __call__(self, videos: Any = None, **settings: Any) -> Any:
+        """Return the prepared frames; a copy, as the library takes parts out of it."""
+        question = self.question
+        if self._last is not None and question is not None:
+            before, known, prepared = self._last
+            if before.frames is question.frames and before.times is question.times and known == settings:
+                return copy(prepared)
+        prepared = self._processor(videos=videos, **settings)
+        self._last = None if question is None else (question, settings, prepared)
+        return copy(prepared)
+
+
 @dataclass
 class LibraryPreparation:
     """Preparation by the processor of transformers."""
@@ -51,6 +75,7 @@ class LibraryPreparation:
 
     def __post_init__(self) -> None:
         self.tokenizer = self.processor.tokenizer
+        self.processor.video_processor = PreparedOnce(self.processor.video_processor)
 
     @property
     def _temporal(self) -> int:
@@ -81,6 +106,7 @@ class LibraryPreparation:
                 metadata["frames_indices"] += metadata["frames_indices"][-1:] * lacking
             content.insert(0, {"type": "video", "video": video})
             arguments = {**self._settings(), "video_metadata": [metadata]}
+        self.processor.video_processor.question = question
         prepared = self.processor.apply_chat_template(
             [{"role": "user", "content": content}],
             tokenize=True,
@@ -133,6 +159,7 @@ class QwenPreparation:
     frames: QwenFrames
     video_token: str
     timed: bool  # Qwen2.5-VL takes seconds; Qwen2-VL does not
+    _last: tuple[Any, Tensor, Tensor] | None = field(init=False, default=None, repr=False)  # frames, prepared
 
     def inputs(self, question: Question) -> Inputs:
         """Return the arguments of the network."""
@@ -145,7 +172,9 @@ class QwenPreparation:
         )  # fmt: skip
         inputs: Inputs = {}
         if len(question.frames):
-            patches, grid = self.frames.prepare(question.frames)
+            if self._last is None or self._last[0] is not question.frames:
+                self._last = (question.frames, *self.frames.prepare(question.frames))
+            _, patches, grid = self._last
             inputs = {"pixel_values_videos": patches, "video_grid_thw": grid}
             if self.timed:
                 known = video_metadata(question.times)

@@ -33,6 +33,7 @@ from jostle.models.language.prompts import (
     write_prompt,
 )
 from jostle.models.language.settings import split_settings
+from jostle.models.language.vision_cache import VisionCache, attach_vision_cache
 from jostle.models.transformers_folder import library_class, pretrained, read_settings
 from jostle.models.weights.resolve import fetch_from_hub
 from jostle.models.weights.shipped.sources import HUB
@@ -76,6 +77,7 @@ class TransformersModel:
     max_tokens: int = 16
     _letters: dict[str, list[int]] = field(init=False, repr=False)
     _reserved: set[str] = field(init=False, repr=False)
+    _vision: VisionCache | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.answers not in ("log_probs", "text"):
@@ -84,6 +86,7 @@ class TransformersModel:
             raise BadValue(f"{self.name}: frames and max_tokens must be at least 1")
         self._letters = letter_tokens(self.preparation.tokenizer)
         self._reserved = self.preparation.placeholders()
+        self._vision = attach_vision_cache(self.network, self.family)
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
         """Answer questions one by one, as batches would be filled up and change the numbers.

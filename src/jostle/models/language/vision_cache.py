@@ -1,0 +1,145 @@
+"""Reuse of a vision tower's outputs for pictures that it has seen before.
+
+Towers of the known families look at each picture (Qwen: each pair of pictures) by itself. Here they get them one by
+one, so that the output for one has the same bits in any company and can be kept: frames that a corruption left alone
+are computed once for all cells and questions of a video. What is kept is found by its content and compared value by
+value.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+TOWERS = {
+    "qwen2_vl": "visual",
+    "qwen2_5_vl": "visual",
+    "qwen3_vl": "visual",
+    "llava_onevision": "vision_tower",
+    "llava_next_video": "vision_tower",
+    "internvl": "vision_tower",
+    "smolvlm": "vision_model",
+    "video_llama_3": "vision_model",
+}
+GRID = "grid_thw"  # argument of towers that take pictures as rows of patches
+BY_PICTURE = ("patch_attention_mask", "merge_sizes")  # arguments with a row for each picture, or for each video
+KEPT = 128  # outputs of pictures
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """Arguments of a tower for one picture, or one pair."""
+
+    pixels: Tensor
+    others: dict[str, Tensor]
+
+    def equals(self, other: _Picture) -> bool:
+        return torch.equal(self.pixels, other.pixels) and all(
+            torch.equal(value, other.others[name]) for name, value in self.others.items()
+        )
+
+    def copy(self) -> _Picture:
+        return _Picture(self.pixels.clone(), self.others)
+
+
+class VisionCache:
+    """Outputs of a vision tower by picture; replaces the tower's `forward`.
+
+    Args:
+        tower: module that looks at pictures.
+        layers: indices of the hidden states that are used, which alone are kept; None for all.
+        kept: pictures whose outputs are kept, the latest ones.
+
+    Attributes:
+        computed: pictures that the tower has looked at.
+        reused: pictures whose outputs were known.
+    """
+
+    def __init__(self, tower: nn.Module, layers: Collection[int] | None = None, kept: int = KEPT) -> None:
+        self._forward, self._layers, self._kept = tower.forward, layers, kept
+        self._signature = inspect.signature(self._forward)
+        self._known: OrderedDict[tuple[Any, ...], tuple[_Picture, Any]] = OrderedDict()
+        self.computed = self.reused = 0
+        tower.forward = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the output of the tower, joined from those of single pictures."""
+        bound = self._signature.bind(*args, **kwargs)
+        arguments = {**bound.arguments, **bound.arguments.get("kwargs", {})}
+        arguments.pop("kwargs", None)
+        first = next(iter(self._signature.parameters))
+        tensors = {name for name, value in arguments.items() if isinstance(value, Tensor)}
+        if not tensors <= {first, GRID, *BY_PICTURE}:  # of a meaning that is not known here
+            return self._forward(*args, **kwargs)
+        pictures = list(
+            _split_pictures(arguments.pop(first), {name: arguments.pop(name) for name in tensors - {first}})
+        )
+        sums = torch.stack([_checksum(one.pixels) for one in pictures]).tolist()
+        return _join([self._output(first, one, key, arguments) for one, key in zip(pictures, sums, strict=True)])
+
+    def _output(self, first: str, picture: _Picture, checksum: int, arguments: dict[str, Any]) -> Any:
+        key = (checksum, picture.pixels.shape, picture.pixels.dtype, *sorted(arguments))
+        if key in self._known and self._known[key][0].equals(picture):
+            self.reused += 1
+            self._known.move_to_end(key)
+            return self._known[key][1]
+        self.computed += 1
+        output = self._forward(**{first: picture.pixels}, **picture.others, **arguments)
+        if self._layers is not None and getattr(output, "hidden_states", None) is not None:
+            states = output.hidden_states
+            used = {layer % len(states) for layer in self._layers}
+            output.hidden_states = tuple(state if i in used else None for i, state in enumerate(states))
+        self._known[key] = (picture.copy(), output)
+        while len(self._known) > self._kept:
+            self._known.popitem(last=False)
+        return output
+
+
+def _split_pictures(pixels: Tensor, others: dict[str, Tensor]) -> Iterator[_Picture]:
+    """Yield the arguments of a tower picture by picture."""
+    if GRID not in others:
+        for i in range(len(pixels)):
+            yield _Picture(pixels[i : i + 1], {name: value[i : i + 1] for name, value in others.items()})
+        return
+    row = 0
+    for video, (count, height, width) in enumerate(others[GRID].tolist()):
+        own = {name: value[video : video + 1] for name, value in others.items() if name != GRID}
+        grid = torch.tensor([[1, height, width]]).to(others[GRID])
+        for _ in range(count):
+            yield _Picture(pixels[row : row + height * width], {GRID: grid, **own})
+            row += height * width
+
+
+def _checksum(pixels: Tensor) -> Tensor:
+    """Return a number that is the same for the same pixels, on any device."""
+    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[pixels.element_size()]
+    values = pixels.contiguous().view(whole).flatten().long()
+    return (values * torch.arange(1, 2 * len(values), 2, device=values.device)).sum()
+
+
+def _join(outputs: list[Any]) -> Any:
+    """Join outputs of pictures: tensors row by row, and what holds tensors part by part."""
+    first = outputs[0]
+    if isinstance(first, Tensor):
+        return torch.cat(outputs)
+    if isinstance(first, list | tuple):
+        return type(first)(_join(list(parts)) for parts in zip(*outputs, strict=True))
+    if first is None:
+        return None
+    return type(first)(**{name: _join([one[name] for one in outputs]) for name in first})
+
+
+def attach_vision_cache(network: Any, family: str) -> VisionCache | None:
+    """Let the vision tower of a network reuse its outputs; None for a network without a tower that is known."""
+    tower = getattr(getattr(network, "model", network), TOWERS.get(family, ""), None)
+    if not isinstance(tower, nn.Module):
+        return None
+    layer = getattr(network.config, "vision_feature_layer", None)
+    layers = None if layer is None else [layer] if isinstance(layer, int) else list(layer)
+    return VisionCache(tower, layers)
