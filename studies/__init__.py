@@ -1,4 +1,4 @@
-"""What stands in docs/results.md, made again: the shipped weights, and the study of robust training on puppets.
+"""What stands in docs/results/, made again: the shipped weights, and the study of robust training on puppets.
 
 `python -m studies.detection` needs a CUDA GPU; the rest of jostle does not import this folder.
 """

@@ -1,4 +1,4 @@
-"""Feature-based detectors on the puppets: from a seed to the shipped weights and the numbers of docs/results.md.
+"""Feature-based detectors on the puppets: from a seed to the shipped weights and the numbers of docs/results/.
 
     python -m studies.detection WORK films network features study weights
 
@@ -165,7 +165,7 @@ def first_runs() -> list[Run]:
 
 
 def study_runs() -> list[Run]:
-    """Return every run of docs/results.md, those of the main table first."""
+    """Return every run of docs/results/, those of the main table first."""
     runs = [
         Run(detector, treatment, seed, network)
         for treatment in MAIN

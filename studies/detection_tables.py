@@ -1,4 +1,4 @@
-"""Tables of docs/results.md about detectors, feature-based and end-to-end."""
+"""Tables of docs/results/ about detectors, feature-based and end-to-end."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Run(GridRun):
 
 
 def study_runs() -> list[Run]:
-    """Return every run of docs/results.md."""
+    """Return every run of docs/results/."""
     grids = [(FRAMES, tuple(TREATMENTS)), (FEATURES, ON_FEATURES)]
     return [Run(name, how, seed) for names, hows in grids for how in hows for name in names for seed in SEEDS]
 

@@ -17,7 +17,6 @@ import numpy as np
 
 import jostle
 from jostle.metrics.bootstrap import share_interval
-from studies.film_networks import CLASSIFIERS, load_classifier
 from studies.harness import (
     STUDIES,
     GridRun,
@@ -32,6 +31,15 @@ from studies.harness import (
 
 STEPS = ("classify", "record")
 RESULTS = STUDIES / "film_stability.jsonl"
+CLASSIFIERS = {
+    "lite0": "EfficientNet-Lite0",
+    "lite1": "EfficientNet-Lite1",
+    "lite2": "EfficientNet-Lite2",
+    "v1_0.25_128": "MobileNet V1 0.25",
+    "v1_0.5_160": "MobileNet V1 0.5",
+    "v1_0.75_192": "MobileNet V1 0.75",
+    "v2_1.0_224": "MobileNet V2",
+}
 K = 10
 ANCHORS = range(K, 45 - K, 5)
 DOGS = tuple(range(151, 269))  # every breed
@@ -70,6 +78,8 @@ def main() -> None:
 
 def measure_run(run: ClassifierRun, footage: Path) -> Record:
     """Classify every frame near an anchor, and return for each anchor how far around it the classifier is right."""
+    from studies.film_networks import load_classifier
+
     begin = time.monotonic()
     classify = load_classifier(run.network, footage / "weights")
     scores, sets, labels = {}, {}, {}
@@ -81,7 +91,7 @@ def measure_run(run: ClassifierRun, footage: Path) -> Record:
             frame = f"{name}/{number:05d}"
             scores[frame] = classify(cv2.cvtColor(picture, cv2.COLOR_BGR2RGB))  # type: ignore[arg-type]
             labels[frame] = list(classes)
-        for anchor in ANCHORS:
+        for anchor in (number for number in ANCHORS if number < len(files) - K):
             around = (number for number in range(anchor - K, anchor + K + 1) if number != anchor)
             sets[f"{name}/{anchor:05d}"] = [f"{name}/{number:05d}" for number in around]
     anchors = []

@@ -1,4 +1,4 @@
-"""The harness of all studies: grids of runs that resume, records in JSON lines, tables of docs/results.md.
+"""The harness of all studies: grids of runs that resume, records in JSON lines, tables of docs/results/.
 
 A study is a file of settings that names its runs, measures one of them and draws its tables; everything else is here.
 A run is a frozen dataclass; a record is a dictionary with the fields of its run under `run`.
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 STUDIES = Path(__file__).resolve().parent
-PAGE = STUDIES.parent / "docs" / "results.md"
+RESULT_PAGES = STUDIES.parent / "docs" / "results"
 CORES = os.cpu_count() or 1
 
 Record = dict[str, Any]

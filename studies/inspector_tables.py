@@ -1,4 +1,4 @@
-"""Tables of docs/results.md about the shipped inspector."""
+"""Tables of docs/results/ about the shipped inspector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of docs/results.md about mending."""
+"""Tables of docs/results/ about mending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of docs/results.md about recognisers and frame classifiers."""
+"""Tables of docs/results/ about recognisers and frame classifiers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of docs/results.md about watching a stream."""
+"""Tables of docs/results/ about watching a stream."""
 
 from __future__ import annotations
 

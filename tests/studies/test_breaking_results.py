@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from studies.breaking_points import DETECTORS, TABLES, fill_page, find, read_results
-from studies.harness import PAGE
+from studies.harness import RESULT_PAGES
 
 
 def test_tables_of_the_page_are_those_of_the_record() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (RESULT_PAGES / "breaking-points.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- breaking: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, read_results()) == page
 

@@ -9,7 +9,7 @@ import pytest
 from studies.detection import PUPPETS_C
 from studies.detection_tables import END_TO_END_TABLES, Results, fill_page
 from studies.end_to_end import study_runs
-from studies.harness import PAGE
+from studies.harness import RESULT_PAGES
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +18,14 @@ def results() -> Results:
 
 
 def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (RESULT_PAGES / "end-to-end-detectors.md").read_text(encoding="utf-8")
     assert fill_page(page, results) == page
 
 
 def test_every_table_is_on_the_page() -> None:
-    named = re.findall(r"<!-- end to end: (\w+) -->", PAGE.read_text(encoding="utf-8"))
+    named = re.findall(
+        r"<!-- end to end: (\w+) -->", (RESULT_PAGES / "end-to-end-detectors.md").read_text(encoding="utf-8")
+    )
     assert sorted(named) == sorted(END_TO_END_TABLES)
 
 

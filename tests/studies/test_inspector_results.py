@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from studies.harness import PAGE
+from studies.harness import RESULT_PAGES
 from studies.inspector_tables import KINDS, TABLES, fill_page, read_results
 
 from jostle import load_inspector
 
 
 def test_tables_of_the_page_are_those_of_the_record() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (RESULT_PAGES / "inspector.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- inspector: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, read_results()) == page
 

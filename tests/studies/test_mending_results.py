@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pytest
 from studies.detection import PUPPETS_C
-from studies.harness import PAGE
+from studies.harness import RESULT_PAGES
 from studies.mending import DETECTORS, EVERY, study
 from studies.mending_features import ALONE, AS_IS, BLANK, GROUPS, KNOWN, MENDED, UNSEEN, WAYS, without
 from studies.mending_frames import study as frame_study
@@ -28,7 +28,7 @@ def results() -> Results:
 
 
 def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (RESULT_PAGES / "mending.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- mending: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, results) == page
 

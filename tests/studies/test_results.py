@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 from studies.detection import study_runs
 from studies.detection_tables import TABLES, Results, fill_page
-from studies.harness import PAGE
+from studies.harness import RESULT_PAGES
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +17,12 @@ def results() -> Results:
 
 
 def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (RESULT_PAGES / "detectors.md").read_text(encoding="utf-8")
     assert fill_page(page, results) == page
 
 
 def test_every_table_is_on_the_page() -> None:
-    named = re.findall(r"<!-- table: (\w+) -->", PAGE.read_text(encoding="utf-8"))
+    named = re.findall(r"<!-- table: (\w+) -->", (RESULT_PAGES / "detectors.md").read_text(encoding="utf-8"))
     assert sorted(named) == sorted(TABLES)
 
 

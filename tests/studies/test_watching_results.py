@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.harness import PAGE
+from studies.harness import RESULT_PAGES
 from studies.watching import SYSTEMS, count_events, poisson_interval
 from studies.watching_tables import TABLES, fill_page, read_results
 
@@ -16,7 +16,7 @@ from studies import world_damage
 
 
 def test_tables_of_the_page_are_those_of_the_record() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (RESULT_PAGES / "watching-a-stream.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- watching: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, read_results()) == page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Events an hour on clean footage that took no part in training, with the ends of the 95 % interval, by look-ahead.
-# docs/results.md has the measurement. Look-aheads that are not listed have not been measured.
+# docs/results/watching-a-stream.md has the measurement. Look-aheads that are not listed have not been measured.
 EVENTS_PER_HOUR: dict[int, tuple[float, float, float]] = {}
 
 
