@@ -91,6 +91,7 @@ def diff(
     seed: int = 0,
     any_truth: bool = False,
     any_data: bool = False,
+    by: str | Path | None = None,
     progress: Progress | None = None,
 ) -> RunDiff:
     """Compare two runs cell by cell, on the videos and cells that both have.
@@ -103,6 +104,8 @@ def diff(
         any_truth: also compare runs that were scored by different ground truths, each by its own.
         any_data: compare runs of one recipe on different data, each on its own videos, with draws of its own: what a
             model loses on UCF101-DS of what it has on UCF101.
+        by: CSV file that names the group of each video of the second run, in its column `category`; `FILE.csv:COLUMN`
+            for another. The clean accuracy of recognisers is then also compared group by group, paired by class.
         progress: called with (cells done, cells in all).
 
     Raises:
@@ -115,7 +118,9 @@ def diff(
 
     records = (RunRecord.read(first), RunRecord.read(second))
     with progress_or_bar("comparing", progress) as callback:
-        return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=callback)
+        return diff_runs(
+            *records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, by=by, progress=callback
+        )
 
 
 def check(

@@ -76,6 +76,12 @@ def diff(
     any_data: Annotated[
         bool, typer.Option("--any-data", help="Compare runs of one recipe on different data, each on its own videos.")
     ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="FILE[:COLUMN]", help="CSV with the group of each video of RUN_B; default column: category."
+        ),
+    ] = None,
     draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -84,17 +90,25 @@ def diff(
         raise BadValue("--latex, --markdown and --json are three forms of one answer; give one of them")
     with console.progress("comparing") as advance:
         comparison = api.diff(
-            first, second, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=advance
+            first, second, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, by=by, progress=advance
         )
     if as_json:
         console.show_json(comparison.to_dict())
     elif latex:
         console.show(_latex(comparison))
+        if comparison.groups:
+            console.show(comparison.group_table().latex())
     elif markdown:
         console.show(comparison.table().markdown())
+        if comparison.groups:
+            console.show(comparison.group_table().markdown())
     else:
         console.show(f"{comparison.benchmark}, {comparison.metric} in percent, {comparison.videos} videos")
         console.show_lines(diff_lines(comparison))
+        if comparison.groups:
+            table = comparison.group_table()
+            names = [console.escape(column.name) for column in table.columns]
+            console.show_lines(["", *lines_of([names, *([console.escape(x) for x in row] for row in table.texts())])])
         if comparison.literature is not None:
             console.show_lines(literature_lines(comparison.literature))
     for remark in comparison.remarks:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import between, signed
 from jostle.core.notebook import data_frame, html_table
 from jostle.errors import Incomparable
 from jostle.reporting.analysis.cell_tables import comparison_table
 from jostle.reporting.analysis.comparison import Difference, RunComparison, chance_of, compared, surveys_of
+from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.literature import Literature, literature_on
 from jostle.reporting.analysis.record import RunRecord
@@ -63,6 +65,7 @@ class RunDiff:
     literature: Literature | None
     literature_left_out: str = ""  # why published figures are left out, in a sentence
     chance: float | None = None  # the score of guesses on clean video; None where no answers are counted
+    groups: tuple[GroupDrop, ...] = ()  # clean accuracy by group of the second run's videos, where groups were given
 
     @property
     def same_truth(self) -> bool:
@@ -145,6 +148,18 @@ class RunDiff:
         title = f"{self.benchmark}, {self.metric}: {self.second.name} less {self.first.name}"
         return Table(title, (*plain.columns, Column("")), rows)
 
+    def group_table(self) -> Table:
+        """One row a group, with intervals over classes."""
+        columns = tuple(Column(name) for name in ("group", "videos", "classes", self.first.name, self.second.name))
+        rows = tuple(
+            (
+                *(one.group, str(one.videos), str(one.classes), percent(one.first), percent(one.second)),
+                *(signed(one.difference.value), between(one.difference.interval)),
+            )
+            for one in self.groups
+        )
+        return Table("By group", (*columns, Column("difference"), Column("95 %, over classes")), rows)
+
     def to_frame(self) -> Any:
         """A pandas data frame: a row a cell and the means, fractions.
 
@@ -181,6 +196,7 @@ class RunDiff:
             "remarks": list(self.remarks),
             "cells": [{"cell": row.what, **_difference_to_dict(row)} for row in self.comparison.cells],
             "published": self.literature and self.literature.to_dict(),
+            "groups": [one.to_dict() for one in self.groups],
         }
 
 
@@ -192,6 +208,7 @@ def diff_runs(
     seed: int = 0,
     any_truth: bool = False,
     any_data: bool = False,
+    by: str | Path | None = None,
     progress: Progress | None = None,
 ) -> RunDiff:
     """Compare two runs on the videos and the cells that both have.
@@ -200,6 +217,7 @@ def diff_runs(
         draws: of the videos, for the intervals; 0 for none.
         any_truth: also compare runs that were scored by different ground truths, each by its own.
         any_data: compare runs of one recipe on different data, each on its own videos.
+        by: CSV file with the groups of the second run's videos, for `RunDiff.groups`; see `read_groups`.
         progress: called with (cells done, cells in all).
 
     Raises:
@@ -236,6 +254,7 @@ def diff_runs(
         literature=literature if literature is not None and literature.comparable else None,
         literature_left_out="" if literature is None or literature.comparable else literature.remarks[0],
         chance=chance_of(other).score or None,
+        groups=() if by is None else group_drops(first, second, read_groups(by), draws=draws, seed=seed),
     )
 
 
