@@ -11,11 +11,14 @@ import numpy as np
 
 from jostle.core.random import rng_for
 from jostle.core.types import Segments, Truth
+from jostle.core.types.moments import MomentItem, MomentPrediction, MomentSet
+from jostle.core.types.questions import QuestionAnswer, QuestionItem, QuestionSet
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
+from jostle.evaluation.inference.language import VideoAnswers, VideoMoments
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
@@ -28,13 +31,16 @@ FACTS: dict[str, dict[str, Any]] = {
     "detection": {"metric": "mean_ap", "protocol": "thumos14"},
     "recognition": {"metric": "top_k_accuracy", "k": 1},
     "frames": {"metric": "pm_k", "k": 3, "labels_of": "own"},
+    "questions": {"metric": "answer_accuracy"},
+    "moments": {"metric": "moment_recall"},
 }
 
 
-def recipe_of(task: str, cells: tuple[str, ...] = CELLS, name: str = "") -> Recipe:
+def recipe_of(task: str, cells: tuple[str, ...] = CELLS, name: str = "", metric: str = "") -> Recipe:
     groups = (Group("main", cells=cells),) if cells else ()
+    facts = FACTS[task] | ({"metric": metric} if metric else {})
     return Recipe(
-        name=name or f"made-{task}", version=1, dataset="folder", subset="test", task=task, groups=groups, **FACTS[task]
+        name=name or f"made-{task}", version=1, dataset="folder", subset="test", task=task, groups=groups, **facts
     )  # type: ignore[arg-type]
 
 
@@ -50,10 +56,35 @@ def truth_of(videos: int, classes: tuple[str, ...]) -> Truth:
     return Truth.from_segments(made)
 
 
+def questions_of(videos: int, classes: tuple[str, ...]) -> QuestionSet:
+    """Three questions a video, one of which needs order."""
+    items = []
+    for v, name in enumerate(names_of(videos)):
+        for i, kind in enumerate(("what", "what", "order")):
+            right = (v + i) % len(classes)
+            items.append(
+                QuestionItem(f"{name}/{i}", name, f"Question {i}?", classes, right, kind, needs_order=kind == "order")
+            )
+    return QuestionSet(tuple(items))
+
+
+def moments_of(videos: int) -> MomentSet:
+    """Two sentences a video, about a short and a longer window."""
+    items = []
+    for name in names_of(videos):
+        for i, window in enumerate(((2.0, 8.0), (10.0, 22.0))):
+            items.append(MomentItem(f"{name}/{i}", name, f"Sentence {i}.", (window,), 24.0))
+    return MomentSet(tuple(items))
+
+
 def annotations_of(
     task: str, videos: int, classes: tuple[str, ...], anchors: int = 1
-) -> Truth | VideoLabels | FrameSets:
+) -> Truth | VideoLabels | FrameSets | QuestionSet | MomentSet:
     names = names_of(videos)
+    if task == "questions":
+        return questions_of(videos, classes)
+    if task == "moments":
+        return moments_of(videos)
     if task == "detection":
         return truth_of(videos, classes)
     label = np.arange(videos) % len(classes)
@@ -107,11 +138,39 @@ class Guesser:
             scores = rng.random(len(self.annotations.classes)).astype(np.float32)
             scores[self.annotations.label[place]] += np.float32(self.knows and self.knows - harm)
             return scores
+        if isinstance(self.annotations, QuestionSet):
+            answers = tuple(self._answer(item, harm) for item in order.items)
+            blind = tuple(QuestionAnswer(0) for _ in order.items)
+            return VideoAnswers(answers, {"blind": blind, "one_frame": blind} if cell == CLEAN else {}, {})
+        if isinstance(self.annotations, MomentSet):
+            windows = tuple(self._windows(item, harm) for item in order.items)
+            return (
+                VideoMoments(windows, {"one_frame": windows}, {"blind": "no frames"})
+                if cell == CLEAN
+                else (VideoMoments(windows, {}, {}))
+            )
         classes = 1 + max(k for labels in self.annotations.labels.values() for k in labels)
         rows = rng.random((len(order.frames), classes)).astype(np.float32)
         for row, frame in zip(rows, order.frames, strict=True):
             row[self.annotations.labels[frame][0]] += np.float32(1 - harm)
         return rows
+
+    def _answer(self, item: QuestionItem, harm: float) -> QuestionAnswer:
+        rng = rng_for(0, "answer", item.id)
+        assert item.answer is not None
+        if rng.random() < harm / 5:
+            return QuestionAnswer(None, None, "<b>unclear</b>")
+        scores = rng.random(len(item.options))
+        scores[item.answer] += self.knows - harm
+        shares = np.exp(2 * scores) / np.exp(2 * scores).sum()
+        return QuestionAnswer(int(shares.argmax()), tuple(shares.tolist()))
+
+    def _windows(self, item: MomentItem, harm: float) -> MomentPrediction:
+        rng = rng_for(0, "windows", item.id)
+        ((start, end),) = item.windows
+        shift = float(rng.normal()) * (end - start) * harm
+        first = max(start + shift, 0.0)
+        return MomentPrediction(((first, max(end + shift, first + 0.5), 0.9), (0.0, 3.0, 0.2)))
 
 
 def made_run(
@@ -131,9 +190,10 @@ def made_run(
     on: str = "",
     shown: tuple[int, ...] | None = None,
     anchors: int = 1,
+    metric: str = "",
 ) -> Path:
     """A run folder; the videos hold nothing, or are all `source`; `on` puts the recipe on other data."""
-    recipe, annotations = recipe_of(task, cells, benchmark), annotations_of(task, videos, classes, anchors)
+    recipe, annotations = recipe_of(task, cells, benchmark, metric), annotations_of(task, videos, classes, anchors)
     if on:
         recipe = recipe.on("folder", "test", on)
     folder = out.parent / "videos"

@@ -6,8 +6,8 @@ counts as 0; `reproduce_bugs=("empty-query",)` repeats the program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -125,16 +125,11 @@ def score_moments(
     if not items:
         raise DataError("no sentence has a predicted window", fault="F153")
     owners = [item.video for item in items]
-    overlaps = np.array([_overlap(item.windows, own.get(item.id)) for item in items])
-    table = np.array([_average_precisions(item.windows, own.get(item.id)) for item in items])
-    by_length = {}
-    for name, (low, high) in RANGES.items():
-        group = [(item, windows) for item in items if (windows := _windows_between(item, low, high))]
-        if group:
-            by_length[name] = _window_score(
-                np.array([_overlap(windows, own.get(item.id)) for item, windows in group]),
-                np.array([_average_precisions(windows, own.get(item.id)) for item, windows in group]),
-            )
+    overlaps, table = first_overlaps(own, items), average_precisions(own, items)
+    by_length = {
+        name: _window_score(first_overlaps(own, group), average_precisions(own, group))
+        for name, group in items_by_length(items).items()
+    }
     hits = {tiou: overlaps >= tiou for tiou in RECALL_TIOUS}
     return MomentScore(
         recall={tiou: float(flags.mean()) for tiou, flags in hits.items()},
@@ -184,8 +179,29 @@ def _overlap(windows: Sequence[Window], prediction: MomentPrediction | None) -> 
     return max(window_overlap(first, window) for window in windows)
 
 
-def _windows_between(item: MomentItem, low: float, high: float) -> tuple[Window, ...]:
-    return tuple(window for window in item.windows if low < window[1] - window[0] <= high)
+def first_overlaps(predictions: Mapping[str, MomentPrediction], items: Sequence[MomentItem]) -> Floats:
+    """Return (N,) the overlap of each sentence's first window with the true one that it matches best."""
+    return np.array([_overlap(item.windows, predictions.get(item.id)) for item in items])
+
+
+def average_precisions(predictions: Mapping[str, MomentPrediction], items: Sequence[MomentItem]) -> Floats:
+    """Return (N, T) the average precision of each sentence at each threshold of `MAP_TIOUS`."""
+    return np.array([_average_precisions(item.windows, predictions.get(item.id)) for item in items])
+
+
+def items_by_length(items: Sequence[MomentItem]) -> dict[str, list[MomentItem]]:
+    """Return the sentences of each range of lengths in `RANGES`, with the true windows of that length alone.
+
+    >>> item = MomentItem("1", "v", "q", ((0.0, 4.0), (5.0, 25.0)))
+    >>> {name: [one.windows for one in group] for name, group in items_by_length([item]).items()}
+    {'short': [((0.0, 4.0),)], 'middle': [((5.0, 25.0),)]}
+    """
+    groups: dict[str, list[MomentItem]] = {}
+    for name, (low, high) in RANGES.items():
+        for item in items:
+            if windows := tuple(window for window in item.windows if low < window[1] - window[0] <= high):
+                groups.setdefault(name, []).append(replace(item, windows=windows))
+    return groups
 
 
 def _window_score(overlaps: Floats, table: Floats) -> WindowScore:

@@ -26,3 +26,18 @@ def recognition(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
 @pytest.fixture(scope="session")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", "frames", videos=20))
+
+
+LANGUAGE_CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3", "ucf101-p/reverse_sampling:3")
+
+
+@pytest.fixture(scope="session")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    run = made_run(tmp_path_factory.mktemp("made") / "run", "questions", videos=20, cells=LANGUAGE_CELLS)
+    return RunRecord.read(run)
+
+
+@pytest.fixture(scope="session")
+def moments(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    run = made_run(tmp_path_factory.mktemp("made") / "run", "moments", videos=20, cells=LANGUAGE_CELLS)
+    return RunRecord.read(run)

@@ -48,6 +48,21 @@ def test_a_frailer_model_fails_and_a_sounder_one_passes(runs: dict[str, Path]) -
     assert any("Holm" in remark for remark in better.remarks)
 
 
+@pytest.mark.parametrize(("task", "group"), [("questions", "order"), ("moments", "short")])
+def test_runs_in_words_are_decided_by_video(task: str, group: str, tmp_path: Path) -> None:
+    cells = ("thumos14-c/black_frame:3", "kinetics-c/shot_noise:3")
+    sound = made_run(tmp_path / "sound", task, videos=60, cells=cells, weakness=0.3)
+    frail = made_run(tmp_path / "frail", task, videos=60, cells=cells, weakness=2.0)
+    names = ("clean", "mean_corrupted", "relative_robustness", f"cell:{BLACK}", "family:noise", f"class:{group}")
+    passed = decide(*({"metric": name, "at_least": 0.1} for name in names), run=sound)
+    assert [one.decision for one in passed] == ["pass"] * len(names)
+    assert all(one.interval is not None for one in passed)
+    compared = jostle.check(frail, sound)
+    assert [one.decision for one in compared.conditions][1] == "fail"
+    with pytest.raises(UnknownName, match="class of the run"):
+        decide({"metric": "class:other", "at_least": 0.1}, run=sound)
+
+
 def test_few_videos_without_a_difference_decide_nothing(runs: dict[str, Path]) -> None:
     """Forty videos on which nothing changed do not exclude that one in twenty would."""
     clean, _ = jostle.check(runs["sound"], runs["frail"]).conditions

@@ -95,6 +95,27 @@ def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
     assert heads == ["verdict", "map", "severity-section", "classes", "errors", "videos", "making"]
 
 
+@pytest.mark.parametrize("task", ["questions", "moments"])
+def test_runs_in_words_have_their_own_section(task: str, tmp_path: Path) -> None:
+    cells = ("thumos14-c/black_frame:3", "ucf101-p/reverse_sampling:3")
+    for name, weakness in (("one", 1.0), ("two", 0.4)):
+        made_run(tmp_path / name, task, cells=cells, weakness=weakness)
+    page = check_whole(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
+    words = " ".join("".join(page.words).split())
+    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    assert heads == ["verdict", "map", "language", "classes", "videos", "runs", "making"]
+    assert "one: Levels to hold the clean" in words
+    if task == "questions":
+        assert "Answers, two (chance 33.3, without video 33.3, with one frame 33.3)" in words
+        assert "What each type of question loses" in words
+        assert "unreadable" in words
+        assert "of its questions" in words.lower()
+    else:
+        assert "What each length of moment loses" in words
+        assert "Lost: Sentence" in words
+        assert any(facts.get("id") == "video-0-0" for _, facts in page.tags)  # the timeline
+
+
 def test_videos_that_are_gone_leave_a_note(tmp_path: Path) -> None:
     made_run(tmp_path / "run")
     shutil.rmtree(tmp_path / "videos")
@@ -104,14 +125,14 @@ def test_videos_that_are_gone_leave_a_note(tmp_path: Path) -> None:
     assert any(facts.get("id") == "video-0-0" for _, facts in page.tags)  # the timeline needs no video
 
 
-@pytest.mark.parametrize("task", ["detection", "recognition", "frames"])
+@pytest.mark.parametrize("task", ["detection", "recognition", "frames", "questions"])
 def test_what_strangers_write_stays_text(task: str, tmp_path: Path) -> None:
     """F82 and F87."""
     made_run(tmp_path / "run", task, classes=HOSTILE, model=HOSTILE[0])
     out = write_report([tmp_path / "run"], tmp_path / "r.html", draws=20)
     page = check_whole(out)
     assert HOSTILE[0] in "".join(page.words)
-    if task == "frames":
+    if task in ("frames", "questions"):
         return
     text = next(texts for texts in page.texts.values() if "HYPERLINK" in texts["csv"])
     assert "\n'=HYPERLINK(1)" in text["csv"]

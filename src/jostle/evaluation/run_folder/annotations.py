@@ -7,6 +7,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Annotated
 
+from jostle.core.types.moments import MomentItem
+from jostle.core.types.questions import QuestionItem
 from jostle.io.files.records import Bounds, ValidationError
 
 Seconds = Annotated[float, Bounds(0)]
@@ -66,6 +68,32 @@ class BoxedFrames:
         for frame, rows in self.boxes.items():
             if not all(row[0] in range(len(self.classes)) and row[1] <= row[3] and row[2] <= row[4] for row in rows):
                 raise ValidationError("has an invalid box or class").under(frame).under("boxes")
+
+
+@dataclass(frozen=True)
+class QuestionedVideos:
+    """Questions about videos, for runs of questions."""
+
+    questions: tuple[QuestionItem, ...]
+    actions: ActionSpans | None = None  # spans of the actions in videos, where known
+
+    def __post_init__(self) -> None:
+        _check_spans(self.actions)
+        if not self.questions:
+            raise ValidationError("must not be empty").under("questions")
+
+
+@dataclass(frozen=True)
+class DescribedVideos:
+    """Sentences about videos, for runs of moments."""
+
+    moments: tuple[MomentItem, ...]
+    actions: ActionSpans | None = None  # the windows of each video, each once
+
+    def __post_init__(self) -> None:
+        _check_spans(self.actions)
+        if not self.moments:
+            raise ValidationError("must not be empty").under("moments")
 
 
 def _check_spans(spans: ActionSpans | None) -> None:

@@ -10,6 +10,7 @@ from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
 from jostle.evaluation.run_folder.metadata import FORMAT
 from jostle.evaluation.tasks.task import MetricValue
 from jostle.io.files.records import Bounds, Count, Interval, Share, ValidationError
+from jostle.metrics.answers import AnswerChange, AnswerShare, Calibration, TemporalSensitivity
 from jostle.metrics.robustness import robustness
 
 Ratio = Annotated[float, Bounds(0)]
@@ -54,23 +55,63 @@ class ObjectScore:
 
 
 @dataclass(frozen=True)
-class CleanDetails:
-    """Scores of the clean cell besides its value."""
+class BaselineScore:
+    """Score without the video, with one frame, or with the whole video as the window; or why there is none."""
+
+    accuracy: Share | None = None  # of answers
+    value: Share | None = None  # of windows, by the benchmark's metric
+    interval: Interval | None = None
+    unreadable: Count | None = None
+    missing: Count | None = None
+    by_type: dict[str, AnswerShare] | None = None
+    order: AnswerShare | None = None
+    mean_iou: Share | None = None
+    failed: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """Value by the benchmark's metric, or None if the baseline could not be had."""
+        return self.value if self.accuracy is None else self.accuracy
+
+
+@dataclass(frozen=True, kw_only=True)
+class FurtherScores:
+    """Scores of a cell besides its value; those of answers and windows are None in runs of other tasks."""
 
     interval: Interval | None = None
     pm_k: PmKScore | None = None
     objects: ObjectScore | None = None
+    count: Count | None = None  # questions or sentences
+    unreadable: Count | None = None  # answers that no rule could read
+    missing: Count | None = None  # questions without an answer, sentences without a prediction
+    by_type: dict[str, AnswerShare] | None = None
+    order: AnswerShare | None = None  # questions that need the order of events
+    calibration: Calibration | None = None
+    change: AnswerChange | None = None  # against the clean cell
+    temporal_sensitivity: TemporalSensitivity | None = None  # where the cell destroys order
+    recall: dict[str, Share] | None = None  # R@1 by overlap
+    recall_intervals: dict[str, Interval | None] | None = None
+    mean_iou: Share | None = None
+    mean_iou_interval: Interval | None = None
+    average_map: Share | None = None  # by QVHighlights' rules
+    average_map_interval: Interval | None = None
+    empty: Count | None = None  # sentences with a prediction that holds no window
 
 
 @dataclass(frozen=True)
-class CellScore:
+class CleanDetails(FurtherScores):
+    """Scores of the clean cell besides its value."""
+
+    chance: Share | None = None
+    baselines: dict[str, BaselineScore] | None = None
+
+
+@dataclass(frozen=True)
+class CellScore(FurtherScores):
     """Scores of one cell: its value by the benchmark's metric, and further ones."""
 
     cell: str
     value: Share
-    interval: Interval | None = None
-    pm_k: PmKScore | None = None
-    objects: ObjectScore | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,19 +68,13 @@ class LanguageTask(Task[Output]):
         write_text(path, [json.dumps(rows, indent=0), "\n"])
 
     def read(self, path: Path) -> dict[str, Output]:
-        try:
+        with refusing_rows(path, self.recipe.task):
             rows = read_json(path)
             return {
                 name: self.from_rows([rows[item.id] for item in items])
                 for name, items in self.by_video.items()
                 if items[0].id in rows
             }
-        except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
-            why = str(error).removeprefix(f"{path}: ").partition(";")[0]
-            raise DataError(
-                f"{path}: no predictions of {self.recipe.task}: {why}; delete it, and the cell is run again",
-                fault="F101",
-            ) from None
 
     def cell_of(self, path: Path) -> Cell:
         """Return the cell of a predictions file."""
@@ -88,6 +83,18 @@ class LanguageTask(Task[Output]):
     def clean_path(self, path: Path) -> Path:
         """Return the predictions file of the clean cell beside another one."""
         return path.with_name(f"{CLEAN}{self.suffix}")
+
+
+@contextmanager
+def refusing_rows(path: Path, task: str) -> Iterator[None]:
+    """Raise DataError F101 for whatever is wrong with the rows of a predictions file."""
+    try:
+        yield
+    except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
+        why = str(error).removeprefix(f"{path}: ").partition(";")[0]
+        raise DataError(
+            f"{path}: no predictions of {task}: {why}; delete it, and the cell is run again", fault="F101"
+        ) from None
 
 
 def failures_of(outputs: Mapping[str, Any]) -> dict[str, str]:

@@ -62,11 +62,11 @@ class MomentsTask(LanguageTask[VideoMoments]):
 
     def from_rows(self, rows: Sequence[Plain]) -> VideoMoments:
         baselines = {
-            kind: tuple(_from_plain(row[kind]) for row in rows)
+            kind: tuple(parse_windows(row[kind]) for row in rows)
             for kind in BASELINES
             if all(kind in row for row in rows)
         }
-        return VideoMoments(tuple(map(_from_plain, rows)), baselines, dict(rows[0].get("failed", {})))
+        return VideoMoments(tuple(map(parse_windows, rows)), baselines, dict(rows[0].get("failed", {})))
 
     def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
         outputs = self.read(path)
@@ -122,7 +122,8 @@ def _to_plain(prediction: MomentPrediction) -> Plain:
     return {"windows": [list(window) for window in prediction.windows]}
 
 
-def _from_plain(row: Plain) -> MomentPrediction:
+def parse_windows(row: Plain) -> MomentPrediction:
+    """Return the windows in a row of a predictions file; anything else raises KeyError, TypeError or ValueError."""
     windows = [tuple(map(float, window)) for window in row["windows"]]
     if any(len(window) != 3 for window in windows):
         raise ValueError("a window is malformed")

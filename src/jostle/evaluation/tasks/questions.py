@@ -55,11 +55,11 @@ class QuestionsTask(LanguageTask[VideoAnswers]):
 
     def from_rows(self, rows: Sequence[Plain]) -> VideoAnswers:
         baselines = {
-            kind: tuple(_from_plain(row[kind]) for row in rows)
+            kind: tuple(parse_answer(row[kind]) for row in rows)
             for kind in BASELINES
             if all(kind in row for row in rows)
         }
-        return VideoAnswers(tuple(map(_from_plain, rows)), baselines, dict(rows[0].get("failed", {})))
+        return VideoAnswers(tuple(map(parse_answer, rows)), baselines, dict(rows[0].get("failed", {})))
 
     def answers_in(self, path: Path) -> AnswerSet:
         """Read the answers of a cell by the ids of questions."""
@@ -110,7 +110,8 @@ def _to_plain(answer: QuestionAnswer) -> Plain:
     return {"choice": answer.choice, "probabilities": probabilities, "text": answer.text}
 
 
-def _from_plain(row: Plain) -> QuestionAnswer:
+def parse_answer(row: Plain) -> QuestionAnswer:
+    """Return the answer in a row of a predictions file; anything else raises KeyError, TypeError or ValueError."""
     choice, values, text = row["choice"], row["probabilities"], row["text"]
     if not (choice is None or type(choice) is int) or not (text is None or isinstance(text, str)):
         raise ValueError("an answer is malformed")

@@ -16,6 +16,7 @@ from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.bootstrap import Resamples, Weights
 from jostle.metrics.pm_k_detection import bootstrap_pm_k, pm_k_detection
 from jostle.metrics.score import score
+from jostle.reporting.analysis.item_scores import ITEMS, group_names, is_mean_over_items, is_share, item_scores
 from jostle.reporting.analysis.pm_k import frame_measure
 from jostle.reporting.analysis.record import RunRecord
 
@@ -41,14 +42,26 @@ def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: 
     Raises:
         DataError: if the cell lacks one of the videos.
     """
-    known = {"detection": _detection, "recognition": _recognition, "frames": _frames, "objects": _objects}
+    known = {
+        "detection": _detection,
+        "recognition": _recognition,
+        "frames": _frames,
+        "objects": _objects,
+        "questions": _items,
+        "moments": _items,
+    }
     return known[record.task](record, cell, videos, weights)
 
 
 def classes_of(record: RunRecord) -> tuple[str, ...]:
-    """The names that `Measure.by_class` is in the order of; frames are not sorted by class."""
+    """The names that `Measure.by_class` is in the order of; frames are not sorted by class.
+
+    Questions are sorted by their type, sentences by the length of the windows that they describe.
+    """
     if record.task == "frames":
         return ()
+    if record.task in ITEMS:
+        return group_names(record)
     if record.task == "objects":
         return record.objects.classes
     return record.truth.classes if record.task == "detection" else record.labels.classes
@@ -141,6 +154,9 @@ def class_scores(
         right = right_answers(record, cell, videos) * has
         with np.errstate(invalid="ignore", divide="ignore"):
             return float(right.sum() / has.sum()), weights @ right / (weights @ has), int(has.sum())
+    if record.task in ITEMS:
+        group = item_scores(record, cell, videos)[1][name]
+        return group.mean, group.drawn(weights), int(np.count_nonzero(group.count))
     raise DataError(f"{record.folder}: scores of a run of {record.task} are not by class")
 
 
@@ -251,6 +267,15 @@ def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weigh
             alone[v] = pm_k_detection(boxes, sets.boxes, by_video[name], k).pm_k
     drawn = bootstrap_pm_k(boxes, sets.boxes, neighbours, k, videos, weights)
     return Measure(whole.pm_k, by_class, alone, drawn)
+
+
+def _items(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+    whole, groups = item_scores(record, cell, videos)
+    by_class = np.array([group.mean for group in groups.values()])
+    if not is_mean_over_items(record):
+        return Measure(np.nan, by_class, whole.by_video, np.zeros(0))
+    answers = whole.count if is_share(record) else None
+    return Measure(whole.mean, by_class, whole.by_video, whole.drawn(weights), answers)
 
 
 def _lacks(record: RunRecord, cell: str, lacking: Sequence[str]) -> DataError:

@@ -8,6 +8,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
 from jostle.reporting.analysis.comparison import RunComparison, chance_of
 from jostle.reporting.analysis.error_profile import Confusion, ErrorProfile
+from jostle.reporting.analysis.language import baseline_rows
 from jostle.reporting.analysis.pm_k import OffsetErrors
 from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis
 from jostle.reporting.analysis.tables import Column, Table, Value
@@ -27,6 +28,8 @@ def cells_table(surveys: Sequence[RunAnalysis]) -> Table:
         mean, left = analysis.corrupted(), analysis.relative()
         if analysis.counted:
             rows.append((name, "mean corrupted", mean.value, mean.interval, left.value, "", len(analysis.videos)))
+        for baseline, value, ends in baseline_rows(analysis.record):
+            rows.append((name, baseline, value, ends, None, "", analysis.record.scores.coverage.videos))
     metric = surveys[0].record.scores.metric
     columns = (
         Column("run"),

@@ -16,6 +16,7 @@ from jostle.core.types.columns import Floats
 from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.accuracy import clopper_pearson
+from jostle.reporting.analysis.item_scores import is_share
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import Estimate, Progress, RunAnalysis, estimate, processed_videos, survey
 
@@ -92,7 +93,7 @@ def _point_or_interval(run: RunAnalysis) -> Estimate:
 
 
 def chance_of(run: RunAnalysis | RunRecord) -> Chance:
-    """Return the score of guessing with all classes equally likely.
+    """Return the score of guessing with all classes, or all options of a question, equally likely.
 
     A guess of pm-k must be right on every frame of a set, so that its share is even smaller than one class in all.
     """
@@ -108,6 +109,10 @@ def chance_of(run: RunAnalysis | RunRecord) -> Chance:
         classes = record.labels.classes if isinstance(run, RunRecord) else run.classes
         if classes:
             return Chance((record.about.content.k or 1) / len(classes), len(videos))
+    if record.task == "questions" and is_share(record):
+        items = record.questions.of_videos(videos).items
+        level = float(np.mean([1 / len(item.options) for item in items]))
+        return Chance(level, len(items) if len(items) == len(videos) else None)  # as above
     return Chance(0.0, None)
 
 

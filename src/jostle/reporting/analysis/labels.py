@@ -57,6 +57,24 @@ def _folder(record: RunRecord) -> str:
     return name if "mended" in name else format_model(name, record.about.mend)
 
 
+def group_word(task: str) -> str:
+    """Return the word for that by which scores of a task are broken down.
+
+    >>> group_word("recognition"), group_word("questions"), group_word("moments")
+    ('class', 'type', 'length')
+    """
+    return {"questions": "type", "moments": "length"}.get(task, "class")
+
+
+def plural(word: str) -> str:
+    """Return the plural of such a word, with a capital.
+
+    >>> plural("class"), plural("type")
+    ('Classes', 'Types')
+    """
+    return f"{word.capitalize()}{'es' if word.endswith('s') else 's'}"
+
+
 @dataclass(frozen=True)
 class GridRow:
     """Scores of one corruption across severities."""

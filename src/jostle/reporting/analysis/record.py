@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import check_rate
+from jostle.core.types.moments import MomentPredictions, MomentSet
 from jostle.core.types.predictions import Predictions
+from jostle.core.types.questions import AnswerSet, QuestionSet
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.frame_sets import BoxSets, FrameSets
-from jostle.errors import DataError, JostleError, UnknownName
+from jostle.errors import BadValue, DataError, JostleError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
-from jostle.evaluation.run_folder.annotations import BoxedFrames, LabelledFrames, LabelledVideos
+from jostle.evaluation.run_folder.annotations import (
+    ActionSpans,
+    BoxedFrames,
+    DescribedVideos,
+    LabelledFrames,
+    LabelledVideos,
+    QuestionedVideos,
+)
 from jostle.evaluation.run_folder.folder import RunFolder, run_folder
 from jostle.evaluation.run_folder.journal import (
     Event,
@@ -35,14 +45,19 @@ from jostle.evaluation.run_folder.journal import (
 )
 from jostle.evaluation.run_folder.metadata import About, Task
 from jostle.evaluation.run_folder.scores import Scores
+from jostle.evaluation.tasks.language import refusing_rows
+from jostle.evaluation.tasks.moments import parse_windows
+from jostle.evaluation.tasks.questions import parse_answer
 from jostle.evaluation.tasks.score_tables import read_table
 from jostle.evaluation.tasks.task import segments_from_pairs
 from jostle.io.files.annotations import read_predictions, read_truth
 from jostle.io.files.records import Share, ValidationError, parse_record, read_record
+from jostle.io.files.text import read_json
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.metrics.protocol import Protocol, protocols
 
+Items = TypeVar("Items")  # a set of questions or of sentences
 Numbers = dict[str, float | None]
 Buckets = Mapping[str, Mapping[str, float | None]]  # by characteristic and bucket
 
@@ -219,12 +234,32 @@ class RunRecord:
         return BoxSets(held.classes, held.sets, boxes)
 
     @cached_property
+    def questions(self) -> QuestionSet:
+        """Questions about the videos; for runs of questions."""
+        return self._set_of(lambda: QuestionSet(self._questioned_videos.questions).answered)
+
+    @cached_property
+    def moments(self) -> MomentSet:
+        """Sentences about the videos, with their windows; for runs of moments."""
+        return self._set_of(lambda: MomentSet(self._described_videos.moments).located)
+
+    def _set_of(self, make: Callable[[], Items]) -> Items:
+        try:
+            return make()
+        except BadValue as error:
+            raise DataError(f"{self._truth_file}: {error}; {_TRUTH_ANEW}", fault="F110") from None
+
+    @cached_property
     def actions(self) -> dict[str, Segments] | None:
-        """Action spans of videos, for recognition and pm-k; None in older runs."""
-        if self.task == "objects":
-            places = self._boxed_frames.actions
-        else:
-            places = (self._labelled_frames if self.task == "frames" else self._labelled_videos).actions
+        """Action spans of videos, for all tasks but detection; None in older runs."""
+        annotations: dict[str, Callable[[], Any]] = {
+            "recognition": lambda: self._labelled_videos,
+            "frames": lambda: self._labelled_frames,
+            "objects": lambda: self._boxed_frames,
+            "questions": lambda: self._questioned_videos,
+            "moments": lambda: self._described_videos,
+        }
+        places: ActionSpans | None = annotations[self.task]().actions
         return None if places is None else segments_from_pairs(places)
 
     @cached_property
@@ -307,12 +342,37 @@ class RunRecord:
         check_regular_file(path)
         return read_boxes(path)
 
+    def answers(self, cell: str) -> AnswerSet:
+        """Return the answers of a cell by the ids of questions."""
+        path, questions = self.predictions_file(cell), self.questions
+        with refusing_rows(path, self.task):
+            rows = self._rows(path)
+            answers = {name: parse_answer(rows[name]) for name in questions.by_id if name in rows}
+            return AnswerSet(answers).checked(questions)
+
+    def windows(self, cell: str) -> MomentPredictions:
+        """Return the predicted windows of a cell by the ids of sentences."""
+        path, moments = self.predictions_file(cell), self.moments
+        with refusing_rows(path, self.task):
+            rows = self._rows(path)
+            windows = {name: parse_windows(rows[name]) for name in moments.by_id if name in rows}
+            return MomentPredictions(windows).checked(moments)
+
+    def _rows(self, path: Path) -> dict[str, Any]:
+        check_regular_file(path)
+        rows: dict[str, Any] = read_json(path)
+        return rows
+
+    @property
+    def suffix(self) -> str:
+        """Suffix of the predictions files of this task."""
+        return ".json" if self.task in ("detection", "questions", "moments") else ".npz"
+
     def predictions_file(self, cell: str) -> Path:
         """Return the path of the predictions of a cell."""
         if self.about.content.cell(cell) is None:
             raise UnknownName(f"cell of {self.folder}", cell, [one.cell for one in self.about.content.cells])
-        suffix = ".json" if self.task == "detection" else ".npz"
-        return RunFolder(self.folder, suffix).predictions_of(slugify(cell))
+        return RunFolder(self.folder, self.suffix).predictions_of(slugify(cell))
 
     @property
     def _truth_file(self) -> Path:
@@ -324,6 +384,14 @@ class RunRecord:
     @cached_property
     def _labelled_videos(self) -> LabelledVideos:
         return read_record(LabelledVideos, self._truth_file, _TRUTH_ANEW)
+
+    @cached_property
+    def _questioned_videos(self) -> QuestionedVideos:
+        return read_record(QuestionedVideos, self._truth_file, _TRUTH_ANEW)
+
+    @cached_property
+    def _described_videos(self) -> DescribedVideos:
+        return read_record(DescribedVideos, self._truth_file, _TRUTH_ANEW)
 
     @cached_property
     def _boxed_frames(self) -> BoxedFrames:

@@ -14,6 +14,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected, video_weights
 from jostle.reporting.analysis.cell_scores import classes_of, measured_cell
+from jostle.reporting.analysis.item_scores import ITEMS, described_videos
 from jostle.reporting.analysis.record import RunRecord
 
 LEVEL = 0.95
@@ -99,9 +100,10 @@ class RunAnalysis:
         drawn = f"from {draws} draws of the videos, bias-corrected"
         if self.answers is None:
             return f"Intervals are {100 * LEVEL:g} %, {drawn}."
+        items = ITEMS.get(self.record.task, "anchors")
         if self.trials is None:
-            return f"Intervals are {100 * LEVEL:g} %, {drawn}; a video is drawn with all its anchors."
-        unit = "video" if self.record.task == "recognition" else "anchor, each of a video of its own,"
+            return f"Intervals are {100 * LEVEL:g} %, {drawn}; a video is drawn with all its {items}."
+        unit = "video" if self.record.task == "recognition" else f"{items[:-1]}, each of a video of its own,"
         return (
             f"Intervals are {100 * LEVEL:g} %: of a single cell exact (Clopper and Pearson), as each {unit} is one "
             f"answer; of means, ratios and differences {drawn}."
@@ -176,6 +178,8 @@ def processed_videos(record: RunRecord) -> tuple[str, ...]:
         )
     if record.task == "detection":
         return record.truth.videos
+    if record.task in ITEMS:
+        return described_videos(record, CLEAN)
     names = list(record.boxes(CLEAN)[0]) if record.task == "objects" else record.table(CLEAN)[0]
     if record.task in ("frames", "objects"):
         return tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))

@@ -13,6 +13,7 @@ from jostle.reporting.analysis.cell_tables import comparison_table
 from jostle.reporting.analysis.comparison import Difference, RunComparison, chance_of, compared, surveys_of
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
 from jostle.reporting.analysis.labels import run_names
+from jostle.reporting.analysis.language import BASELINES, baselines_of
 from jostle.reporting.analysis.literature import Literature, literature_on
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
@@ -35,6 +36,8 @@ class RunSide:
     seed: int  # of its corruptions
     cells_alone: tuple[str, ...]  # cells that the other run lacks, which are not compared
     videos: int  # number of processed videos; those that the other run lacks are left out
+    # Clean scores with less than the video, by name; of runs of questions and moments
+    baselines: dict[str, float]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the side as plain values for JSON."""
@@ -117,6 +120,10 @@ class RunDiff:
             remarks.append(describe_clean_difference(self.comparison))
         if self.chance:
             remarks.append(f"chance level is {percent(self.chance)} %")
+        for side in (self.first, self.second):
+            if side.baselines:
+                levels = ", ".join(f"{BASELINES[name]} {percent(value)}" for name, value in side.baselines.items())
+                remarks.append(f"clean scores of {side.name} with less than the video: {levels}")
         if 0 < self.counted < self.counted_of:
             remarks.append(f"the means are over {self.counted} of the benchmark's {self.counted_of} cells")
         if self.videos < self.videos_of:
@@ -270,6 +277,7 @@ def _side(name: str, own: RunAnalysis, other: RunAnalysis) -> RunSide:
         seed=about.seed,
         cells_alone=tuple(cell for cell in own.cells if cell not in other.place),
         videos=len(processed_videos(own.record)),
+        baselines={one.key: value for one in baselines_of(own.record) if (value := one.score.score) is not None},
     )
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from jostle.core.formatting import between, percent, signed
 
-Kind = Literal["text", "count", "percent", "points", "interval"]
+Kind = Literal["text", "count", "decimal", "percent", "points", "interval"]
 Value = str | int | float | tuple[float, float] | None
 
 NONE = "n/a"
@@ -40,8 +40,8 @@ class Column:
 
     Attributes:
         name: its heading.
-        kind: `text`, `count` (a whole number), `percent` (a fraction, displayed as a percentage), `points` (a signed
-            difference of fractions) or `interval` (two fractions).
+        kind: `text`, `count` (a whole number), `decimal` (a plain number), `percent` (a fraction, displayed as a
+            percentage), `points` (a signed difference of fractions) or `interval` (two fractions).
     """
 
     name: str
@@ -122,6 +122,8 @@ def format_value(value: Value, kind: Kind, digits: int = 2) -> str:
     ('[10.00, 25.00]', 'n/a')
     >>> format_value(-1e-9, "points"), format_value((-1e-9, 0.1), "interval")
     ('+0.00', '[0.00, 10.00]')
+    >>> format_value(0.12345, "decimal")
+    '0.123'
     """
     if value is None:
         return NONE
@@ -131,6 +133,8 @@ def format_value(value: Value, kind: Kind, digits: int = 2) -> str:
         return str(value)
     if kind == "count":
         return f"{value:g}"
+    if kind == "decimal":
+        return f"{value:.3f}"
     return signed(value, digits) if kind == "points" else percent(value, digits)
 
 

@@ -146,13 +146,13 @@ def _range(points: Sequence[Estimate]) -> tuple[float, float]:
     return max(0.0, low - room) if low > 0.25 else 0.0, min(1.0, high + room)
 
 
-def draw_classes(drops: Sequence[Drop], metric: str, wide: float = 720) -> str:
-    """Every class before and after, the greatest loss on top; at most 40, the hardest hit."""
+def draw_classes(drops: Sequence[Drop], metric: str, wide: float = 720, group: str = "class") -> str:
+    """Every class, or other group, before and after, the greatest loss on top; at most 40, the hardest hit."""
     worst = list(drops[:MOST_CLASSES])
     names = [cut(drop.name, LONGEST) for drop in worst]
     left = max(width_of(name) for name in names) + 14
     tall, top = 21, 30
-    drawing = Drawing(wide, top + tall * len(worst) + 26, f"{metric} of each class, clean and corrupted")
+    drawing = Drawing(wide, top + tall * len(worst) + 26, f"{metric} of each {group}, clean and corrupted")
     over = Scale(0, 1, left + 6, wide - 66)
     for tick in ticks(0, 1):
         drawing.line(over(tick), top - 6, over(tick), top + tall * len(worst), "grid")

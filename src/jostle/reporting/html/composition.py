@@ -11,6 +11,7 @@ from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.evaluation.probing.probe import Probe
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.metadata import Content, Step
+from jostle.metrics.moments import RANGES
 from jostle.reporting.analysis.breaking_points import (
     FrailItem,
     breaking_comparison_table,
@@ -25,7 +26,8 @@ from jostle.reporting.analysis.cell_tables import comparison_table, confusion_ta
 from jostle.reporting.analysis.comparison import chance_of, compared
 from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, confusion_of, error_profile
 from jostle.reporting.analysis.gate import Check
-from jostle.reporting.analysis.labels import Grid, grid_of, short_name
+from jostle.reporting.analysis.labels import Grid, grid_of, group_word, plural, short_name
+from jostle.reporting.analysis.language import describe_baselines, language_tables
 from jostle.reporting.analysis.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, class_drops, losing, video_drops
@@ -46,6 +48,7 @@ from jostle.reporting.html.contents import (
     Figures,
     GateResult,
     Headline,
+    LanguageSection,
     Making,
     Pair,
     ProbeSection,
@@ -134,13 +137,14 @@ def _detail(analysis: RunAnalysis, cell: str, name: str, address: str, ends: tup
         svg = charts.draw_profile([("clean", profile.clean), ("here", profile.corrupted)], NARROW)
         drawing = Figure(f"errors-{address}", "Kinds of error", svg)
     by_class, by_video = (losing(drops(analysis, [cell]))[:HURT] for drops in (class_drops, video_drops))
+    group = group_word(record.task)
     return Detail(
         address,
         f"{short_name(cell)}, {name}",
         tuple(facts),
         tuple(_step(step) for one in record.about.content.cells if one.cell == cell for step in one.done),
         drawing,
-        drops_table("Classes hurt most", "class", by_class) if by_class else None,
+        drops_table(f"{plural(group)} hurt most", group, by_class) if by_class else None,
         drops_table("Videos hurt most", "video", by_video) if by_video else None,
         *ends,
         back,
@@ -197,14 +201,21 @@ def classes_of(analysis: RunAnalysis, name: str, run: int, alone: bool) -> tuple
     drops = class_drops(analysis)
     if not drops:
         return None
-    metric = "AP" if analysis.record.task == "detection" else "accuracy"
+    task = analysis.record.task
+    metric = {"detection": "AP", "moments": analysis.record.scores.metric}.get(task, "accuracy")
+    group = group_word(task)
     note = (
         ""
         if len(drops) <= charts.MOST_CLASSES
-        else f"The {charts.MOST_CLASSES} of {len(drops)} classes that lose most."
+        else f"The {charts.MOST_CLASSES} of {len(drops)} {plural(group).lower()} that lose most."
     )
-    figure = Figure(f"classes-{run}", name, charts.draw_classes(drops, metric, WIDE if alone else NARROW), note)
-    return figure, drops_table(f"Classes, {name}", "class", drops, worst=True)
+    if task == "moments":
+        ends = ", ".join(f"{length} up to {high:g} s" for length, (_, high) in RANGES.items())
+        note = f"By the length of the true windows: {ends}. {note}".strip()
+    drawing = charts.draw_classes(drops, metric, WIDE if alone else NARROW, group)
+    return Figure(f"classes-{run}", name, drawing, note), drops_table(
+        f"{plural(group)}, {name}", group, drops, worst=True
+    )
 
 
 def errors_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> tuple[list[Figure], list[Table]]:
@@ -310,6 +321,37 @@ def objects_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Table | 
         (name, one) for analysis, name in zip(surveys, names, strict=True) for one in object_findings(analysis.record)
     ]
     return objects_table(rows) if rows else None
+
+
+def language_of(analyses: Sequence[RunAnalysis], names: Sequence[str]) -> LanguageSection | None:
+    """Compose the answers or windows of runs of questions and moments; None for other tasks."""
+    records = [analysis.record for analysis in analyses]
+    tables = language_tables(records, names)
+    if not tables:
+        return None
+    several = len(records) > 1
+    summaries = [
+        f"{name}: {text}" if several else text
+        for name, record in zip(names, records, strict=True)
+        if (text := describe_baselines(record))
+    ]
+    if records[0].task == "questions":
+        title = "Answers"
+        remark = (
+            "Resist rate: share of the answers right on clean video that stay right. Corrective flips: share of the "
+            "wrong ones that become right, which noise brings as well. Temporal sensitivity: share of the answers "
+            "right on clean video that change where the order of events is destroyed; high is good. An answer that no "
+            "rule can read is unreadable, which is wrong, and never guessed or left out."
+        )
+    else:
+        title = "Windows"
+        remark = (
+            "R@1: share of sentences whose first window overlaps a true one that much. mAP is QVHighlights' mean over "
+            "overlaps of 0.5 to 0.95. A sentence without a window counts as 0."
+        )
+    if any(len(one.videos) < one.record.scores.coverage.videos for one in analyses):
+        remark += " These tables are over all videos of each run."
+    return LanguageSection(title, tuple(summaries), tuple(tables), remark)
 
 
 def probes_of(records: Sequence[RunRecord], names: Sequence[str]) -> tuple[ProbeSection, ...]:

@@ -98,6 +98,7 @@ class Worst:
     drawing: Figure | None  # the timeline of detections, for detection
     found: VideoTimeline | None  # the same as data
     taken: Taken | None  # what a recogniser took it for, for recognition
+    answers: Table | None  # the questions whose answers changed, for questions
     strip: Strip | None  # pictures; None where there are none, and `why` says why
     why: str
 
@@ -147,11 +148,22 @@ class ProbeSection:
 
 
 @dataclass(frozen=True)
+class LanguageSection:
+    """Answers or windows of runs of questions and moments."""
+
+    title: str
+    summaries: tuple[str, ...]  # a sentence on the baselines of each run
+    tables: tuple[Table, ...]
+    remark: str  # how to read them
+
+
+@dataclass(frozen=True)
 class Page:
     """Content of a whole report."""
 
     title: str
     task: str
+    group: str  # name of a class, as `type of question`
     benchmark: str
     metric: str
     heads: tuple[RunHeader, ...]
@@ -173,6 +185,7 @@ class Page:
     offsets: Figure | None
     offset_table: Table | None
     objects: Table | None
+    language: LanguageSection | None
     literature: Literature | None
     making: tuple[Making, ...]
     probes: tuple[ProbeSection, ...] = ()

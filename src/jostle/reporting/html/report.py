@@ -10,7 +10,7 @@ from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.cell_tables import cells_table, drops_table, offsets_table
 from jostle.reporting.analysis.comparison import surveys_of
 from jostle.reporting.analysis.gate import Budget, Check, check_run
-from jostle.reporting.analysis.labels import benchmark_title, run_names
+from jostle.reporting.analysis.labels import benchmark_title, group_word, run_names
 from jostle.reporting.analysis.literature import literature_on
 from jostle.reporting.analysis.paper_tables import write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
@@ -76,6 +76,7 @@ def compose(
     return Page(
         title=f"{benchmark_title(records[0])}: {', '.join(names)}",
         task=records[0].task,
+        group=group_word(records[0].task),
         benchmark=benchmark_title(records[0]),
         metric=metric,
         heads=tuple(composition.head_of(analysis, name) for _, analysis, name in runs),
@@ -89,7 +90,7 @@ def compose(
         errors=composition.figures(errors),
         error_tables=tuple(error_tables),
         worst=tuple(worst),
-        worst_note=remark_on(album, worst),
+        worst_note=remark_on(album, worst, moments=records[0].task == "moments"),
         video_tables=tuple(_videos(analysis, name) for _, analysis, name in runs if analysis.counted),
         pairs=tuple(pairs),
         confusions=composition.figures([figure for figure, _ in confusions]),
@@ -97,6 +98,7 @@ def compose(
         offsets=offsets and offsets[0],
         offset_table=offsets and offsets_table(offsets[1]),
         objects=composition.objects_of(analyses, names),
+        language=composition.language_of(analyses, names),
         literature=literature_on(records),
         making=tuple(composition.making_of(analysis.record, name) for _, analysis, name in runs),
         probes=composition.probes_of(records, names),

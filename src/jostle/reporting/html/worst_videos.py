@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 
 from jostle.errors import JostleError
 from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis, video_drops
+from jostle.reporting.analysis.tables import Column, Table
+from jostle.reporting.analysis.video_language import AnsweredQuestion, moment_timeline, question_answers
 from jostle.reporting.analysis.video_results import Answers, VideoTimeline, answers_of, operating_score, timeline_of
 from jostle.reporting.html.charts import draw_timeline
 from jostle.reporting.html.contents import Figure, Taken, Worst
 from jostle.reporting.html.pictures import Span, Strip, strip_of
 
 BUDGET = 2_800_000  # letters of pictures in a page
+MOST_QUESTIONS = 8  # of a video, whose answers are listed
 ROOM = 0.25  # margin before and after an action, as a share of it
 
 
@@ -61,22 +64,35 @@ def worst_of(
 
 
 def _worst(analysis: RunAnalysis, drop: Drop, name: str, file: str, album: Album, sure: float) -> Worst:
-    record, timeline, drawing, taken = analysis.record, None, None, None
+    record, timeline, drawing, taken, answers = analysis.record, None, None, None, None
     if record.task == "detection":
         timeline = timeline_of(record, drop.name, drop.worst_cell, sure=sure)
     elif record.task == "recognition":
         taken = _taken(answers_of(record, drop.name, drop.worst_cell))
+    elif record.task == "questions":
+        answers = _changed(question_answers(record, drop.name, drop.worst_cell))
+    elif record.task == "moments":
+        timeline = moment_timeline(record, drop.name, drop.worst_cell, most=1)
     strip, why = album.strip(analysis, drop, None if timeline is None else _stretch(timeline))
     if timeline is not None:
         stretches, end = (strip.affected, strip.end_s) if strip is not None else (None, 0.0)
         drawing = Figure(file, "", draw_timeline(timeline, stretches, end))
-    return Worst(drop.name, name, drop.worst_cell, drop.clean, drop.worst, drawing, timeline, taken, strip, why)
+    scores = (drop.clean, drop.worst)
+    return Worst(drop.name, name, drop.worst_cell, *scores, drawing, timeline, taken, answers, strip, why)
 
 
 def _taken(answers: Answers) -> Taken:
     clean = max(answers.scores, key=lambda one: one.clean)
     corrupted = max(answers.scores, key=lambda one: one.corrupted)
     return Taken(", ".join(one.label for one in answers.scores if one.true), clean.label, corrupted.label)
+
+
+def _changed(questions: Sequence[AnsweredQuestion]) -> Table:
+    """Return the questions that are answered otherwise under the corruption; all if none is."""
+    changed = [one for one in questions if one.clean.text != one.corrupted.text] or list(questions)
+    columns = (Column("question"), Column("right"), Column("clean"), Column("corrupted"))
+    rows = [(one.text, one.options[one.answer], one.clean.text, one.corrupted.text) for one in changed[:MOST_QUESTIONS]]
+    return Table("Answers that changed", columns, tuple(rows))
 
 
 def _stretch(timeline: VideoTimeline) -> Span | None:
@@ -89,10 +105,15 @@ def _stretch(timeline: VideoTimeline) -> Span | None:
     return max(longest.start - room, 0.0), longest.end + room
 
 
-def remark_on(album: Album, worst: Sequence[Worst]) -> str:
-    """Return the remarks that explain the pictures."""
+def remark_on(album: Album, worst: Sequence[Worst], *, moments: bool = False) -> str:
+    """Return the remarks that explain the pictures; `moments` for runs of that task."""
     parts = []
-    if any(one.found for one in worst):
+    if moments:
+        parts.append(
+            "The first window of each sentence is drawn: full where it overlaps a true one by half, else open; shaded "
+            "stretches are corrupted."
+        )
+    elif any(one.found for one in worst):
         parts.append(
             "The most confident detections are drawn, on clean video as many as there are actions. A full bar is right,"
             " an open one wrong; shaded stretches are corrupted."

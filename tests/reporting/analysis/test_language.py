@@ -1,0 +1,204 @@
+"""Runs of questions and moments, analysed: as their scores say, with chance and baselines beside."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.made_runs import made_run
+from jostle.errors import BadValue, DataError, UnknownName
+from jostle.metrics.answers import score_answers
+from jostle.reporting.analysis.cell_tables import cells_table
+from jostle.reporting.analysis.comparison import chance_of
+from jostle.reporting.analysis.language import (
+    answers_table,
+    baselines_of,
+    changes_table,
+    describe_baselines,
+    types_table,
+    windows_table,
+)
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.run_analysis import class_drops, survey, video_drops
+from jostle.reporting.analysis.run_diff import diff_runs
+from jostle.reporting.analysis.video_language import moment_timeline, question_answers
+
+REVERSED = "ucf101-p/reverse_sampling:3"
+
+
+@pytest.mark.parametrize("task", ["questions", "moments"])
+def test_the_analysis_is_that_of_the_scores(task: str, request: pytest.FixtureRequest) -> None:
+    record: RunRecord = request.getfixturevalue(task)
+    analysis = survey(record, draws=1000)
+    assert dict(zip(analysis.cells, analysis.value.tolist(), strict=True)) == pytest.approx(record.values)
+    assert analysis.of("clean").interval == pytest.approx(record.scores.clean_more.interval)
+    for one in record.scores.listed:
+        assert analysis.of(one.cell).interval == pytest.approx(one.interval)
+    assert len(video_drops(analysis)) == 20
+    assert "a video is drawn with all its" in analysis.interval_text
+
+
+def test_questions_are_broken_down_by_type(questions: RunRecord) -> None:
+    analysis = survey(questions)
+    assert analysis.classes == ("what", "order")
+    by_type = questions.scores.clean_more.by_type
+    assert by_type is not None
+    assert analysis.by_class[0].tolist() == pytest.approx([by_type[name].accuracy for name in analysis.classes])
+    assert class_drops(analysis)[0].loss > 0
+
+
+def test_moments_are_broken_down_by_length(moments: RunRecord) -> None:
+    analysis = survey(moments)
+    assert analysis.classes == ("short", "middle")
+    assert analysis.by_class[0].mean() == pytest.approx(analysis.value[0])  # as many of each
+    assert chance_of(analysis).score == 0.0
+
+
+def test_moments_may_be_scored_by_average_precision(tmp_path: Path) -> None:
+    record = RunRecord.read(
+        made_run(tmp_path / "run", "moments", videos=6, cells=(), benchmark="by-map", metric="moment_map")
+    )
+    analysis = survey(record, draws=50)
+    assert (
+        analysis.value[0] == pytest.approx(record.scores.clean) == pytest.approx(record.scores.clean_more.average_map)
+    )
+    assert analysis.answers is None
+
+
+def test_chance_is_one_option_of_each_question(questions: RunRecord) -> None:
+    assert chance_of(questions).score == pytest.approx(1 / 3) == pytest.approx(questions.scores.clean_more.chance)
+    assert chance_of(survey(questions)).text == "chance 33.3"
+
+
+def test_every_table_of_questions_has_chance_and_baselines(questions: RunRecord) -> None:
+    blind = score_answers(questions.answers("clean"), questions.questions)  # only that the run is not blind itself
+    assert blind.overall.accuracy > 1 / 3
+    for table in (answers_table(questions, "m"), changes_table(questions, "m")):
+        assert table is not None
+        assert "chance 33.3, without video 33.3, with one frame 33.3" in table.title
+    kinds = types_table(questions, "m")
+    assert kinds is not None
+    assert [column.name for column in kinds.columns][2:5] == ["chance", "without video", "one frame"]
+    assert [row[0] for row in kinds.rows] == ["what", "order", "needs order"]
+    cells = cells_table([survey(questions)])
+    assert [row[1] for row in cells.rows][-2:] == ["without video", "with one frame"]
+
+
+def test_answers_are_right_wrong_unreadable_or_missing(questions: RunRecord) -> None:
+    table = answers_table(questions, "m")
+    assert table is not None
+    for row in table.rows:
+        right, wrong, unreadable, missing = (float(row[i] or 0) for i in (1, 3, 4, 5))  # type: ignore[arg-type]
+        assert right + wrong + unreadable + missing == pytest.approx(1)
+    damaged = next(row for row in table.rows if row[0] == "thumos14-c/motion_blur:3")
+    assert isinstance(damaged[4], float)
+    assert damaged[4] > 0
+    assert "<b>" not in table.markdown()
+
+
+def test_only_cells_that_destroy_order_have_temporal_sensitivity(questions: RunRecord) -> None:
+    table = changes_table(questions, "m")
+    assert table is not None
+    column = [one.name for one in table.columns].index("temporal sensitivity")
+    values = {row[0]: row[column] for row in table.rows}
+    assert isinstance(values[REVERSED], float)
+    assert [values[cell] for cell in values if cell != REVERSED] == ["", ""]
+
+
+def test_windows_have_three_overlaps_and_their_baselines(moments: RunRecord) -> None:
+    table = windows_table(moments, "m")
+    assert table is not None
+    assert [one.name for one in table.columns if one.name.startswith("R@1")] == [
+        f"R@1, IoU {t}" for t in (0.3, 0.5, 0.7)
+    ]
+    clean = table.rows[0]
+    assert clean[3] == moments.scores.clean
+    assert [row[0] for row in table.rows[-3:]] == ["whole video as window", "without video", "with one frame"]
+    assert "without video no score (no frames)" in describe_baselines(moments)
+    assert answers_table(moments, "m") is None
+
+
+def test_a_model_that_might_not_use_the_video_is_named(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", "questions", videos=8, cells=(), knows=0.0)
+    assert "that the model uses the video is not certain" in describe_baselines(RunRecord.read(run))
+
+
+def test_other_tasks_have_no_such_tables(recognition: RunRecord) -> None:
+    assert baselines_of(recognition) == []
+    assert describe_baselines(recognition) == ""
+    assert all(make(recognition, "m") is None for make in (answers_table, changes_table, types_table, windows_table))
+
+
+def test_differences_are_paired_by_video(questions: RunRecord, tmp_path: Path) -> None:
+    other = RunRecord.read(made_run(tmp_path / "run", "questions", videos=20, cells=questions.cells[1:], weakness=0.3))
+    diff = diff_runs(questions, other, draws=300)
+    assert diff.paired
+    assert diff.comparison.clean.difference.value == 0
+    assert diff.comparison.corrupted.difference.interval is not None
+    assert diff.to_dict()["second"]["baselines"] == pytest.approx({"blind": 1 / 3, "one_frame": 1 / 3})
+    assert any("with less than the video: without video 33.3" in remark for remark in diff.remarks)
+
+
+def test_a_video_has_its_questions_with_probabilities(questions: RunRecord) -> None:
+    rows = question_answers(questions, "video_0003", "thumos14-c/motion_blur:3")
+    assert [one.kind for one in rows] == ["what", "what", "order"]
+    for one in rows:
+        if one.clean.probabilities is not None:
+            assert one.clean.choice == int(np.argmax(one.clean.probabilities))
+        assert one.clean.right == (one.clean.choice == one.answer)
+    texts = [
+        one.corrupted.text
+        for video in questions.questions.videos
+        for one in question_answers(questions, video, "thumos14-c/motion_blur:3")
+    ]
+    assert "unreadable" in texts
+    with pytest.raises(UnknownName):
+        question_answers(questions, "other", "clean")
+
+
+def test_a_video_has_its_windows_on_a_timeline(moments: RunRecord) -> None:
+    timeline = moment_timeline(moments, "video_0001", "thumos14-c/motion_blur:3")
+    assert [(one.start, one.end, one.label) for one in timeline.actions] == [
+        (2.0, 8.0, "Sentence 0."),
+        (10.0, 22.0, "Sentence 1."),
+    ]
+    assert len(timeline.clean) == len(timeline.corrupted) == 4  # two windows a sentence
+    first = max(timeline.clean, key=lambda one: one.tiou)
+    assert timeline.actions[first.action or 0].label == first.label
+    assert len(moment_timeline(moments, "video_0001", "clean", most=1).clean) == 2
+    found = [
+        one.found_clean for video in moments.moments.videos for one in moment_timeline(moments, video, "clean").actions
+    ]
+    assert np.mean(found) == pytest.approx(moments.scores.clean)
+    with pytest.raises(BadValue, match="has no questions"):
+        question_answers(moments, "video_0001", "clean")
+
+
+@pytest.mark.fault("F101")
+def test_damaged_answers_are_named(questions: RunRecord, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(questions.folder, run)
+    file = run / "predictions" / "clean.json"
+    rows = json.loads(file.read_text())
+    rows["video_0000/0"] = {"choice": 7, "probabilities": None, "text": None}
+    file.write_text(json.dumps(rows))
+    with pytest.raises(DataError, match="delete it, and the cell is run again") as caught:
+        survey(RunRecord.read(run))
+    assert caught.value.fault == "F101"
+
+
+@pytest.mark.fault("F110")
+def test_damaged_questions_are_named(questions: RunRecord, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(questions.folder, run)
+    file = run / "truth.json"
+    content = json.loads(file.read_text())
+    content["questions"][0]["answer"] = 9
+    file.write_text(json.dumps(content))
+    with pytest.raises(DataError, match="the right option is 9") as caught:
+        survey(RunRecord.read(run))
+    assert caught.value.fault == "F110"
