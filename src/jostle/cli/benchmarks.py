@@ -403,8 +403,7 @@ def _show_probe(done: Probe) -> None:
         rows.append([kind, median, " to ".join(ends), *shares, percent(one.unbroken / one.items)])
     console.show_lines(lines_of(rows))
     console.remark(f"{done.kept} of {done.items} items are right in the clean videos; {done.trials} trials")
-    limit = f" of {done.threshold:.3g}" if done.task == "detection" else ""
-    console.remark(f"lost: {done.loss_rule}{limit}")
+    console.remark(f"lost: {done.full_rule}")
     uneven = [one for one in done.breaking_points if not one.monotone]
     if uneven:
         console.remark(

@@ -38,6 +38,7 @@ class VideoJob:
     # Number of this portion of the frames, where results are stored by portions; None for all.
     portion: int | None = None
     items: tuple[Any, ...] = ()  # questions or sentences about the video, for the tasks in words
+    baselines: bool = True  # whether these are also put without the video and with one frame
 
     def __str__(self) -> str:
         return str(self.path)

@@ -151,7 +151,7 @@ class QuestionPredictor(LanguagePredictor):
             answers = self._ask(job, cell, shown, self.language_model.frames, known)
             baselines: dict[str, tuple[QuestionAnswer, ...]] = {}
             failed: dict[str, str] = {}
-            for name, count in zip(BASELINES, (0, 1), strict=True) if cell == CLEAN else ():
+            for name, count in zip(BASELINES, (0, 1), strict=True) if cell == CLEAN and job.baselines else ():
                 try:
                     baselines[name] = self._ask(job, cell, shown, count, {})
                 except ResourceError:
@@ -269,7 +269,7 @@ class MomentPredictor(LanguagePredictor):
             predictions = self._locate(job, cell, shown, self.language_model.frames, known)
             baselines: dict[str, tuple[MomentPrediction, ...]] = {}
             failed: dict[str, str] = {}
-            for name, count in zip(BASELINES, (0, 1), strict=True) if cell == CLEAN else ():
+            for name, count in zip(BASELINES, (0, 1), strict=True) if cell == CLEAN and job.baselines else ():
                 try:
                     baselines[name] = self._locate(job, cell, shown, count, {})
                 except ResourceError:

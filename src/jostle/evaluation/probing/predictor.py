@@ -37,6 +37,7 @@ class ProbedItem:
     stop: int  # the frame after its last
     score: float
     kept: bool
+    text: str = ""  # question or sentence, where the item is one
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class ProbePredictor:
             fps,
             search.trials,
             tuple(
-                ProbedItem(i, item.label, *span, float(score), bool(own))
+                ProbedItem(i, item.label, *span, float(score), bool(own), item.text)
                 for i, (item, span, score, own) in enumerate(zip(items, spans, scores, kept, strict=True))
             ),
             tuple(points),
@@ -121,7 +122,7 @@ class ProbePredictor:
     ) -> list[Judgement]:
         """Judge the items of a video under each of some trials; with `clean`, in the clean video first."""
         cells = (CLEAN_CELL, *(trial.cell for trial in trials))
-        result = self.predict(replace(job, cells=cells))
+        result = self.predict(replace(job, cells=cells, baselines=False))
         if costs is not None:
             costs.clean, costs.cells = costs.clean + result.clean, costs.cells + result.cells
         judged = cells if clean else cells[1:]

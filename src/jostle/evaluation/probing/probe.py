@@ -98,6 +98,11 @@ class Probe:
         return breaking_distribution(videos, frames, [one.monotone for one in points], seed=self.seed)
 
     @property
+    def full_rule(self) -> str:
+        """The loss rule, with the threshold where it names one."""
+        return f"{self.loss_rule} of {self.threshold:.3g}" if self.loss_rule.endswith("threshold") else self.loss_rule
+
+    @property
     def labels(self) -> list[str]:
         """Classes of the items that were probed, in the order of the alphabet."""
         return sorted({one.label for one in self.breaking_points})
@@ -121,7 +126,7 @@ class Probe:
             shares = [format_percent(one.lost_to[n][0]) if n in one.lost_to else "" for n in (1, 4, 16)]
             rows.append([kind, "" if one.median is None else f"{one.median:g}", *shares])
         heads = ["kind", "median frames", "lost to 1, %", "to 4, %", "to 16, %"]
-        notes = [f"{self.model}; {self.kept} of {self.items} items; lost: {self.loss_rule}"]
+        notes = [f"{self.model}; {self.kept} of {self.items} items; lost: {self.full_rule}"]
         return html_table(f"Breaking points, {self.benchmark}", heads, rows, notes=notes)
 
 

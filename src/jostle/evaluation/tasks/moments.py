@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.moments import MomentItem, MomentPrediction, MomentPredictions, MomentSet
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue
 from jostle.evaluation.inference.language import BASELINES, VideoMoments
 from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.task import MetricValue, action_pairs, task
+from jostle.evaluation.tasks.task import Item, MetricValue, action_pairs, task
 from jostle.io.files.atomic import write_text
 from jostle.metrics.metric import compute_custom_metric, metrics
-from jostle.metrics.moments import MomentScore, score_moments
+from jostle.metrics.moments import MomentScore, first_overlaps, items_by_length, score_moments
 
 RECALL_TIOU = 0.5  # of the value of a cell
 
@@ -25,6 +26,8 @@ RECALL_TIOU = 0.5  # of the value of a cell
 @task("moments")
 class MomentsTask(LanguageTask[VideoMoments]):
     """Task with scored windows for each sentence about a video; placements refer to the true windows."""
+
+    loss_rule: ClassVar[str] = "the first window of the sentence overlaps every true one by less than the threshold"
 
     @cached_property
     def moments(self) -> MomentSet:
@@ -83,6 +86,18 @@ class MomentsTask(LanguageTask[VideoMoments]):
             more["baselines"] = self._baselines(outputs, moments)
         return MetricValue(value, more)
 
+    def items(self, name: str) -> Sequence[Item]:
+        return tuple(_to_item(item) for item in self.by_video[name])
+
+    def operating_threshold(self, outputs: Mapping[str, VideoMoments]) -> float:
+        return RECALL_TIOU
+
+    def judge(self, name: str, output: VideoMoments, threshold: float) -> tuple[Floats, Flags]:
+        items = self.by_video[name]
+        given = {item.id: one for item, one in zip(items, output.predictions, strict=True)}
+        overlaps = first_overlaps(given, items)
+        return overlaps, (overlaps >= threshold) & (overlaps > 0)
+
     def _value(self, score: MomentScore) -> tuple[float, tuple[float, float] | None]:
         if self.recipe.metric == "moment_map":
             return score.windows.average_map, score.average_map_interval
@@ -111,6 +126,12 @@ class MomentsTask(LanguageTask[VideoMoments]):
         return MomentPredictions(
             {item.id: one for items, predictions in pairs for item, one in zip(items, predictions, strict=True)}
         )
+
+
+def _to_item(item: MomentItem) -> Item:
+    """Return the part of a video from the first to the last of a sentence's windows, labelled by their length."""
+    start, end = min(start for start, _ in item.windows), max(end for _, end in item.windows)
+    return Item(next(iter(items_by_length([item])), "longer"), start, end, text=item.text)
 
 
 def _last_end(moments: MomentSet, item: MomentItem) -> float:

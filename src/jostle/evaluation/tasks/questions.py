@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
+
+from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.questions import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.errors import BadValue
 from jostle.evaluation.inference.language import BASELINES, VideoAnswers
 from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.task import MetricValue, action_pairs, task
+from jostle.evaluation.tasks.task import Item, MetricValue, action_pairs, task
 from jostle.io.files.atomic import write_text
 from jostle.metrics.answers import compare_answers, score_answers, temporal_sensitivity
 from jostle.metrics.metric import compute_custom_metric, metrics
@@ -22,6 +25,8 @@ from jostle.metrics.metric import compute_custom_metric, metrics
 @task("questions")
 class QuestionsTask(LanguageTask[VideoAnswers]):
     """Task with one option for each question about a video."""
+
+    loss_rule: ClassVar[str] = "the answer to the question is not the right option"
 
     @cached_property
     def questions(self) -> QuestionSet:
@@ -85,6 +90,14 @@ class QuestionsTask(LanguageTask[VideoAnswers]):
             more["temporal_sensitivity"] = temporal_sensitivity(clean, answers, questions).to_dict()
         return MetricValue(score.overall.accuracy, more)
 
+    def items(self, name: str) -> Sequence[Item]:
+        return tuple(Item(item.kind, item.start, item.end, text=item.text) for item in self.by_video[name])
+
+    def judge(self, name: str, output: VideoAnswers, threshold: float) -> tuple[Floats, Flags]:
+        pairs = list(zip(self.by_video[name], output.answers, strict=True))
+        right = np.array([answer.choice == item.answer for item, answer in pairs], np.bool_)
+        return np.array([_margin(item, answer) for item, answer in pairs], np.float64), right
+
     def _baselines(self, outputs: Mapping[str, VideoAnswers], questions: QuestionSet) -> dict[str, Any]:
         """Score the answers without the video and with one frame; a baseline that failed has its reason."""
         failed = failures_of(outputs)
@@ -103,6 +116,14 @@ class QuestionsTask(LanguageTask[VideoAnswers]):
     def _answer_set(self, outputs: Mapping[str, Sequence[QuestionAnswer]]) -> AnswerSet:
         pairs = ((self.by_video[name], answers) for name, answers in outputs.items())
         return AnswerSet({item.id: one for items, answers in pairs for item, one in zip(items, answers, strict=True)})
+
+
+def _margin(item: QuestionItem, answer: QuestionAnswer) -> float:
+    """Return by how much the right option is more probable than any other; 1 or -1 where only the choice is known."""
+    if answer.probabilities is None or item.answer is None:
+        return 1.0 if answer.choice == item.answer else -1.0
+    others = [share for i, share in enumerate(answer.probabilities) if i != item.answer]
+    return answer.probabilities[item.answer] - max(others)
 
 
 def _to_plain(answer: QuestionAnswer) -> Plain:

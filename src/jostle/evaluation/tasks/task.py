@@ -34,12 +34,13 @@ class MetricValue:
 
 @dataclass(frozen=True)
 class Item:
-    """Part of a video that a model gets right or loses: an action, the label of the video, or an anchor frame."""
+    """Part of a video that a model gets right or loses: an action, a label, a frame, a question or a sentence."""
 
-    label: str
+    label: str  # class of the item, by which breaking points are broken down
     start: float | None = None  # seconds; None for the whole video
     end: float | None = None
     frame: str = ""  # `<video>/<name>` of an item that is a single frame
+    text: str = ""  # question or sentence, where the item is one
 
 
 class Task(ABC, Generic[Output]):

@@ -361,16 +361,13 @@ def probes_of(records: Sequence[RunRecord], names: Sequence[str]) -> tuple[Probe
     for i, (record, name, probe) in enumerate(probes):
         shares = charts.draw_lost_shares(lost_shares(probe), "Share of items lost, by number of damaged frames")
         frail = frailest_items(record, probe, FRAIL)
-        limit = f" of {probe.threshold:.3g}" if probe.task == "detection" else ""
         first = probes[0][2]
         same = first.benchmark == probe.benchmark and bool(set(first.kinds) & set(probe.kinds))
         sections.append(
             ProbeSection(
                 name,
                 describe_probe(probe),
-                f"An item is lost when there is {probe.loss_rule}{limit}."
-                if probe.loss_rule.startswith("no ")
-                else f"An item is lost when {probe.loss_rule}.",
+                f"An item is lost when {'there is ' if probe.loss_rule.startswith('no ') else ''}{probe.full_rule}.",
                 Figure(f"lost-{i}", "Items lost, by number of damaged frames", shares),
                 figures([_frailty_figure(one, probe, i, number) for number, one in enumerate(frail)]),
                 breaking_table(probe, name),
@@ -385,7 +382,7 @@ def _frailty_figure(one: FrailItem, probe: Probe, run: int, number: int) -> Figu
     point = one.point
     assert point.frames is not None
     assert point.position is not None
-    title = f"{one.item.label or 'item'} in {point.video}, {short_name(point.kind)}"
+    title = f"{one.item.text or one.item.label or 'item'} in {point.video}, {short_name(point.kind)}"
     length = "one frame" if point.frames == 1 else f"{point.frames} frames"
     note = f"Lost to {length} from {point.position / one.fps:.2f} s on, at severity {point.severity}."
     if not point.monotone:

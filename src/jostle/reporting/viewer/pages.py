@@ -324,12 +324,13 @@ def probe_page(snapshot: Snapshot) -> dict[str, Any]:
         "Breaking points",
         run=heading(snapshot),
         summary=describe_probe(probe),
-        rule=probe.loss_rule,
+        rule=probe.full_rule,
         threshold=probe.threshold,
         kinds=[{"key": cell_key(kind), "kind": kind, "title": short_name(kind)} for kind in probe.kinds],
         items=[
             {
                 **asdict(one.point),
+                "text": one.item.text,
                 "key": snapshot.videos.of(one.point.video),
                 "fps": one.fps,
                 "clean": one.item.score,

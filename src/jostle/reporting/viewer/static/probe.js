@@ -51,7 +51,7 @@ export function probePage(main, data) {
   function fill() {
     items = data.items.filter((one) => one.kind === kind.kind);
     put(rows, items.map((one) => el('tr', { 'data-item': `${one.key}-${one.item}` },
-      el('th', { scope: 'row' }, el('button', { type: 'button', class: 'plain', onclick: () => choose(one) }, one.label || `item ${one.item}`)),
+      el('th', { scope: 'row' }, el('button', { type: 'button', class: 'plain', onclick: () => choose(one) }, one.text || one.label || `item ${one.item}`)),
       el('td', {}, one.video),
       el('td', { class: 'number' }, one.frames === null ? 'nothing' : `${one.frames} ${one.frames === 1 ? 'frame' : 'frames'}`, one.monotone ? null : ' *'),
       el('td', { class: 'number' }, one.position === null ? '' : clock(one.position / one.fps)),
