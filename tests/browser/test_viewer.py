@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from helpers import small_objects, small_recognition, small_run
+from helpers.made_runs import made_run
 from helpers.served import Served, served
 from jostle.io.video.encode import Writer
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.slow
 FRAMES, FPS, BITS = 72, 24, 7
 CELL = "thumos14-c-black_frame-3"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
+OPTIONS = ("jump", HOSTILE, "sit down")  # of questions
 PROBES = (Path(__file__).parent / "probes.js").read_text()
 
 
@@ -48,6 +50,8 @@ def there(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Se
     small_recognition.run(films, root / "recognition", cells=cells)
     small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])
     small_objects.run(films, root / "objects")
+    for task in ("questions", "moments"):
+        made_run(root / task, task, videos=3, cells=("thumos14-c/black_frame:3",), source=films["a"], classes=OPTIONS)
     hostile = shutil.copytree(root / "detection", root / "hostile")
     shutil.rmtree(hostile / "videos")
     for path in [
@@ -58,7 +62,9 @@ def there(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Se
     ]:
         text = path.read_text().replace(str(root / "films"), str(root / "gone"))
         path.write_text(text.replace('"action"', json.dumps(HOSTILE)).replace('"leaning"', json.dumps(HOSTILE)))
-    runs = [root / name for name in ("detection", "recognition", "frames", "objects", "hostile")]
+    runs = [
+        root / name for name in ("detection", "recognition", "frames", "objects", "questions", "moments", "hostile")
+    ]
     with served(root / "cache", *runs) as found:
         yield found
 
@@ -297,6 +303,36 @@ def test_recognition_and_frames(visit: Visit) -> None:
     visit.page.click(".shot.anchor >> nth=0")
     visit.until(lambda: visit.frame == 20)
     assert visit.page.locator(".shot.now.anchor").count() == 2
+
+
+def test_questions_show_options_clean_and_corrupted(visit: Visit) -> None:
+    visit.open(f"/runs/questions/cells/{CELL}/videos/video_0000", ".questions")
+    visit.until(lambda: visit.probe("arrived"))
+    assert visit.page.locator(".question").count() == 3
+    assert visit.page.locator(".question tr.true").count() == 3  # one right option each
+    assert visit.page.locator(".question").first.locator(".bar.clean").count() == 3
+    assert visit.page.locator(".question").first.locator(".bar.corrupted").count() == 3
+    assert "Of 3 questions the model answers" in visit.page.inner_text(".verdict")
+    assert "needs order" in visit.page.locator(".question h2").last.inner_text()
+    assert HOSTILE in visit.page.inner_text(".questions")
+    assert visit.page.locator("img[src=x]").count() == 0
+    visit.open("/runs/questions/cells/clean/videos/video_0000", ".questions")
+    assert visit.page.locator(".bar.corrupted").count() == 0
+
+
+def test_windows_of_moments_lie_on_the_timeline(visit: Visit) -> None:
+    visit.open(f"/runs/moments/cells/{CELL}/videos/video_0001", ".timeline")
+    visit.until(lambda: visit.probe("arrived"))
+    assert visit.page.locator(".action").count() == 2
+    assert visit.page.locator(".detection").count() == 4  # the first window of each sentence, clean and corrupted
+    visit.page.check("input[type=checkbox]")
+    visit.until(lambda: visit.page.locator(".detection").count() == 8)
+    visit.until(lambda: visit.query.get("windows") == ["all"])
+    visit.page.locator(".action rect").first.hover(position={"x": 60, "y": 2})  # beside the line that crosses it out
+    assert "Sentence 0." in visit.page.inner_text(".tip")
+    visit.page.locator("summary").click()
+    assert visit.page.locator("details tbody tr").count() == 8
+    assert "2 true windows" in visit.page.inner_text(".counts")
 
 
 def test_boxes_lie_over_both_players(visit: Visit) -> None:

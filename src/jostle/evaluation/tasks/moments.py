@@ -94,8 +94,8 @@ class MomentsTask(LanguageTask[VideoMoments]):
 
     def judge(self, name: str, output: VideoMoments, threshold: float) -> tuple[Floats, Flags]:
         items = self.by_video[name]
-        given = {item.id: one for item, one in zip(items, output.predictions, strict=True)}
-        overlaps = first_overlaps(given, items)
+        windows = {item.id: one for item, one in zip(items, output.predictions, strict=True)}
+        overlaps = first_overlaps(windows, items)
         return overlaps, (overlaps >= threshold) & (overlaps > 0)
 
     def _value(self, score: MomentScore) -> tuple[float, tuple[float, float] | None]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from jostle.core.types.columns import Floats
 from jostle.core.types.moments import MomentItem, MomentPrediction
-from jostle.core.types.questions import QuestionItem
+from jostle.core.types.questions import AnswerSet, QuestionItem
 from jostle.errors import DataError
 from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.metrics.answers import correct_answers
@@ -55,11 +56,18 @@ class ItemScores:
 
 def described_videos(record: RunRecord, cell: str) -> tuple[str, ...]:
     """Return the videos that a cell has answers or windows for, in the order of the annotations."""
-    if record.task == "questions":
-        answered = record.answers(cell).answers
-        return tuple(video for video, items in record.questions.by_video.items() if items[0].id in answered)
-    located = record.windows(cell).predictions
-    return tuple(video for video, items in record.moments.by_video.items() if items[0].id in located)
+    return _present(record, _predictions(record, cell))
+
+
+def _predictions(record: RunRecord, cell: str) -> Mapping[str, Any]:
+    """Return the answers or windows of a cell by the ids of items."""
+    return record.answers(cell).answers if record.task == "questions" else record.windows(cell).predictions
+
+
+def _present(record: RunRecord, predictions: Mapping[str, Any]) -> tuple[str, ...]:
+    by_video: Mapping[str, Sequence[QuestionItem | MomentItem]]
+    by_video = record.questions.by_video if record.task == "questions" else record.moments.by_video
+    return tuple(video for video, items in by_video.items() if items[0].id in predictions)
 
 
 def group_names(record: RunRecord) -> tuple[str, ...]:
@@ -77,13 +85,14 @@ def item_scores(record: RunRecord, cell: str, videos: Sequence[str]) -> tuple[It
     Raises:
         DataError: if the cell lacks one of the videos.
     """
-    known = set(described_videos(record, cell))
+    predictions = _predictions(record, cell)
+    known = set(_present(record, predictions))
     if lacking := [name for name in videos if name not in known]:
         raise DataError(
             f"{record.folder}: {cell} lacks {len(lacking)} videos, as {lacking[0]!r}; run again, which adds them"
         )
     if record.task == "questions":
-        answers, items = record.answers(cell), record.questions.of_videos(videos).items
+        answers, items = AnswerSet(predictions), record.questions.of_videos(videos).items
         groups: dict[str, Sequence[QuestionItem]] = {
             name: [item for item in items if item.kind == name] for name in group_names(record)
         }
@@ -91,11 +100,11 @@ def item_scores(record: RunRecord, cell: str, videos: Sequence[str]) -> tuple[It
             name: _scores(videos, group, correct_answers(answers, group).astype(float))
             for name, group in groups.items()
         }
-    windows, sentences = record.windows(cell).predictions, record.moments.of_videos(videos).items
+    sentences = record.moments.of_videos(videos).items
     by_map = record.about.content.metric == "moment_map"
     lengths = items_by_length(sentences)
-    return _scores(videos, sentences, _window_values(windows, sentences, by_map=by_map)), {
-        name: _scores(videos, group, _window_values(windows, group, by_map=by_map))
+    return _scores(videos, sentences, _window_values(predictions, sentences, by_map=by_map)), {
+        name: _scores(videos, group, _window_values(predictions, group, by_map=by_map))
         for name in group_names(record)
         for group in [lengths.get(name, [])]
     }

@@ -14,16 +14,20 @@ from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.spec import Entry, Spec, own_entry, profiles
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.io.formats.boxes import boxes_to_lists
 from jostle.metrics.frame_sets import frame_number
+from jostle.metrics.moments import RECALL_TIOUS
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.breaking_points import describe_probe, frail_item, probe_of
 from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import grid_of, short_name
+from jostle.reporting.analysis.language import baseline_rows
 from jostle.reporting.analysis.loss_steps import step_of
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, processed_videos
-from jostle.reporting.analysis.verdict import verdict_of
+from jostle.reporting.analysis.verdict import percent, verdict_of
+from jostle.reporting.analysis.video_language import moment_timeline, question_answers
 from jostle.reporting.analysis.video_results import Detection, answers_of, frame_answers, operating_score, timeline_of
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting, cell_key
 
@@ -123,10 +127,13 @@ def _verdict(run: RunAnalysis | RunRecord, model: str) -> str:
 
 
 def _chance(run: RunAnalysis | RunRecord) -> str:
+    record = run if isinstance(run, RunRecord) else run.record
     try:
-        return chance_of(run).text
+        levels = [chance_of(run).text]
     except DataError:  # as above
-        return ""
+        levels = []
+    levels += [f"{name} {percent(value)}" for name, value, _ in baseline_rows(record) if value is not None]
+    return ", ".join(level for level in levels if level)
 
 
 def cell_page(snapshot: Snapshot, cell: str, *, show: int = VIDEOS_PER_PAGE) -> dict[str, Any]:
@@ -381,7 +388,14 @@ def video_page(snapshot: Snapshot, cell: str, video: str, *, tiou: float | None 
         "cells": _cells(snapshot),
         **_place(snapshot, cell, video),
     }
-    makers = {"detection": _detection, "recognition": _recognition, "frames": _frames, "objects": _objects}
+    makers = {
+        "detection": _detection,
+        "recognition": _recognition,
+        "frames": _frames,
+        "objects": _objects,
+        "questions": _questions,
+        "moments": _moments,
+    }
     return content | makers[snapshot.record.task](snapshot, cell, video, tiou)
 
 
@@ -412,6 +426,33 @@ def _surest(detections: tuple[Detection, ...]) -> list[dict[str, Any]]:
 
 def _recognition(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
     return {"answers": answers_of(snapshot.record, video, cell).to_dict()}
+
+
+def _questions(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
+    return {"questions": [one.to_dict() for one in question_answers(snapshot.record, video, cell)]}
+
+
+def _moments(snapshot: Snapshot, cell: str, video: str, tiou: float | None) -> dict[str, Any]:
+    """Return the true and the predicted windows of a video, those that count for R@1 marked as `first`."""
+    record, overlap = snapshot.record, RECALL_TIOU if tiou is None else tiou
+    timeline = moment_timeline(record, video, cell, tiou=overlap)
+    best = moment_timeline(record, video, cell, tiou=overlap, most=1)
+    ends = [item.duration for item in record.moments.by_video[video] if item.duration is not None]
+    return {
+        "duration": max([timeline.end, *ends]),
+        "tiou": overlap,
+        "tious": RECALL_TIOUS,
+        "score": 0.0,
+        "actions": [asdict(action) for action in timeline.actions],
+        "clean": _windows(timeline.clean, best.clean),
+        "corrupted": [] if cell == CLEAN else _windows(timeline.corrupted, best.corrupted),
+        "found_struck": record.found_struck(video, cell),
+        "left_out": max(len(timeline.clean) - DETECTIONS, len(timeline.corrupted) - DETECTIONS, 0),
+    }
+
+
+def _windows(windows: tuple[Detection, ...], first: tuple[Detection, ...]) -> list[dict[str, Any]]:
+    return [asdict(one) | {"first": one in first} for one in windows[:DETECTIONS]]
 
 
 def _frames(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:

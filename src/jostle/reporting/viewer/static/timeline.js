@@ -25,6 +25,7 @@ export class Timeline {
     this.time = 0;
     this.zoom = 1;
     this.score = 0;
+    this.firstOnly = false; // of the windows of a sentence, only the one that counts
     this.struck = undefined;
     this.mended = null;
     this.data = { actions: [], clean: [], corrupted: [] };
@@ -41,18 +42,19 @@ export class Timeline {
     new ResizeObserver(() => this.draw()).observe(this.scroll);
   }
 
-  set({ data, duration, struck, mended, score, zoom }) {
+  set({ data, duration, struck, mended, score, firstOnly, zoom }) {
     if (data) this.data = data;
     if (duration) this.duration = duration;
     if (struck !== undefined) this.struck = struck;
     if (mended !== undefined) this.mended = mended;
     if (score !== undefined) this.score = score;
+    if (firstOnly !== undefined) this.firstOnly = firstOnly;
     if (zoom !== undefined) this.zoom = Math.max(1, Math.min(64, zoom));
     this.draw();
   }
 
   /** Detections that are sure enough. */
-  shown(side) { return this.data[side].filter((one) => one.score >= this.score); }
+  shown(side) { return this.data[side].filter((one) => (this.firstOnly ? one.first : one.score >= this.score)); }
 
   /** Which actions a detection that is sure enough has found. */
   found(side) {

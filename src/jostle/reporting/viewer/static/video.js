@@ -4,6 +4,7 @@ import { clock, el, getJson, jsonAddress, parameter, percent, put, remember } fr
 import { answersPanel } from './answers.js';
 import { framesPanel } from './frames.js';
 import { objectsPanel } from './objects.js';
+import { questionsPanel } from './questions.js';
 import { shortcuts } from './keys.js';
 import { Players, RATES } from './players.js';
 import { Screen } from './screen.js';
@@ -18,10 +19,9 @@ export function videoPage(main, data) {
   const players = new Players(screens.map((screen) => screen.video));
   if (two) corrupted.caption.replaceChildren('Corrupted', el('span', { class: 'quiet' }, ` ${data.cell.title}`));
 
-  const detection = data.run.task === 'detection';
   let struck = [];
-  const panel = detection ? detectionPanel(data, players, two)
-    : data.answers ? answersPanel(data, two)
+  const panel = data.actions ? detectionPanel(data, players, two)
+    : data.answers ? answersPanel(data, two) : data.questions ? questionsPanel(data, players, two)
       : data.objects ? objectsPanel(data, players, screens) : framesPanel(data, players, two);
 
   const play = el('button', { type: 'button', class: 'play', onclick: () => players.toggle() }, 'Play');
@@ -142,6 +142,9 @@ export function videoPage(main, data) {
 
 function detectionPanel(data, players, two) {
   const timeline = new Timeline({ seek: (time) => players.seek(time), hasCorrupted: two });
+  const moments = data.run.task === 'moments';
+  const words = moments ? ['true windows', 'moment lost', 'Windows', 'Sentence'] : ['actions', 'action lost', 'Detections', 'Class'];
+  const all = el('input', { type: 'checkbox', checked: parameter('windows', '') === 'all', onchange: () => { sift(); remember({ windows: all.checked ? 'all' : null }); } });
   const highest = Math.max(1, ...data.clean.map((one) => one.score), ...data.corrupted.map((one) => one.score));
   const usual = Math.round(data.score * 100) / 100;
   const score = el('input', { type: 'range', min: 0, max: highest, step: 0.01, value: parameter('score', usual), 'aria-label': 'Least score of a detection' });
@@ -150,7 +153,7 @@ function detectionPanel(data, players, two) {
   const tiou = el('select', { 'aria-label': 'Overlap from which a detection is right' }, tious.map((one) =>
     el('option', { value: one, selected: one === data.tiou }, one.toFixed(2))));
   const counts = el('p', { class: 'counts' });
-  const table = el('details', { class: 'table' }, el('summary', {}, 'Detections as a table'));
+  const table = el('details', { class: 'table' }, el('summary', {}, `${words[2]} as a table`));
   score.addEventListener('input', () => { sift(); remember({ score: Number(score.value) === usual ? null : score.value }); });
   tiou.addEventListener('change', () => {
     remember({ tiou: tiou.value });
@@ -164,13 +167,13 @@ function detectionPanel(data, players, two) {
   sift();
 
   function sift() {
-    timeline.set({ score: Number(score.value) });
+    timeline.set({ score: moments ? -Infinity : Number(score.value), firstOnly: moments && !all.checked });
     scoreShown.textContent = Number(score.value).toFixed(2);
     const clean = timeline.found('clean');
     const after = two ? timeline.found('corrupted') : null;
     const lost = two ? [...clean].filter((one) => !after.has(one)).length : 0;
     put(counts,
-      `${data.actions.length} actions; ${clean.size} found clean`,
+      `${data.actions.length} ${words[0]}; ${clean.size} found clean`,
       two ? `, ${after.size} corrupted; ` : '.', two ? el('strong', {}, `${lost} lost`) : '', two ? '.' : '',
       data.left_out ? ` The ${data.left_out} least sure detections are left out.` : '');
     rows();
@@ -182,7 +185,7 @@ function detectionPanel(data, players, two) {
       timeline.shown(side).map((one) => [name, one])).sort((a, b) => a[1].start - b[1].start);
     table.querySelector('.scroll')?.remove();
     table.append(el('div', { class: 'scroll' }, el('table', { class: 'list' },
-      el('thead', {}, el('tr', {}, ['Video', 'Class', 'Start', 'End', 'Score', 'tIoU', 'Kind'].map((name, i) =>
+      el('thead', {}, el('tr', {}, ['Video', words[3], 'Start', 'End', 'Score', 'tIoU', 'Kind'].map((name, i) =>
         el('th', { scope: 'col', class: i > 1 && i < 6 ? 'number' : null }, name)))),
       el('tbody', {}, listed.map(([name, one]) => el('tr', {},
         el('td', {}, name), el('td', {}, el('button', { type: 'button', class: 'plain', onclick: () => players.seek(one.start) }, one.label)),
@@ -193,14 +196,14 @@ function detectionPanel(data, players, two) {
 
   return {
     node: el('div', {}, timeline.node, counts,
-      el('ul', { class: 'legend', 'aria-label': 'Kinds of detections' },
-        Object.entries(KINDS).map(([kind, says]) => el('li', {}, el('span', { class: `swatch ${kind}` }), says)),
-        two ? el('li', {}, el('span', { class: 'swatch lost' }), 'action lost') : null,
+      el('ul', { class: 'legend', 'aria-label': `Kinds of ${words[2].toLowerCase()}` },
+        Object.entries(KINDS).filter(([kind]) => !moments || ['true_positive', 'localization', 'background'].includes(kind)).map(([kind, says]) => el('li', {}, el('span', { class: `swatch ${kind}` }), says)),
+        two ? el('li', {}, el('span', { class: 'swatch lost' }), words[1]) : null,
         two ? el('li', {}, el('span', { class: 'swatch strike' }), 'corrupted frames') : null,
         data.found_struck ? el('li', {}, el('span', { class: 'swatch found' }), 'frames found damaged, and mended') : null),
       table),
     controls: [
-      el('label', { class: 'near slider' }, 'Score ≥ ', score, scoreShown),
+      moments ? el('label', { class: 'near' }, all, ' all windows') : el('label', { class: 'near slider' }, 'Score ≥ ', score, scoreShown),
       el('label', { class: 'near' }, 'tIoU ≥ ', tiou)],
     zoom: (factor) => { timeline.set({ zoom: timeline.zoom * factor }); remember({ zoom: timeline.zoom === 1 ? null : timeline.zoom }); },
     film: (film) => timeline.set({ duration: Math.max(film.end_s, ...data.actions.map((one) => one.end)) }),
