@@ -22,7 +22,7 @@ from jostle.reporting.trackers.tracker import tracker_payload
 from jostle.reporting.viewer.pages import cell_page, gallery_page, index_page, run_page, unfinished_page, video_page
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting
 
-TASKS = ("detection", "recognition", "frames")
+TASKS = ("detection", "recognition", "frames", "questions", "moments")
 CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3")
 CODES = (3, 6)
 PATIENCE_S = 30  # with one verb: they take a fraction of a second

@@ -80,3 +80,19 @@ def test_heads_are_read_back(values: dict[str, Any]) -> None:
     assert made.startswith("---\n")
     assert made.endswith("\n---")
     assert yaml.safe_load(made[4:-4]) == values
+
+
+@pytest.mark.parametrize(
+    ("task", "tag", "held"),
+    [("questions", "video-text-to-text", "`choice`, `probabilities`"), ("moments", None, "start, end and score")],
+)
+def test_runs_in_words(task: str, tag: str | None, held: str, tmp_path: Path) -> None:
+    record = RunRecord.read(made_run(tmp_path / "run", task, videos=4, cells=CELLS[:1]))
+    model, predictions = write_cards(record, tmp_path / "cards")
+    head, body = parts(model)
+    assert head.get("pipeline_tag") == tag
+    assert "Levels to hold the clean" in body
+    assert "with one frame" in body
+    head, body = parts(predictions)
+    assert head["configs"][0]["data_files"][0]["path"] == "predictions/clean.json"
+    assert held in body

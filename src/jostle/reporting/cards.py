@@ -19,6 +19,7 @@ from jostle.evaluation.run_folder.metadata import About
 from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import benchmark_title, cell_labels
+from jostle.reporting.analysis.language import describe_baselines
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.tables import Column, Table, Value, markdown_escape
 from jostle.reporting.analysis.verdict import describe_mending, describe_windows
@@ -77,7 +78,10 @@ TASKS = {
     "recognition": ("video-classification", "Video classification"),
     "frames": ("image-classification", "Image classification"),
     "objects": ("object-detection", "Object detection"),
+    "questions": ("video-text-to-text", "Questions about videos"),
+    "moments": ("video-moment-retrieval", "Moments described by sentences"),
 }
+_WITHOUT_PIPELINE = ("detection", "moments")  # tasks that the hub has no pipeline for
 
 
 def model_card(record: RunRecord, licence: str | None = None) -> str:
@@ -88,7 +92,7 @@ def model_card(record: RunRecord, licence: str | None = None) -> str:
 def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
     task = TASKS[record.task]
     known: dict[str, Any] = {"license": licence} if licence else {}
-    if record.task != "detection":  # the hub has no such pipeline for it
+    if record.task not in _WITHOUT_PIPELINE:
         known["pipeline_tag"] = task[0]
     return known | {
         "tags": ["jostle", "robustness", "video", task[0]],
@@ -136,6 +140,7 @@ def _body(record: RunRecord) -> list[str]:
         f"# {markdown_escape(about.display_name)} on {title}",
         f"{sentence}. Measured by jostle on {of}. Values in the head of this card are "
         "fractions, in the table they are percentages.",
+        *([markdown_escape(text)] if (text := describe_baselines(record)) else []),
         _cells(record).markdown(),
         "## How it was measured",
         facts_table(record).markdown(),
@@ -178,6 +183,8 @@ _HELD = {
     "recognition": "`.npz` with `videos` (N,), `scores` (N, C) and `classes` (C,)",
     "frames": "`.npz` with `frames` (N,) and `scores` (N, C)",
     "objects": "`.npz` with `frames` (N,), `counts` (N,) of boxes, and `boxes` (M, 6): class, score, x1, y1, x2, y2",
+    "questions": "JSON with `choice`, `probabilities` and `text` by the id of a question, options counted from 0",
+    "moments": "JSON with `windows` by the id of a sentence, each start, end and score, times in seconds",
 }
 
 
@@ -189,7 +196,7 @@ def dataset_card(record: RunRecord, licence: str | None = None) -> str:
 def _dataset_metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
     labels = cell_labels(record.cells, "_")
     known: dict[str, Any] = {"license": licence} if licence else {}
-    if record.task != "detection":
+    if record.task not in _WITHOUT_PIPELINE:
         known["task_categories"] = [TASKS[record.task][0]]
     return known | {
         "pretty_name": f"{record.about.display_name} on {benchmark_title(record)}: predictions",
@@ -244,8 +251,7 @@ def _dataset_cells(record: RunRecord) -> Table:
 
 
 def _file(record: RunRecord, cell: str) -> str:
-    suffix = ".json" if record.task == "detection" else ".npz"
-    return RunFolder(record.folder, suffix).predictions_of(slugify(cell)).name
+    return RunFolder(record.folder, record.suffix).predictions_of(slugify(cell)).name
 
 
 def write_cards(record: RunRecord, folder: Path, licence: str | None = None) -> tuple[Path, Path]:

@@ -17,7 +17,7 @@ from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.run_folder.scores import Counted, Coverage
-from jostle.reporting.analysis.leaderboard import label_corruptions
+from jostle.reporting.analysis.leaderboard import boards_of, label_corruptions
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import survey
 from jostle.reporting.analysis.summary import CellNumber, Number, _checksum, read_summary, summary_of, write_summary
@@ -239,3 +239,26 @@ def test_frame_classifiers(tmp_path: Path) -> None:
     assert own is not None
     assert (found.clean.value, found.corrupted.value, found.relative.value) == (own.accuracy, own.pm_k, None)
     assert found.clean.interval == own.accuracy_interval
+
+
+@pytest.mark.parametrize("task", ["questions", "moments"])
+def test_runs_in_words_are_ranked_with_their_own_benchmark(
+    task: str, request: pytest.FixtureRequest, recognition: RunRecord, tmp_path: Path
+) -> None:
+    run: RunRecord = request.getfixturevalue(task)
+    path = jostle.export_run(run.folder, tmp_path / "sent.json", draws=200)
+    summary = read_summary(path)
+    assert (summary.task, summary.clean.value) == (task, run.scores.clean)
+    assert summary.chance == (pytest.approx(1 / 3) if task == "questions" else None)
+    boards = boards_of([path, recognition.folder], draws=10)
+    assert [board.runs for board in boards] == [1, 1]
+    assert {board.benchmark for board in boards} == {run.about.benchmark, recognition.about.benchmark}
+
+
+@pytest.mark.fault("F125")
+@pytest.mark.parametrize(("key", "value"), [("chance", 0.7), ("guesses", True)])
+def test_F125_chance_of_questions_is_possible(key: str, value: Any, questions: RunRecord, tmp_path: Path) -> None:
+    path = jostle.export_run(questions.folder, tmp_path / "run.json", draws=200)
+    with pytest.raises(Tampered, match=key) as caught:
+        read_summary(changed(path, key, value=value, sealed=True))
+    assert caught.value.fault == "F125"

@@ -13,6 +13,7 @@ from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.tables import Column, Table, Value
 
 BASELINES = {"whole_video": "whole video as window", "blind": "without video", "one_frame": "with one frame"}
+TIOU = "0.5"  # overlap of the value of a cell, as a key of `recall`
 NEEDS_ORDER = "needs order"  # row of all questions that need the order of events
 
 
@@ -179,14 +180,15 @@ def windows_table(record: RunRecord, name: str) -> Table | None:
         both = (part for tiou in tious for part in (recall.get(tiou), ends.get(tiou)))
         means = (more.mean_iou, more.mean_iou_interval, more.average_map, more.average_map_interval)
         rows.append((cell, *both, *means, more.empty, more.missing))
-    at = list(tious).index("0.5") if record.about.content.metric != "moment_map" else None
+    by_map = record.about.content.metric == "moment_map"
     for one in baselines_of(record):
         none: list[Value] = [None] * (2 * len(tious))
         average: tuple[Value, Value] = (None, None)
-        if at is None:
+        if by_map:
             average = (one.score.score, one.score.interval)
-        else:
-            none[2 * at : 2 * at + 2] = [one.score.score, one.score.interval]
+        elif TIOU in tious:
+            at = 2 * tious.index(TIOU)
+            none[at : at + 2] = [one.score.score, one.score.interval]
         rows.append((one.name, *none, one.score.mean_iou, None, *average, None, None))
     columns = (
         Column("cell"),

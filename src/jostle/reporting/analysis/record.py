@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,6 @@ from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.metrics.protocol import Protocol, protocols
 
-Items = TypeVar("Items")  # a set of questions or of sentences
 Numbers = dict[str, float | None]
 Buckets = Mapping[str, Mapping[str, float | None]]  # by characteristic and bucket
 
@@ -236,16 +236,20 @@ class RunRecord:
     @cached_property
     def questions(self) -> QuestionSet:
         """Questions about the videos; for runs of questions."""
-        return self._set_of(lambda: QuestionSet(self._questioned_videos.questions).answered)
+        with self._refusing_items():
+            return QuestionSet(self._questioned_videos.questions).answered
 
     @cached_property
     def moments(self) -> MomentSet:
         """Sentences about the videos, with their windows; for runs of moments."""
-        return self._set_of(lambda: MomentSet(self._described_videos.moments).located)
+        with self._refusing_items():
+            return MomentSet(self._described_videos.moments).located
 
-    def _set_of(self, make: Callable[[], Items]) -> Items:
+    @contextmanager
+    def _refusing_items(self) -> Iterator[None]:
+        """Raise DataError F110 for a question or sentence of truth.json that is impossible."""
         try:
-            return make()
+            yield
         except BadValue as error:
             raise DataError(f"{self._truth_file}: {error}; {_TRUTH_ANEW}", fault="F110") from None
 
@@ -387,11 +391,13 @@ class RunRecord:
 
     @cached_property
     def _questioned_videos(self) -> QuestionedVideos:
-        return read_record(QuestionedVideos, self._truth_file, _TRUTH_ANEW)
+        with self._refusing_items():
+            return read_record(QuestionedVideos, self._truth_file, _TRUTH_ANEW)
 
     @cached_property
     def _described_videos(self) -> DescribedVideos:
-        return read_record(DescribedVideos, self._truth_file, _TRUTH_ANEW)
+        with self._refusing_items():
+            return read_record(DescribedVideos, self._truth_file, _TRUTH_ANEW)
 
     @cached_property
     def _boxed_frames(self) -> BoxedFrames:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from jostle.core.types.questions import MAX_OPTIONS
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint, measure_name
@@ -290,7 +291,7 @@ def _check_interval(summary: RunSummary, name: str, number: Number | CellNumber)
     if ends[0] > ends[1] or (name != "relative" and ends[1] > 1):
         raise ValidationError(f"has {list(ends)} as interval, which is none of shares").under(name)
     # Draws of a mean average precision may all lie above it, those of a share of videos lie on both sides.
-    share = summary.task in ("recognition", "frames") and name != "relative" and summary.draws >= ENOUGH_DRAWS
+    share = summary.task not in ("detection", "objects") and name != "relative" and summary.draws >= ENOUGH_DRAWS
     if share and not ends[0] - NEAR <= value <= ends[1] + NEAR:
         raise ValidationError(f"is {value}, outside of its interval {list(ends)}").under(name)
 
@@ -334,9 +335,22 @@ def _check_recipe(summary: RunSummary) -> None:
         )
     if content.metric == "top_k_accuracy":
         _check_answers(summary, content.k or 1)
-    elif content.task == "detection" and summary.guesses != Chance(0.0, None).explains(
+    elif content.task == "questions":
+        _check_chance(summary)
+    elif content.task in ("detection", "moments") and summary.guesses != Chance(0.0, None).explains(
         Estimate(summary.clean.value, summary.clean.interval)
     ):
+        raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
+
+
+def _check_chance(summary: RunSummary) -> None:
+    """Check that the chance level of questions is possible, and that it decides whether the clean score is guessed."""
+    if summary.chance is None:  # a metric of one's own
+        return
+    if not 1 / MAX_OPTIONS - NEAR <= summary.chance <= 0.5 + NEAR:
+        raise ValidationError(f"is {summary.chance}, and questions have 2 to {MAX_OPTIONS} options").under("chance")
+    clean = Estimate(summary.clean.value, summary.clean.interval)
+    if clean.interval is not None and summary.guesses != Chance(summary.chance, None).explains(clean):
         raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 

@@ -168,6 +168,8 @@ def _interval_text(own: RunSummary) -> str:
     exact = {
         "recognition": "; of a single cell exact",
         "frames": "; of a single cell exact where each anchor is of a video of its own",
+        "questions": ", each with all its questions",
+        "moments": ", each with all its sentences",
     }
     return f"95 %, {own.draws} draws of the videos{exact.get(own.task, '')}"
 
