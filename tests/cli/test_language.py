@@ -84,3 +84,18 @@ def test_python_gives_the_same(call: Call) -> None:
     score = jostle.evaluate("clean.json", "questions.jsonl")
     assert score.to_dict() == json.loads(call("eval", "clean.json", "--truth", "questions.jsonl", "--json")[1])
     assert jostle.evaluate("windows.json", "sentences.txt").to_dict()["empty"] == 1
+
+
+def test_a_run_says_what_the_model_scores_without_the_video(call: Call) -> None:
+    pytest.importorskip("torch")  # `jostle run` needs it
+    from helpers.small_language import write_data
+
+    write_data(Path("data"))
+    words = ("run", "next-qa-c", "--model", "helpers.small_language:look", "--data", "data", "-o", "run", "-j", "1")
+    code, _, err = call(*words, "--cells", "reverse_sampling:1")
+    assert code == 0, err
+    assert "on clean video it scores without video 0.00, with one frame" in err
+    assert "clean frames read" in err
+    code, _, err = call("report", "run", "-o", "page.html", "--bootstrap", "20")
+    assert code == 0, err
+    assert "Temporal sensitivity" in Path("page.html").read_text(encoding="utf-8")

@@ -450,6 +450,20 @@ def _object_lines(scores: dict[str, Any]) -> list[str]:
     return ["", *lines_of(rows), *([known] if objects["classes"] < objects["of_classes"] else [])]
 
 
+def _baseline_remarks(clean: dict[str, Any]) -> list[str]:
+    """Say what a model of words scores with less than the video, and how many answers no rule could read."""
+    from jostle.reporting.analysis.language import BASELINES
+
+    baselines = clean.get("baselines", {})
+    levels = {BASELINES[key]: one.get("accuracy", one.get("value")) for key, one in baselines.items()}
+    known = [f"{name} {percent(value)}" for name, value in levels.items() if value is not None]
+    remarks = [f"on clean video it scores {', '.join(known)}"] if known else []
+    remarks += [f"no score {BASELINES[key]}: {one['failed']}" for key, one in baselines.items() if "failed" in one]
+    if clean.get("unreadable"):
+        remarks.append(f"{clean['unreadable']} of {clean['count']} clean answers are unreadable, which counts as wrong")
+    return remarks
+
+
 def _show(done: Run, as_json: bool) -> None:
     from jostle.evaluation.run_folder.scores import Coverage
 
@@ -468,6 +482,8 @@ def _show(done: Run, as_json: bool) -> None:
         console.show_lines(("", *summary_lines(scores)))
     if chance := scores["clean_more"].get("chance"):
         console.remark(f"chance level is {percent(chance)} %")
+    for remark in _baseline_remarks(scores["clean_more"]):
+        console.remark(remark)
     constant = [one["constant"] for one in (scores["clean_more"], *scores["cells"]) if one.get("constant")]
     if constant:
         console.remark(
@@ -489,8 +505,11 @@ def _show(done: Run, as_json: bool) -> None:
     for name, key in (("accuracy", "accuracy"), ("drop", "drop")):
         if "pm_k" in scores["clean_more"]:
             console.remark(f"{name} {percent(scores['clean_more']['pm_k'][key])}")
-    seen = f"{done.clean.joined} clean clips or windows, {done.cells.joined} more for the cells"
-    console.remark(f"{console.escape(str(done.folder))}: {seen}")
+    if "baselines" in scores["clean_more"]:  # a model of words, which gets frames instead of clips or windows
+        work = f"{done.clean.seen} clean frames read, {done.cells.seen} more for the cells"
+    else:
+        work = f"{done.clean.joined} clean clips or windows, {done.cells.joined} more for the cells"
+    console.remark(f"{console.escape(str(done.folder))}: {work}")
     if done.bottleneck:
         console.remark(done.bottleneck)
 

@@ -28,7 +28,14 @@ from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, processed_videos
 from jostle.reporting.analysis.verdict import percent, verdict_of
 from jostle.reporting.analysis.video_language import moment_timeline, question_answers
-from jostle.reporting.analysis.video_results import Detection, answers_of, frame_answers, operating_score, timeline_of
+from jostle.reporting.analysis.video_results import (
+    Detection,
+    VideoTimeline,
+    answers_of,
+    frame_answers,
+    operating_score,
+    timeline_of,
+)
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting, cell_key
 
 VIDEOS_PER_PAGE = 200  # videos of a cell by default
@@ -409,10 +416,17 @@ def _detection(snapshot: Snapshot, cell: str, video: str, tiou: float | None) ->
         "tiou": timeline.tiou,
         "tious": record.about.content.tious,
         "score": operating_score(record),
-        "actions": [asdict(action) for action in timeline.actions],
         "clean": _surest(timeline.clean),
         "corrupted": [] if cell == CLEAN else _surest(timeline.corrupted),
-        "found_struck": record.found_struck(video, cell),
+        **_along(record, timeline),
+    }
+
+
+def _along(record: RunRecord, timeline: VideoTimeline) -> dict[str, Any]:
+    """Return the true segments of a timeline, the frames found damaged, and how many predictions are left out."""
+    return {
+        "actions": [asdict(action) for action in timeline.actions],
+        "found_struck": record.found_struck(timeline.video, timeline.cell),
         "left_out": max(len(timeline.clean) - DETECTIONS, len(timeline.corrupted) - DETECTIONS, 0),
     }
 
@@ -443,11 +457,9 @@ def _moments(snapshot: Snapshot, cell: str, video: str, tiou: float | None) -> d
         "tiou": overlap,
         "tious": RECALL_TIOUS,
         "score": 0.0,
-        "actions": [asdict(action) for action in timeline.actions],
         "clean": _windows(timeline.clean, best.clean),
         "corrupted": [] if cell == CLEAN else _windows(timeline.corrupted, best.corrupted),
-        "found_struck": record.found_struck(video, cell),
-        "left_out": max(len(timeline.clean) - DETECTIONS, len(timeline.corrupted) - DETECTIONS, 0),
+        **_along(record, timeline),
     }
 
 
