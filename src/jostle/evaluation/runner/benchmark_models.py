@@ -319,22 +319,24 @@ def _load_object_predictor(user_model: ModelSource, match: ObjectMatch, device: 
 def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkModel:
     """Resolve a model that answers questions or finds sentences: a name, a function, an object, or an import path."""
     from jostle.evaluation.runner.runner import BenchmarkModel
-    from jostle.models.language.loading import WAYS, NamedQuestionModel, is_question_model_name
+    from jostle.models.language.loading import SHIPPED, WAYS, NamedQuestionModel, is_question_model_name
 
-    for name, value in (("an extractor", spec.extractor), ("spec", spec.spec), ("weights", spec.weights)):
-        if value is not None:
+    shipped = spec.model == SHIPPED
+    unsupported = (("an extractor", spec.extractor), ("spec", spec.spec), ("weights", spec.weights))
+    for name, value in unsupported:
+        if value is not None and not (shipped and name == "weights"):
             raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}; leave it out")
     _refuse_features(spec, f"{recipe.name} is of {recipe.task}, which needs none")
     shown, precision = spec.language_input(), "float32"
     user_model: ModelSource | None
     if isinstance(spec.model, str) and is_question_model_name(spec.model):
-        if recipe.task != "questions":
+        if recipe.task != "questions" and not shipped:
             raise BadValue(
                 f"{spec.model}: answers questions, and {recipe.name} asks for windows; give a function (frames, times, "
                 "sentence, duration) -> windows that asks it and reads its text"
             )
-        precision = spec.precision
-        user_model = NamedQuestionModel(spec.model, device, precision, shown.frames)
+        precision = precision if shipped else spec.precision
+        user_model = NamedQuestionModel(spec.model, device, precision, shown.frames, spec.weights)
     else:
         user_model = _user_model(spec)
     if user_model is None:

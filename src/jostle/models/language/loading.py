@@ -1,4 +1,4 @@
-"""Loading of models that answer questions: a folder, `hf:ORG/NAME`, `openai:URL#MODEL`, import path or object."""
+"""Loading of models that answer questions: shipped, a folder, the Hub, a server, an import path or an object."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ from pathlib import Path
 
 from jostle.core.plugins import import_object, is_import_path
 from jostle.errors import BadValue
+from jostle.io.video.source import file_fingerprint
 from jostle.models.language.callables import as_question_model
 from jostle.models.language.interface import QuestionModel
 from jostle.models.loading.models import Identity, folder_fingerprint
 from jostle.models.weights.resolve import fetch_from_hub
+from jostle.models.weights.shipped import TREATMENTS, trained_weights
 from jostle.models.weights.shipped.sources import HUB
 
 SERVER = "openai:"
+SHIPPED = "puppet_language"  # answers questions and finds moments
 WAYS = (
-    "a folder of transformers, hf:ORG/NAME, openai:http://HOST:PORT/v1#MODEL, package.module:attribute, a "
+    f"{SHIPPED}, a folder of transformers, hf:ORG/NAME, openai:http://HOST:PORT/v1#MODEL, package.module:attribute, a "
     "function (frames, question, options) -> scores or text, or an object with frames, describe() and answer()"
 )
 
 
 def is_question_model_name(name: str) -> bool:
-    """Whether a name is that of a video-language model: a server, the Hub, or a folder.
+    """Whether a name is that of a video-language model: the shipped one, a server, the Hub, or a folder.
 
     >>> is_question_model_name("openai:http://localhost:8000/v1#qwen"), is_question_model_name("slow_r50")
     (True, False)
     """
-    return name.startswith((SERVER, HUB)) or _is_folder(name)
+    return name == SHIPPED or name.startswith((SERVER, HUB)) or _is_folder(name)
 
 
 def _is_folder(name: str) -> bool:
@@ -34,20 +37,33 @@ def _is_folder(name: str) -> bool:
 
 
 def load_question_model(
-    name: str | object, *, device: str = "cpu", precision: str = "float32", frames: int | None = None
+    name: str | object,
+    *,
+    device: str = "cpu",
+    precision: str = "float32",
+    frames: int | None = None,
+    weights: str | Path | None = None,
 ) -> QuestionModel:
     """Load a model that answers questions about videos.
 
     Args:
-        name: a folder of transformers; `hf:ORG/NAME`, which is fetched; `openai:URL#MODEL`, a server;
-            `package.module:attribute`; a function `(frames, question, options) -> scores or text`; or the model itself.
+        name: `puppet_language`, which is shipped; a folder of transformers; `hf:ORG/NAME`, which is fetched;
+            `openai:URL#MODEL`, a server; `package.module:attribute`; a function `(frames, question, options) -> scores
+            or text`; or the model itself.
         device: `cpu` or `cuda`, for networks.
         precision: `float32`, `bfloat16` or `float16`, for networks.
         frames: number of frames to show; None for the model's default.
+        weights: of the shipped model, `clean`, `robust` or a file; None for `clean`.
 
     Raises:
         BadValue: if it is none of these.
     """
+    if name == SHIPPED:
+        from jostle.models.language.puppet_language import load_puppet_language
+
+        return as_question_model(load_puppet_language(weights or TREATMENTS[0]), frames)
+    if weights is not None:
+        raise BadValue(f"weights are for {SHIPPED}; other video-language models bring their own; leave them out")
     if not isinstance(name, str):
         return as_question_model(name, frames)
     if name.startswith(SERVER):
@@ -71,13 +87,18 @@ class NamedQuestionModel:
     device: str = "cpu"
     precision: str = "float32"
     frames: int | None = None
+    weights: str | Path | None = None  # of the shipped model
 
     def get(self) -> QuestionModel:
         """Load and return the model."""
-        return load_question_model(self.name, device=self.device, precision=self.precision, frames=self.frames)
+        return load_question_model(
+            self.name, device=self.device, precision=self.precision, frames=self.frames, weights=self.weights
+        )
 
     def identity(self) -> Identity:
-        """Return the fingerprint of a folder; weights behind a server are not known."""
+        """Return the fingerprint of shipped weights or of a folder; weights behind a server are not known."""
+        if self.name == SHIPPED:
+            return file_fingerprint(trained_weights(SHIPPED, self.weights or TREATMENTS[0])), "file"
         plain = self.name.partition("?")[0]
         if plain.startswith(HUB):
             return folder_fingerprint(fetch_from_hub(plain, folder=True)), "folder"

@@ -1,0 +1,158 @@
+"""The shipped video-language model answers questions about puppets that it has not seen, and finds sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import jostle
+from helpers.small_language import write_data, write_sentences
+from jostle.core.types.questions import QuestionItem
+from jostle.datasets.puppets.film import FPS, Film
+from jostle.datasets.puppets.questions import ask_about, describe_moments
+from jostle.datasets.puppets.untrimmed import Video
+from jostle.errors import BadValue, CheckpointError, UnknownName
+from jostle.models.language.interface import MomentModel, Question, QuestionModel, Sentence
+from jostle.models.language.loading import NamedQuestionModel, load_question_model
+from jostle.models.language.puppet_language import (
+    FRAMES,
+    FrameFeatures,
+    PuppetLanguageModel,
+    find_windows,
+    load_puppet_language,
+)
+from jostle.models.weights.shipped import TREATMENTS, weights_file
+
+FILMS = 6  # the first of the test part
+MARGIN = 0.25  # above the blind baseline
+
+
+@pytest.fixture(scope="module")
+def films() -> list[tuple[Film, np.ndarray, np.ndarray]]:
+    """Films of the test part with the frames that the model is given, and their times."""
+    rows_of = []
+    for number in range(1, FILMS + 1):
+        film = Video(0, "test", number).film()
+        rows = ((np.arange(FRAMES) + 0.5) / FRAMES * film.frames).astype(np.int64)
+        frames = np.concatenate([film.draw(row, row + 1) for row in rows.tolist()])
+        rows_of.append((film, frames, rows / float(FPS)))
+    return rows_of
+
+
+@pytest.fixture(scope="module")
+def model() -> PuppetLanguageModel:
+    return load_puppet_language()
+
+
+def _questions(film: Film, frames: np.ndarray, times: np.ndarray) -> tuple[list[QuestionItem], list[Question]]:
+    items = ask_about(film, 0)
+    return list(items), [Question(frames, times, item.text, item.options) for item in items]
+
+
+@pytest.mark.parametrize("treatment", TREATMENTS)
+def test_it_is_well_above_the_blind_baseline(
+    treatment: str, films: list[tuple[Film, np.ndarray, np.ndarray]], model: PuppetLanguageModel
+) -> None:
+    if treatment != TREATMENTS[0]:
+        other = load_puppet_language(treatment)
+        other.features = model.features  # frames that were seen already
+        model = other
+    right, blind = [], []
+    for film, frames, times in films:
+        items, questions = _questions(film, frames, times)
+        right += [answer.choice == item.answer for item, answer in zip(items, model.answer(questions), strict=True)]
+        _, without = _questions(film, frames[:0], times[:0])
+        blind += [answer.choice == item.answer for item, answer in zip(items, model.answer(without), strict=True)]
+    assert len(right) > 30
+    assert np.mean(right) >= np.mean(blind) + MARGIN
+
+
+def test_answers_are_the_same_in_any_company(
+    films: list[tuple[Film, np.ndarray, np.ndarray]], model: PuppetLanguageModel
+) -> None:
+    _, questions = _questions(*films[0])
+    together = model.answer(questions)
+    fresh = load_puppet_language()
+    assert [fresh.answer([question])[0] for question in reversed(questions)] == together[::-1]
+    swapped = [Question(one.frames, one.times, one.text, one.options[::-1]) for one in questions]
+    for answer, other in zip(together, model.answer(swapped), strict=True):
+        assert other.log_probs is not None
+        assert answer.log_probs == pytest.approx(other.log_probs[::-1], abs=1e-5)
+
+
+def test_features_of_a_frame_are_its_own(films: list[tuple[Film, np.ndarray, np.ndarray]]) -> None:
+    frames = films[0][1][:40]
+    known, fresh = FrameFeatures(), FrameFeatures()
+    known(frames)
+    dark = frames // 2
+    mixed = np.concatenate([frames[30:35], dark[:3]])
+    for one, other in zip(known(mixed), fresh(mixed), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(known(dark[:3])[0], known(frames[:3])[0])  # clean ones are not served for corrupted ones
+
+
+def test_it_finds_sentences(films: list[tuple[Film, np.ndarray, np.ndarray]], model: PuppetLanguageModel) -> None:
+    hits = []
+    for film, frames, times in films:
+        items = describe_moments(film)
+        sentences = [Sentence(frames, times, item.text, item.duration) for item in items]
+        for item, found in zip(items, model.locate(sentences), strict=True):
+            start, end, _ = found.windows[0]
+            overlaps = [
+                (min(end, stop) - max(start, first)) / (max(end, stop) - min(start, first))
+                for first, stop in item.windows
+            ]
+            hits.append(max(overlaps) >= 0.5)
+    assert np.mean(hits) > 0.3
+    (nothing,) = model.locate([Sentence(films[0][1][:0], np.zeros(0), "A puppet bows.", 60.0)])
+    assert nothing.windows == ((0.0, 60.0, 0.0),)
+
+
+def test_the_time_that_is_meant_comes_first() -> None:
+    happens = np.array([0.0, 0.9, 0.9, 0.0, 0.0, 0.8, 0.0, 0.0])
+    assert find_windows(happens, 16.0)[0][:2] == (2.0, 6.0)
+    assert find_windows(happens, 16.0, 1)[0][:2] == (10.0, 12.0)
+
+
+def test_it_is_small_and_loaded_by_name(tmp_path: Path) -> None:
+    files = [weights_file(f"puppet_language-{treatment}") for treatment in TREATMENTS]
+    assert sum(file.stat().st_size for file in files) < 3_000_000
+    source = NamedQuestionModel("puppet_language", weights="robust")
+    assert source.get().describe()["treatment"] == "robust"
+    assert source.identity()[0] != NamedQuestionModel("puppet_language").identity()[0]
+    model = load_question_model("puppet_language")
+    assert isinstance(model, QuestionModel)
+    assert isinstance(model, MomentModel)
+    with pytest.raises(BadValue, match="wants 192 frames"):
+        load_question_model("puppet_language", frames=8)
+    with pytest.raises(BadValue, match="leave them out"):
+        load_question_model("openai:http://localhost:1/v1#m", weights="clean")
+    with pytest.raises(CheckpointError, match="holds no weights of puppet_language"):
+        load_puppet_language(weights_file("puppet_net"))
+    with pytest.raises(UnknownName):
+        load_question_model("puppet_language", weights=weights_file("nothing"))
+
+
+def test_a_run_by_name_gives_the_same_bytes_again(tmp_path: Path) -> None:
+    options = {"data": write_data(tmp_path / "data"), "cells": ["reverse_sampling:1"], "jobs": 1, "device": "cpu"}
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for out in folders:
+        jostle.run("next-qa-c", model="puppet_language", out=out, **options)
+    files = [sorted((out / "predictions").iterdir()) for out in folders]
+    first, second = ({path.name: path.read_bytes() for path in paths} for paths in files)
+    assert first == second
+    assert len(first) == 2
+    about = json.loads((folders[0] / "run.json").read_text(encoding="utf-8"))
+    assert (about["model"], about["weights_from"]) == ("puppet_language", "file")
+
+
+def test_a_run_finds_moments(tmp_path: Path) -> None:
+    data = write_sentences(write_data(tmp_path / "data"))
+    options = {"data": data, "cells": ["thumos14-c/black_frame:1"], "jobs": 1, "device": "cpu"}
+    run = jostle.run("charades-sta-c", model="puppet_language", weights="robust", out=tmp_path / "run", **options)
+    assert run.scores["coverage"]["videos"] == 3
