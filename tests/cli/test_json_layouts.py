@@ -19,6 +19,7 @@ from helpers.made_runs import made_run
 from jostle.api.installation import Health
 from jostle.cli.app import _run as run_command
 from jostle.cli.app import app
+from jostle.evaluation.inference.jobs import VideoAdaptation
 from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.runner.runner import Run
 from jostle.features.engine import Cost
@@ -62,7 +63,7 @@ def test_finished_runs(printed: Print) -> None:
     made_run(Path("b"), model="other", weakness=0.3)
     keys = documented()
     assert sorted(json.loads(Path("a/scores.json").read_text(encoding="utf-8"))) == sorted(
-        set(keys["run"]) - {"mend", "stopped_early", "work"}
+        set(keys["run"]) - {"mend", "adapt", "stopped_early", "adaptation", "work"}
     )
     assert [*printed("board", "a", "-o", "board", "--bootstrap", "0")] == keys["board"]
     assert [*printed("board", "--export", "a", "-o", "a.json", "--bootstrap", "0")] == keys["board --export"]
@@ -120,6 +121,15 @@ def test_the_times_of_a_run() -> None:
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     assert sorted(value["work"]) == sorted(re.findall(r"`(\w+)`", " ".join(rows)))
     assert dataclasses.replace(done, work=None).to_dict() == {"format": 1, "work": None}
+
+
+def test_the_passes_of_adaptation() -> None:
+    value = Run(Path("a"), {}, (), Cost(), Cost(), adaptation=VideoAdaptation(2, 4, 2)).to_dict()
+    assert [*value] == ["adaptation", "work"] == documented()["run"][-2:]
+    section = PAGE.read_text(encoding="utf-8").split("## Of adaptation")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(value["adaptation"]) == sorted(re.findall(r"`(\w+)`", " ".join(rows)))
+    assert value["adaptation"]["forward_ratio"] == 2.0
 
 
 def test_frame_classifiers(printed: Print) -> None:

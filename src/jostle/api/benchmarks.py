@@ -62,6 +62,9 @@ def run(
     precision: str = "float32",
     compiled: bool = False,
     mend: str | Path | Inspector | None = None,
+    adapt: str | None = None,
+    adapt_protocol: Literal["episodic", "online"] = "episodic",
+    adapt_settings: Mapping[str, Any] | None = None,
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -113,6 +116,11 @@ def run(
             was seen of frames, the frames of a clip. `jostle` for the inspector that comes along, weights of your own,
             or an `Inspector` says which they are; with `known` the benchmark itself, which is as well as it could be
             done. The run remembers it.
+        adapt: the network of a recogniser or of an extractor adapts to the videos: `bn`, `tent`, `eata`, `sar` or
+            `vitta`. The run remembers it, and the network is as before when it ends.
+        adapt_protocol: `episodic`, each video from the source state, or `online`, where the state goes on through the
+            videos of a cell, in an order drawn by the seed, one after the other.
+        adapt_settings: settings of the method to change, such as `{"lr": 1e-4}`.
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
@@ -134,6 +142,8 @@ def run(
     options = RunOptions(**{field.name: arguments[field.name] for field in fields(RunOptions)})
     if until_decided is None and against is not None:
         raise BadValue("a reference run is compared with by `jostle check`, or with until_decided while running")
+    if adapt_protocol == "online" and until_decided is not None:
+        raise BadValue("a budget decides the order of videos, and so does online adaptation; leave one of the two out")
     stopping_budget = None if until_decided is None else _read_budget(until_decided)
     with _prepare(benchmark, options, out) as (known, place):
         from jostle.core.progress import progress_or_bar
@@ -274,6 +284,8 @@ def probe(
     requested = RunOptions(model=model, **options)
     if requested.cells is not None:
         raise BadValue("a probe makes its own cells; name kinds of damage instead")
+    if requested.adapt is not None:
+        raise BadValue("a probe compares many trials of one network, which must not adapt to them; leave adapt out")
     with _prepare(benchmark, requested, out) as (known, place):
         from jostle.core.progress import progress_or_bar
 
@@ -336,12 +348,16 @@ def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Ite
 
     parts = (options.model, options.extractor, options.mend)
     picklable = all(one is None or isinstance(one, str | Path) for one in parts)
+    jobs, model_processes = options.jobs, options.model_processes
+    if options.adapt is not None:  # the network is where the videos are; an object, or an online one, in this process
+        model_processes = 0
+        jobs = 1 if not picklable or options.adapt_protocol == "online" else jobs
     with place_of(
         options.engine,
         options.device,
-        options.jobs,
+        jobs,
         many=True,
-        model_processes=options.model_processes,
+        model_processes=model_processes,
         picklable=picklable,
     ) as place:
         loaded = with_videos(data.load(recipe), options.videos, RunFolder(Path(out)).frames, options.fps)

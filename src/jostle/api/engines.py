@@ -80,16 +80,18 @@ class Engine:
         if work.limit == "model" and (work.apart or self.device != "cpu"):
             remedies = self._speed_up_model(work, model, network)
         else:
-            remedies = [self._add_workers(work)]
+            remedies = [self._add_workers(work, online=(model.adapt or {}).get("protocol") == "online")]
             if work.limit == "model" and network:
                 remedies.append("a GPU")
         return f"{' or '.join(remedies)} would help"
 
-    def _add_workers(self, work: WorkDone) -> str:
+    def _add_workers(self, work: WorkDone, *, online: bool = False) -> str:
         """Return what speeds up the work of workers, each of which takes one video at a time."""
         cores = available_cpus()
         if work.videos <= work.workers:
             return "faster cores (every video had a worker to itself)"
+        if online:
+            return "faster cores (an online run takes one video after the other)"
         if self.cluster is not None or self.jobs >= cores:
             return "more cores"
         if not plugins_are_importable():

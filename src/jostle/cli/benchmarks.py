@@ -222,6 +222,18 @@ def run(
     device: Device = "auto",
     precision: Precision = "float32",
     mend: MendFramesBy = None,
+    adapt: Annotated[
+        str | None,
+        typer.Option("--adapt", metavar="METHOD", help="Adapt the network to the videos: bn, tent, eata, sar, vitta."),
+    ] = None,
+    adapt_protocol: Annotated[
+        Literal["episodic", "online"],
+        typer.Option("--adapt-protocol", help="Each video from the source state, or from that of the videos before."),
+    ] = "episodic",
+    adapt_setting: Annotated[
+        list[str] | None,
+        typer.Option("--adapt-setting", metavar="KEY=VALUE", help="Change a setting of the method, as in lr=1e-4."),
+    ] = None,
     compiled: Annotated[
         bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
     ] = False,
@@ -263,6 +275,9 @@ def run(
         "precision": precision,
         "compiled": compiled,
         "mend": mend,
+        "adapt": adapt,
+        "adapt_protocol": adapt_protocol,
+        "adapt_settings": parse_pairs(adapt_setting) if adapt_setting else None,
     }
     if len(entries) > 1:
         if dry_run or until_decided:
@@ -493,6 +508,9 @@ def _show(done: Run, as_json: bool) -> None:
     if mend := scores.get("mend"):
         source = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
         console.remark(f"mended: what damaged frames touch was replaced; frames {source}")
+    if adapt := scores.get("adapt"):
+        passes = "" if done.adaptation is None else f"; {done.adaptation}"
+        console.remark(f"adapted ({adapt}){passes}")
     recipe, moved, _ = scores["benchmark"].partition(" on ")
     if moved:
         console.remark(f"this is {scores['benchmark']}, not the benchmark {recipe}")

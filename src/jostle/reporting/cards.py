@@ -22,7 +22,7 @@ from jostle.reporting.analysis.labels import benchmark_title, cell_labels
 from jostle.reporting.analysis.language import describe_baselines
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.tables import Column, Table, Value, markdown_escape
-from jostle.reporting.analysis.verdict import describe_mending, describe_windows
+from jostle.reporting.analysis.verdict import describe_adaptation, describe_mending, describe_windows
 
 
 def front_matter(values: Mapping[str, Any]) -> str:
@@ -171,6 +171,7 @@ def facts_table(record: RunRecord) -> Table:
         "features' weights": about.extractor_weights,
         "windows": describe_windows(about),
         "mended": describe_mending(about.mend, about.mend_weights),
+        "adapted": describe_adaptation(about.adapt),
         "seed": about.seed,
         "versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }

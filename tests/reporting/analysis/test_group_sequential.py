@@ -69,6 +69,17 @@ def test_a_frail_detector_is_found_at_the_first_look(reference: Path, tmp_path: 
     assert "bootstrap" in checked.remarks[1]
 
 
+@pytest.mark.parametrize("task", ["questions", "moments", "frames"])
+def test_other_scores_of_all_videos_are_decided_at_a_look(task: str, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", task, videos=40, cells=SOME)
+    budget = Budget((Condition("clean", at_least=0.01), Condition("mean_corrupted", at_least=0.99)))
+    rule = stop_rule(budget, None, videos=40, task=task)
+    for name in rule.order[:20]:
+        rule.add(name, dict.fromkeys(("clean", *SOME)))
+    rule.read(run)
+    assert [one.decision for one in rule.to_record().conditions] == ["pass", "fail"]
+
+
 def test_it_goes_on_to_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
     first = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0)
     again = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -54,6 +54,44 @@ class SourceFingerprint:
 
 
 @dataclass(frozen=True)
+class VideoAdaptation:
+    """Cost of adaptation to one video in its cells, and what the network had adapted to before it."""
+
+    plain: int = 0  # forward passes that prediction without adaptation takes
+    forward: int = 0
+    backward: int = 0
+    # By cell, the history of the state that the video began with: a hash of earlier videos, empty for the source.
+    histories: dict[str, str] = field(default_factory=dict)
+
+    def __add__(self, other: VideoAdaptation | None) -> VideoAdaptation:
+        if other is None:
+            return self
+        return VideoAdaptation(self.plain + other.plain, self.forward + other.forward, self.backward + other.backward)
+
+    def __str__(self) -> str:
+        forward, backward = (f"{count / max(self.plain, 1):.2f}" for count in (self.forward, self.backward))
+        return f"{forward} forward and {backward} backward passes a video and cell (plain: 1 forward)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers of passes, also for each one that a plain run takes."""
+        each = max(self.plain, 1)
+        return {
+            "plain": self.plain,
+            "forward": self.forward,
+            "backward": self.backward,
+            "forward_ratio": self.forward / each,
+            "backward_ratio": self.backward / each,
+        }
+
+    @classmethod
+    def since(cls, before: Any, after: Any, histories: dict[str, str]) -> VideoAdaptation:
+        """Return the passes between two counts of an adapter."""
+        return cls(
+            after.plain - before.plain, after.forward - before.forward, after.backward - before.backward, histories
+        )
+
+
+@dataclass(frozen=True)
 class VideoResult(Generic[Output]):
     """Predictions for one video in its cells.
 
@@ -66,6 +104,7 @@ class VideoResult(Generic[Output]):
         spent: time by kind of work.
         mended: corrupted frames found, by cell; None without mending.
         by_caller: whether the process that called `run` did it alone, before it started workers.
+        adaptation: passes through the network, and what it had adapted to before; None without adaptation.
     """
 
     outputs: dict[str, Output]
@@ -76,6 +115,7 @@ class VideoResult(Generic[Output]):
     spent: StageTimes = StageTimes()  # noqa: RUF009
     mended: dict[str, MendingResult] | None = None
     by_caller: bool = False
+    adaptation: VideoAdaptation | None = None
 
 
 Predictor = Callable[[VideoJob], VideoResult[Output]]

@@ -25,7 +25,7 @@ from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruptionFactory, DeferredCorruptions
 from jostle.features.engine import Cost
-from jostle.features.interpolation import MendingResult, nearest_undamaged
+from jostle.features.interpolation import DamageFinder, MendingResult, nearest_undamaged
 from jostle.mending.damage_finders import Mending
 
 if TYPE_CHECKING:
@@ -66,20 +66,13 @@ class RecognitionPredictor:
 
     def __call__(self, job: VideoJob) -> VideoResult[Scores]:
         with self.guard(), open_footage(job) as footage:
-            rows = self._rows(footage, job)
+            rows = self.sample_rows(footage, job)
             scorer = ClipScorer(job.name, partial(submit_clips, self.model, self.match), self.batch)
             clean, mended = Cost(), dict[str, MendingResult]()
             finding = None if self.mending is None else self.mending.finder_for(footage.clean)
             on_device: list[_CorruptedOnDevice] = []
             for cell in job.cells:
-                top: PipelineSource = footage.under(cell)
-                every, indices = origins(top), rows
-                if finding is not None:
-                    top = CachedFrames(top)  # the inspector and the model read the same frames
-                    with naming(cell=cell.name):
-                        corrupted = finding.find_damaged(top, every)
-                    indices = nearest_undamaged(corrupted)[rows]
-                    mended[cell.name] = MendingResult(corrupted, bool(corrupted.all()))
+                top, every, indices = choose_frames(footage.under(cell), rows, finding, cell, mended)
                 if finding is None and self._corrupts_on_device(cell):
                     on_device.append(_CorruptedOnDevice(cell.name, every[rows], footage.deferred(cell)))
                     continue
@@ -114,10 +107,30 @@ class RecognitionPredictor:
             return False
         return bool(can_corrupt(cell.specs[0]))
 
-    def _rows(self, footage: Footage, job: VideoJob) -> Indices:
+    def sample_rows(self, footage: Footage, job: VideoJob) -> Indices:
         """Return the (clips, frames) indices of the sampled frames."""
         rng = rng_for(job.seed, "clips", job.name)
         return sample_frames(self.sampling, self.model.spec, footage.clean.pts, footage.clean.fps, rng)
+
+
+def choose_frames(
+    top: PipelineSource, rows: Indices, finding: DamageFinder | None, cell: Cell, mended: dict[str, MendingResult]
+) -> tuple[PipelineSource, Indices, Indices]:
+    """Return the frames of a cell, the clean frames they equal, and the indices of clips, mended if requested.
+
+    Args:
+        rows: (clips, frames) indices of the sampled frames.
+        finding: finds corrupted frames, which are replaced by the nearest intact ones; None without mending.
+        mended: receives the corrupted frames of the cell.
+    """
+    every = origins(top)
+    if finding is None:
+        return top, every, rows
+    top = CachedFrames(top)  # the inspector and the model read the same frames
+    with naming(cell=cell.name):
+        corrupted = finding.find_damaged(top, every)
+    mended[cell.name] = MendingResult(corrupted, bool(corrupted.all()))
+    return top, every, nearest_undamaged(corrupted)[rows]
 
 
 @dataclass(frozen=True, eq=False)

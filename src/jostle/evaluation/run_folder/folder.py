@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from jostle.errors import DataError, SourceChanged
 from jostle.evaluation.run_folder.metadata import About, RunOrigin
@@ -66,6 +67,11 @@ class RunFolder:
         return self.path / "failures.jsonl"
 
     @property
+    def adaptation(self) -> Path:
+        """Folder of the states of networks that adapt online, one file per cell, so that a stopped run resumes."""
+        return self.path / "adaptation"
+
+    @property
     def journal(self) -> Path:
         """Path of the journal, one event per line."""
         return self.path / "journal.jsonl"
@@ -94,9 +100,10 @@ class RunFolder:
             return False
         before = self.read_about()
         differences = [
-            f"{field.name} was {_short(was)}, now {_short(now)}"
+            f"{name} was {_short(was)}, now {_short(now)}"
             for field in fields(RunOrigin)
-            if field.name != "content" and (was := getattr(before, field.name)) != (now := getattr(origin, field.name))
+            if field.name != "content"
+            for name, was, now in _differences(field.name, getattr(before, field.name), getattr(origin, field.name))
         ]
         used = before.versions
         differences += [
@@ -113,7 +120,7 @@ class RunFolder:
 
     def leftovers(self) -> Iterator[Path]:
         """Yield partially written files of a killed process."""
-        for folder in (self.path, self.predictions, self.videos):
+        for folder in (self.path, self.predictions, self.videos, self.adaptation):
             yield from folder.glob(".*.part-*")
             yield from folder.glob(".*.new.*")
 
@@ -129,6 +136,17 @@ def run_folder(path: Path) -> Path:
             if (folder / "run.json").is_file():
                 return path.parent if folder == path.absolute().parent else path.parent.parent
     return path
+
+
+def _differences(name: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name and the two values of what differs, of dictionaries key by key."""
+    if was == now:
+        return
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*was, *now]):
+            yield from _differences(f"{name} {key}", was.get(key), now.get(key))
+    else:
+        yield name, was, now
 
 
 def _short(value: object) -> str:

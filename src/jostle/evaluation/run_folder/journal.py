@@ -57,6 +57,8 @@ class VideoKept:
     shown: str | None = None
     cost: dict[str, Any] | None = None
     mended: dict[str, DamagedFrames] | None = None  # corrupted frames found, by cell; None without mending
+    # By cell, what the network had adapted to before the video, as a hash of their names; None without adaptation.
+    histories: dict[str, str] | None = None
     event: Literal["video"] = "video"
 
     def __post_init__(self) -> None:

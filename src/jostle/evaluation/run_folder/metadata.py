@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -87,15 +88,26 @@ class Content:
         return next((one for one in self.cells if one.cell == name), None)
 
 
-def format_model(model: str, mend: str | None) -> str:
-    """Format the name of a model, and whether corrupted frames were mended.
+def format_model(model: str, mend: str | None, adapt: str | None = None) -> str:
+    """Format the name of a model, whether corrupted frames were mended, and how the network was adapted.
 
     >>> [format_model("actionformer", mend) for mend in (None, "jostle", "known")]
     ['actionformer', 'actionformer, mended', 'actionformer, mended (known)']
+    >>> format_model("puppet_c3d", None, "tent, online")
+    'puppet_c3d, adapted (tent, online)'
     """
-    if mend is None:
-        return model
-    return f"{model}, mended" if mend == "jostle" else f"{model}, mended ({mend})"
+    if mend is not None:
+        model = f"{model}, mended" if mend == "jostle" else f"{model}, mended ({mend})"
+    return model if adapt is None else f"{model}, adapted ({adapt})"
+
+
+def format_adaptation(adapt: Mapping[str, Any] | None) -> str | None:
+    """Format method and protocol of an adaptation; None without one.
+
+    >>> format_adaptation({"method": "tent", "protocol": "online", "settings": {}})
+    'tent, online'
+    """
+    return None if adapt is None else f"{adapt['method']}, {adapt['protocol']}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,15 +163,19 @@ class RunOrigin:
     # Name of the inspector that found corrupted frames; None without mending.
     mend: str | None = field(default=None, kw_only=True)
     mend_weights: str | None = field(default=None, kw_only=True)  # fingerprint of the inspector
+    # How the network adapts to the videos: method, protocol, settings, order of videos; None if it does not.
+    adapt: dict[str, Any] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.recipe:  # run.json written before recipes could be applied to other data
             object.__setattr__(self, "recipe", self.benchmark)
+        if self.adapt is not None and not all(isinstance(self.adapt.get(key), str) for key in ("method", "protocol")):
+            raise ValidationError("has no method and protocol").under("adapt")
 
     @property
     def display_name(self) -> str:
-        """Name of the model, and whether corrupted frames were mended."""
-        return format_model(self.model, self.mend)
+        """Name of the model, whether corrupted frames were mended, and how the network was adapted."""
+        return format_model(self.model, self.mend, format_adaptation(self.adapt))
 
 
 @dataclass(frozen=True)
@@ -208,6 +224,7 @@ class About(RunOrigin):
     def to_dict(self) -> dict[str, Any]:
         """Return the content as a JSON-serializable dictionary."""
         content = {"format": self.format} | asdict(self)
-        if self.stopped_early is None:
-            del content["stopped_early"]
+        for key in ("stopped_early", "adapt"):
+            if content[key] is None:
+                del content[key]
         return content

@@ -182,6 +182,7 @@ def summarize_scores(
     measured: Mapping[str, MetricValue],
     coverage: Mapping[str, int],
     mend: str | None = None,
+    adapt: str | None = None,
 ) -> dict[str, Any]:
     """Summarize the values of cells and the robustness of the model.
 
@@ -193,6 +194,8 @@ def summarize_scores(
     summary: dict[str, Any] = {"format": FORMAT, "benchmark": recipe.name, "model": model, "metric": recipe.measure}
     if mend is not None:
         summary["mend"] = mend
+    if adapt is not None:
+        summary["adapt"] = adapt
     summary |= _robustness(recipe, measured[CLEAN].value, counted)
     summary["clean_more"] = measured[CLEAN].more
     # The chance level is one for all cells, and stands with the clean one.

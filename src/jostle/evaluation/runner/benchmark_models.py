@@ -33,6 +33,7 @@ from jostle.models.weights.shipped import default_weights
 if TYPE_CHECKING:
     from jostle.datasets.class_matching import ClassMatch, ObjectMatch, Projection
     from jostle.datasets.dataset import Dataset
+    from jostle.evaluation.inference.adaptation import AdaptedFeaturePredictor, AdaptedRecognitionPredictor
     from jostle.evaluation.inference.detection import (
         ClipDetectionPredictor,
         FeatureDetectionPredictor,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.inference.single_frames import FramePredictor, ObjectPredictor
     from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.features.windows import ReleasedBug, Rule
+    from jostle.models.adaptation.options import AdaptationOptions
     from jostle.models.input_spec import InputSpec
     from jostle.models.recognition.recogniser import Recogniser
 
@@ -85,7 +87,10 @@ def build_benchmark_model(
         check_precision(spec.precision, device)
         load = partial(_load_with_precision, model.load, device, spec.precision)
         model = replace(model, load=load, precision=spec.precision)
-    return model if spec.mend is None else _add_mending(model, MendingOptions(spec.mend))
+    if spec.mend is not None:
+        model = _add_mending(model, MendingOptions(spec.mend))
+    adaptation = spec.adaptation()
+    return model if adaptation is None else add_adaptation(model, adaptation)
 
 
 def _add_mending(model: BenchmarkModel, mend: MendingOptions) -> BenchmarkModel:
@@ -98,6 +103,48 @@ def _add_mending(model: BenchmarkModel, mend: MendingOptions) -> BenchmarkModel:
 def _load_with_mending(load: Callable[[], Any], mend: MendingOptions) -> Any:
     """Load a predictor and its mending, on the CPU: results must not depend on where frames are inspected."""
     return replace(load(), mending=mend.get("cpu").to("cpu"))
+
+
+def add_adaptation(model: BenchmarkModel, options: AdaptationOptions) -> BenchmarkModel:
+    """Return the model with its network adapted to videos.
+
+    Raises:
+        BadValue: if the model is no recogniser or feature detector, or its network lacks what the method needs.
+    """
+    from jostle.evaluation.inference.adaptation import WINDOWS, AdaptedFeaturePredictor
+
+    load = partial(_load_adapted, model.load, options)
+    predictor = load()  # raises before the first video
+    adapt = options.to_dict()
+    if isinstance(predictor, AdaptedFeaturePredictor):
+        adapt["windows"] = WINDOWS
+    return replace(model, load=load, adapt=adapt)
+
+
+def _load_adapted(
+    load: Callable[[], Any], options: AdaptationOptions
+) -> AdaptedRecognitionPredictor | AdaptedFeaturePredictor:
+    """Load a predictor and the adaptation of its network."""
+    from jostle.evaluation.inference.adaptation import (
+        AdaptedFeaturePredictor,
+        AdaptedRecognitionPredictor,
+        OnlineStates,
+    )
+    from jostle.evaluation.inference.detection import FeatureDetectionPredictor
+    from jostle.evaluation.inference.recognition import RecognitionPredictor
+    from jostle.models.adaptation.adapted_extractor import AdaptedExtractor
+    from jostle.models.adaptation.adapted_recogniser import AdaptedRecogniser
+
+    predictor, states = load(), OnlineStates(options.protocol == "online")
+    if isinstance(predictor, RecognitionPredictor):
+        model: Any = predictor.model
+        return AdaptedRecognitionPredictor(predictor, AdaptedRecogniser(model, options), states)
+    if isinstance(predictor, FeatureDetectionPredictor):
+        return AdaptedFeaturePredictor(predictor, AdaptedExtractor(predictor.extractor, options), states)
+    raise BadValue(
+        "adaptation is for recognisers and for feature extractors, and this detector processes frames itself; leave "
+        "--adapt out"
+    )
 
 
 def _load_compiled(load: Callable[[], Any]) -> Any:

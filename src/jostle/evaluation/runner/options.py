@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.recipe import Recipe
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
+    from jostle.models.adaptation.options import AdaptationOptions
     from jostle.models.input_spec import InputSpec
 
 ClipsFrom = Literal["model", "benchmark"]
@@ -48,6 +49,9 @@ class RunOptions:
     precision: str = "float32"
     compiled: bool = False
     mend: str | Path | Inspector | None = None
+    adapt: str | None = None
+    adapt_protocol: Literal["episodic", "online"] = "episodic"
+    adapt_settings: Mapping[str, Any] | None = None
     data: str | Path | None = None
     videos: Mapping[str, Any] | None = None
     dataset: str | None = None
@@ -78,6 +82,37 @@ class RunOptions:
             MendingOptions(self.mend).check(known=True)
             if self.reproduce_bugs:
                 raise BadValue("reproduced bugs affect features that mending replaces; leave one of the two out")
+        self._check_adaptation()
+
+    def _check_adaptation(self) -> None:
+        """Raise if adaptation has no such method or setting, or cannot be combined with other options."""
+        adaptation = self.adaptation()
+        if adaptation is None:
+            if self.adapt_settings or self.adapt_protocol != "episodic":
+                raise BadValue("settings and protocol of adaptation need a method; give --adapt METHOD")
+            return
+        adaptation.check()
+        if self.engine != "local" or self.model_processes:
+            raise BadValue(
+                "a network adapts in the process that gives it videos; leave --engine and --model-processes out"
+            )
+        if self.precision != "float32" or self.compiled:
+            raise BadValue("adaptation computes in float32, not compiled; leave --precision and --compile out")
+        if self.reproduce_bugs:
+            raise BadValue("reproduced bugs reuse features of the clean video, which an adapted network lacks")
+        if adaptation.protocol == "online" and self.jobs not in (None, 1):
+            raise BadValue(
+                f"online adaptation takes one video after the other, and jobs are {self.jobs}; leave --jobs out, or "
+                "take --adapt-protocol episodic"
+            )
+
+    def adaptation(self) -> AdaptationOptions | None:
+        """Return the options of adaptation; None without it."""
+        if self.adapt is None:
+            return None
+        from jostle.models.adaptation.options import AdaptationOptions
+
+        return AdaptationOptions(self.adapt, self.adapt_protocol, self.adapt_settings or {})
 
     def check_task(self, recipe: Recipe) -> None:
         """Raise if an option does not fit the task of a benchmark."""
@@ -86,6 +121,12 @@ class RunOptions:
         if self.mend is not None and recipe.task in ("frames", "objects"):
             raise BadValue(
                 f"{recipe.name} uses single frames, and mending needs the frames around them; leave --mend out"
+            )
+
+        if self.adapt is not None and recipe.task not in ("recognition", "detection"):
+            raise BadValue(
+                f"adaptation is for recognisers and feature extractors, and {recipe.name} is of {recipe.task}; leave "
+                "--adapt out"
             )
 
     def language_input(self) -> LanguageInput:

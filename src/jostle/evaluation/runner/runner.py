@@ -13,8 +13,9 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +27,15 @@ from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.inference.detection import ByDetector, DetectorGroup, MultiDetectorResult
-from jostle.evaluation.inference.jobs import JobEngine, JobResult, Predictor, VideoJob, VideoResult, WorkerFactory
+from jostle.evaluation.inference.jobs import (
+    JobEngine,
+    JobResult,
+    Predictor,
+    VideoAdaptation,
+    VideoJob,
+    VideoResult,
+    WorkerFactory,
+)
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.journal import (
@@ -41,8 +50,17 @@ from jostle.evaluation.run_folder.journal import (
     event_to_dict,
     read_events,
 )
-from jostle.evaluation.run_folder.metadata import FORMAT, About, Content, RunOrigin, StoppedEarly, format_model
+from jostle.evaluation.run_folder.metadata import (
+    FORMAT,
+    About,
+    Content,
+    RunOrigin,
+    StoppedEarly,
+    format_adaptation,
+    format_model,
+)
 from jostle.evaluation.run_folder.scores import summarize_scores
+from jostle.evaluation.runner.online_run import OnlineRun, is_online, order_videos
 from jostle.evaluation.runner.plugins import find_plugins
 from jostle.evaluation.runner.progress import ProgressTracker, Watch, WorkTimer
 from jostle.evaluation.runner.state import (
@@ -84,6 +102,7 @@ class Run:
         work: time of this session by kind of work, and what limited it; None if no video was processed.
         advice: what would have made it faster; empty where nothing is known to.
         stopped_early: why it ended before all videos were processed; None for a run of all videos.
+        adaptation: passes through the network in this session; None without adaptation, or if no video was processed.
     """
 
     folder: Path
@@ -94,6 +113,7 @@ class Run:
     work: WorkDone | None = None
     advice: str = ""
     stopped_early: StoppedEarly | None = None
+    adaptation: VideoAdaptation | None = None
 
     @property
     def bottleneck(self) -> str | None:
@@ -110,7 +130,8 @@ class Run:
         if work is not None:
             del work["event"]
         early = {} if self.stopped_early is None else {"stopped_early": asdict(self.stopped_early)}
-        return self.scores | early | {"work": work}
+        passes = {} if self.adaptation is None else {"adaptation": self.adaptation.to_dict()}
+        return self.scores | early | passes | {"work": work}
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per cell, the clean one first, values as fractions.
@@ -129,7 +150,7 @@ class Run:
             ["relative robustness", format_percent(scores["relative_robustness"])],
         ]
         coverage = scores["coverage"]
-        model = format_model(scores["model"], scores.get("mend"))
+        model = format_model(scores["model"], scores.get("mend"), scores.get("adapt"))
         notes = [f"{model}; {coverage['videos']} of {coverage['of']} videos; {self.folder}"]
         if self.failures:
             notes.append(f"{len(self.failures)} videos could not be used")
@@ -185,6 +206,7 @@ class BenchmarkModel:
     apart: bool = False  # whether the model runs in processes of its own, which workers call
     mend: str | None = None
     mend_weights: str | None = None
+    adapt: dict[str, Any] | None = None  # how the network adapts to videos; see `RunOrigin`
 
 
 def run_benchmark(
@@ -225,7 +247,10 @@ def run_benchmark(
         state, tracker = State.of(journal.events), ProgressTracker(task, watch)
         on_kept = None if watch is None else tracker.add_result
         plan = plan_work(folder, state, task, cells, seed=seed, retry_failed=retry_failed, on_kept=on_kept)
-        spent = [Cost(), Cost()]
+        online = None if not is_online(model.adapt) else OnlineRun(folder, (origin.adapt or {})["order"])
+        if online is not None:
+            plan = online.plan(plan, state, task, seed)
+        spent, adaptation = [Cost(), Cost()], None
         tracker.unit = "videos" if all(job.portion is None for job in plan.video_jobs) else "portions of videos"
 
         def note(event: Event) -> None:
@@ -235,7 +260,8 @@ def run_benchmark(
         def write_scores(names: list[str]) -> dict[str, Any]:
             _write_predictions(folder, state, plan, task, names, note)
             values = {cell.name: task.measure(folder.predictions_of(cell.slug), names) for cell in plan.cells}
-            scores = summarize_scores(recipe, model.model, plan.cells, values, task.coverage(names), model.mend)
+            coverage, adapted = task.coverage(names), format_adaptation(model.adapt)
+            scores = summarize_scores(recipe, model.model, plan.cells, values, coverage, model.mend, adapted)
             write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
             return scores
 
@@ -247,14 +273,18 @@ def run_benchmark(
                 stopping.read(out)
             return stopping.decided
 
-        factory = WorkerFactory(model.load)
+        factory = WorkerFactory(model.load if online is None else partial(online.load, model.load))
         jobs_left = plan.video_jobs
         if stopping is not None:
-            left = {job.name: job for job in plan.video_jobs}
+            left = {job.name for job in plan.video_jobs}
             stop = may_stop(stopping, [name for name in usable_videos(task) if name not in left])
-            jobs_left = () if stop else tuple(left[name] for name in stopping.order if name in left)
+            place = {name: i for i, name in enumerate(stopping.order)}
+            jobs_left = () if stop else tuple(sorted(plan.video_jobs, key=lambda job: place[job.name]))
         timer = WorkTimer(max(min(jobs, len(plan.video_jobs)), 1), model.apart)
-        with closing(engine(factory, jobs_left, jobs, lost=lambda job, error: error)) as results:
+        with (
+            nullcontext() if online is None else online.saving(),
+            closing(engine(factory, jobs_left, jobs, lost=lambda job, error: error)) as results,
+        ):
             for done, (job, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
                     _record_failure(job, result, note)
@@ -264,6 +294,10 @@ def run_benchmark(
                         _store_results(folder, state, task, job, result, note)
                     timer.add(result.spent, by_caller=result.by_caller)
                     spent = [spent[0] + result.clean, spent[1] + result.cells]
+                    if result.adaptation is not None:
+                        adaptation = result.adaptation + adaptation
+                    if online is not None:
+                        online.save()
                     tracker.add_result(job.name, result.outputs)
                 if progress is not None:
                     progress(done, len(plan.video_jobs))
@@ -286,7 +320,7 @@ def run_benchmark(
             )
         scores = write_scores(names)
         _write_diagnosis(folder, plan, task, names)
-    return Run(out, scores, failures, spent[0], spent[1], work, stopped_early=early)
+    return Run(out, scores, failures, spent[0], spent[1], work, stopped_early=early, adaptation=adaptation)
 
 
 def _finished_videos(folder: RunFolder, state: State, plan: Plan, task: Task[Any]) -> list[str]:
@@ -338,11 +372,16 @@ def plan_benchmark(
 def _origin(task: Task[Any], model: BenchmarkModel, seed: int) -> RunOrigin:
     recipe, data = task.recipe, task.data
     shared = {field.name for field in fields(RunOrigin)} & {field.name for field in fields(BenchmarkModel)}
+    shared.discard("adapt")
+    adapt = model.adapt
+    if adapt is not None:
+        adapt = adapt | {"order": order_videos(list(usable_videos(task)), seed) if is_online(model.adapt) else None}
     return RunOrigin(
         benchmark=recipe.name,
         fingerprint=recipe.fingerprint,
         content=Content.of(recipe.content()),
         shown=model.input_config,
+        adapt=adapt,
         seed=seed,
         dataset=data.name,
         subset=data.subset,
@@ -395,6 +434,11 @@ def _store_results(
         earlier = {} if before is None or before.mended is None else before.mended
         new = {cell: DamagedFrames.of(one.damaged, left=one.left) for cell, one in result.mended.items()}
         mended = {cell: one for cell, one in (earlier | new).items() if cell in outputs}
+    histories = None
+    if result.adaptation is not None:
+        before = state.videos.get((job.name, job.portion))
+        known = {} if before is None or before.histories is None else before.histories
+        histories = {cell: one for cell, one in (known | result.adaptation.histories).items() if cell in outputs}
     note(
         VideoKept(
             job.name,
@@ -408,6 +452,7 @@ def _store_results(
             shown=None if result.frame_indices is None else " ".join(map(str, result.frame_indices)),
             cost=costs,
             mended=mended,
+            histories=histories,
         )
     )
 

@@ -31,7 +31,7 @@ class PuppetNetConvolution(nn.Module):
         self.norm = nn.BatchNorm2d(out)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.training:
+        if self.training or self.norm.training:  # the norm alone is in training mode while its statistics adapt
             return F.relu(self.norm(self.conv(x)))
         # The norm is a fixed scale and shift now, which the weights can carry: one pass over the pixels instead of two.
         assert self.norm.running_mean is not None

@@ -144,6 +144,13 @@ class Recogniser:
                 rows = to_host_async(self._rows(raw, size * crops.shape[1]))
         return lambda: self._scores(rows(), size, len(clips)).numpy()
 
+    def to_scores(self, raw: Any, clips: int) -> Scores:
+        """Convert raw outputs of the network for all crops of some clips to (clips, classes) scores."""
+        rows = self._rows(raw, clips * (1 if self.spec is None else CROPS[self.spec.crops]))
+        scores = self._scores(rows, clips).numpy()
+        check_finite(scores, f"{self.name}, scores")
+        return scores
+
     def _rows(self, raw: Any, count: int) -> Tensor:
         """Return (rows, classes) float32, as the network gave them."""
         output = torch.as_tensor(raw)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
-from jostle.evaluation.run_folder.metadata import format_model
+from jostle.evaluation.run_folder.metadata import format_adaptation, format_model
 from jostle.metrics.robustness import split_cell
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ def run_names(records: Sequence[RunRecord]) -> list[str]:
 
 
 def _folder(record: RunRecord) -> str:
-    """The folder, and that its run was mended, unless its own name says so."""
-    name = record.folder.resolve().name
-    return name if "mended" in name else format_model(name, record.about.mend)
+    """The folder, and that its run was mended or adapted, unless its own name says so."""
+    name, about = record.folder.resolve().name, record.about
+    mend, adapt = about.mend, format_adaptation(about.adapt)
+    return format_model(name, None if "mended" in name else mend, None if "adapted" in name else adapt)
 
 
 def group_word(task: str) -> str:

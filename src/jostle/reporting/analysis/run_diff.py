@@ -9,6 +9,7 @@ from typing import Any
 from jostle.core.formatting import between, signed
 from jostle.core.notebook import data_frame, html_table
 from jostle.errors import Incomparable
+from jostle.evaluation.run_folder.metadata import format_adaptation
 from jostle.reporting.analysis.cell_tables import comparison_table
 from jostle.reporting.analysis.comparison import Difference, RunComparison, chance_of, compared, surveys_of
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
@@ -32,6 +33,7 @@ class RunSide:
     model: str  # what ran
     weights: str | None  # fingerprint of its weights, None where nothing is known of them
     mend: str | None  # the inspector that found damaged frames, or None if nothing was mended
+    adapt: str | None  # method and protocol of adaptation, or None if the network stayed as it was
     truth: str  # fingerprint of the ground truth that it was scored by
     seed: int  # of its corruptions
     cells_alone: tuple[str, ...]  # cells that the other run lacks, which are not compared
@@ -273,6 +275,7 @@ def _side(name: str, own: RunAnalysis, other: RunAnalysis) -> RunSide:
         model=about.model,
         weights=about.weights,
         mend=about.mend,
+        adapt=format_adaptation(about.adapt),
         truth=about.truth,
         seed=about.seed,
         cells_alone=tuple(cell for cell in own.cells if cell not in other.place),

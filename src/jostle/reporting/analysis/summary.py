@@ -15,7 +15,7 @@ from jostle.core.types.questions import MAX_OPTIONS
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint, measure_name
-from jostle.evaluation.run_folder.metadata import Content, RunOrigin, Task, format_model
+from jostle.evaluation.run_folder.metadata import Content, RunOrigin, Task, format_adaptation, format_model
 from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
@@ -91,12 +91,13 @@ class RunSummary:
     mend: str | None = None  # the inspector that found damaged frames, or None if nothing was mended
     mend_weights: str | None = None  # fingerprint of that
     chance: Share | None = None  # the score of guesses on clean video; None where no answers are counted
+    adapt: str | None = None  # method and protocol of adaptation, or None if the network stayed as it was
     content: Content | None = None  # the definition of a benchmark that does not come with jostle
 
     @property
     def display_name(self) -> str:
         """The model as it ran."""
-        return format_model(self.model, self.mend)
+        return format_model(self.model, self.mend, self.adapt)
 
     @property
     def whole(self) -> bool:
@@ -123,7 +124,7 @@ class RunSummary:
         """The record as plain values for JSON; computed once, as large ones take a while."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
         # Keys that older records lack are left out where they have no value, so that their checksums stay valid.
-        later = ("mend", "mend_weights", "chance", "content")
+        later = ("mend", "mend_weights", "adapt", "chance", "content")
         return {key: value for key, value in content.items() if value is not None or key not in later}
 
     @cached_property
@@ -146,6 +147,7 @@ def summary_of(analysis: RunAnalysis) -> RunSummary:
     more = ("model", "weights", "weights_from", "extractor", "extractor_weights", "mend", "mend_weights")
     return RunSummary(
         **{name: getattr(about, name) for name in (*facts, *more)},
+        adapt=format_adaptation(about.adapt),
         title=benchmark_title(record),
         task=record.task,
         metric=scores.metric,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from jostle.core import formatting
 from jostle.core.timing import LIMITS
 from jostle.evaluation.run_folder.journal import WorkDone
-from jostle.evaluation.run_folder.metadata import RunOrigin
+from jostle.evaluation.run_folder.metadata import RunOrigin, format_adaptation
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.comparison import RunComparison, Standing
 from jostle.reporting.analysis.labels import short_name
@@ -149,6 +152,18 @@ def describe_mending(mend: str | None, weights: str | None) -> str | None:
     if weights is None:
         return "damaged frames known from the placement (oracle)"
     return f"damaged frames found by {mend}, {weights}"
+
+
+def describe_adaptation(adapt: Mapping[str, Any] | None) -> str | None:
+    """Describe how the network adapted to the videos, or return None if it did not.
+
+    >>> describe_adaptation({"method": "bn", "protocol": "online", "predicts": "after the step", "settings": {"n": 16}})
+    'bn, online, predictions after the step; n 16'
+    """
+    if adapt is None:
+        return None
+    settings = ", ".join(f"{name} {value}" for name, value in adapt["settings"].items() if value is not None)
+    return f"{format_adaptation(adapt)}, predictions {adapt['predicts']}; {settings}"
 
 
 def between(estimate: Estimate, digits: int = 1) -> str:

@@ -35,6 +35,7 @@ from jostle.reporting.analysis.tables import Table
 from jostle.reporting.analysis.verdict import (
     between,
     comparison_verdict,
+    describe_adaptation,
     describe_mending,
     describe_windows,
     describe_work,
@@ -418,6 +419,8 @@ def making_of(record: RunRecord, name: str) -> Making:
         facts.append(("shown to the model", describe_input(about.shown)))
     if mending := describe_mending(about.mend, about.mend_weights):
         facts.append(("mended", mending))
+    if adaptation := describe_adaptation(about.adapt):
+        facts.append(("adapted", adaptation))
     if about.precision != "float32":
         facts.append(("precision", about.precision))
     if about.compiled:

@@ -138,6 +138,7 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
     facts = [
         ("weights", f"{own.weights or 'unknown'} ({own.weights_from})"),
         *([("mended", mended)] if (mended := describe_mending(own.mend, own.mend_weights)) else []),
+        *([("adapted", own.adapt)] if own.adapt else []),
         *([("extractor", f"{own.extractor}, {own.extractor_weights or 'unknown'}")] if own.extractor else []),
         ("on", own.coverage_text),
         ("ground truth", own.truth),

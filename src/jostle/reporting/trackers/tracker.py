@@ -16,6 +16,7 @@ from jostle.core.registry import Registry
 from jostle.errors import JostleError, MissingExtra, ResourceError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.folder import RunFolder
+from jostle.evaluation.run_folder.metadata import format_adaptation
 from jostle.reporting.analysis.labels import cell_labels
 from jostle.reporting.analysis.record import RunRecord
 
@@ -73,6 +74,7 @@ def _config(record: RunRecord) -> dict[str, str | int]:
     what = ("benchmark", "recipe", "fingerprint", "model", "weights", "extractor", "mend", "mend_weights")
     data = ("dataset", "subset", "truth", "seed", "videos")
     config: dict[str, Any] = {name: getattr(about, name) for name in what + data}
+    config["adapt"] = format_adaptation(about.adapt)
     config |= {"metric": record.scores.metric, "task": record.task}
     config |= {f"version/{package}": version for package, version in about.versions.items()}
     return {name: value for name, value in config.items() if value is not None}

@@ -1,0 +1,249 @@
+"""Runs in which the network adapts: the same bytes whatever happens, nothing leaks, and the network is as before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn
+
+import jostle
+from helpers import small_adaptation
+from helpers.small_adaptation import CELLS, SPEC, small_network, tensors
+from helpers.small_recognition import CLASSES, NAMES, write_videos
+from jostle.errors import BadValue, SourceChanged
+from jostle.evaluation.run_folder.journal import VideoKept, read_events
+from jostle.evaluation.runner import online_run
+from jostle.evaluation.runner.options import RunOptions
+from jostle.models.recognition.recogniser import Recogniser
+from jostle.reporting.analysis.record import RunRecord
+
+PROTOCOLS = pytest.mark.parametrize("protocol", ["episodic", "online"])
+SETTINGS = {"tent": {"lr": 0.05}, "bn": {"pseudo_count": 8.0}}
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_videos(tmp_path_factory.mktemp("videos"))
+
+
+@pytest.fixture(scope="module")
+def runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Undisturbed runs, by method and protocol, and one without adaptation as `None`."""
+    folder = tmp_path_factory.mktemp("runs")
+    names: dict[str, Path] = {"plain": folder / "plain"}
+    small_adaptation.run(videos, folder / "plain", None)
+    for method, protocol in (("tent", "episodic"), ("tent", "online"), ("bn", "online")):
+        names[f"{method} {protocol}"] = folder / f"{method}-{protocol}"
+        small_adaptation.run(videos, names[f"{method} {protocol}"], method, protocol, settings=SETTINGS[method])
+    return names
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    files = [folder / name for name in ("run.json", "scores.json", "failures.jsonl")]
+    files += sorted((folder / "predictions").iterdir())
+    return {file.name: file.read_bytes() for file in files}
+
+
+def scores(folder: Path) -> dict[str, np.ndarray]:
+    tables = {}
+    for file in sorted((folder / "predictions").glob("*.npz")):
+        with np.load(file) as held:
+            tables[file.stem] = held["scores"]
+    return tables
+
+
+def processed(folder: Path) -> list[str]:
+    return [event.video for event in read_events(folder / "journal.jsonl") if isinstance(event, VideoKept)]
+
+
+class Stop(Exception):
+    """End of a run at a chosen video."""
+
+
+def stop_after(count: int) -> Any:
+    def progress(done: int, of: int) -> None:
+        if done == count:
+            raise Stop
+
+    return progress
+
+
+@PROTOCOLS
+def test_a_run_remembers_how_it_adapted(runs: dict[str, Path], protocol: str) -> None:
+    about = json.loads((runs[f"tent {protocol}"] / "run.json").read_text())["adapt"]
+    order = about.pop("order")
+    assert about == {
+        "method": "tent",
+        "protocol": protocol,
+        "predicts": "before the step" if protocol == "online" else "after the step",
+        "settings": {"lr": 0.05, "steps": 1, "pseudo_count": 0.0},
+    }
+    if protocol == "online":
+        assert sorted(order) == list(NAMES)
+        assert processed(runs["tent online"]) == order
+    else:
+        assert order is None
+    content_of = json.loads((runs[f"tent {protocol}"] / "scores.json").read_text())
+    assert content_of["adapt"] == f"tent, {protocol}"
+    assert RunRecord.read(runs[f"tent {protocol}"]).about.display_name == f"small, adapted (tent, {protocol})"
+    assert "adapt" not in json.loads((runs["plain"] / "run.json").read_text())
+
+
+def test_methods_and_protocols_differ(runs: dict[str, Path]) -> None:
+    tables = {name: scores(folder)["clean"] for name, folder in runs.items()}
+    for name, table in tables.items():
+        for other, others in tables.items():
+            assert (name == other) == np.array_equal(table, others)
+
+
+@PROTOCOLS
+def test_the_network_is_as_before_and_cells_do_not_see_each_other(
+    videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path, protocol: str
+) -> None:
+    network = small_network(3)
+    before = tensors(network)
+    done = small_adaptation.run(
+        videos, tmp_path / "one", "tent", protocol, network=network, settings=SETTINGS["tent"], cells=CELLS[1:]
+    )
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    alone, together = scores(tmp_path / "one"), scores(runs[f"tent {protocol}"])
+    assert alone.keys() < together.keys()
+    assert all(np.array_equal(table, together[cell]) for cell, table in alone.items())
+    passes = done.to_dict()["adaptation"]
+    assert (passes["plain"], passes["backward"]) == (8, 8)
+    assert passes["forward_ratio"] == (2.0 if protocol == "episodic" else 1.0)
+    assert not (tmp_path / "one" / "adaptation").exists()
+
+
+@pytest.mark.processes
+def test_jobs_do_not_show(videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path) -> None:
+    small_adaptation.run(videos, tmp_path / "two", settings=SETTINGS["tent"], jobs=2)
+    assert content(tmp_path / "two") == content(runs["tent episodic"])
+
+
+@pytest.mark.parametrize("way", ["states", "no states", "damaged states", "old states"])
+@pytest.mark.parametrize("method", ["bn", "tent"])
+def test_a_stopped_online_run_goes_on_to_the_same_bytes(
+    videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path, method: str, way: str
+) -> None:
+    out, options = tmp_path / "run", {"settings": SETTINGS[method]}
+    if way == "old states":  # the states are one video behind the journal, as after a kill
+        with pytest.raises(Stop):
+            small_adaptation.run(videos, out, method, "online", progress=stop_after(1), **options)
+        old = Path(shutil.copytree(out / "adaptation", tmp_path / "old"))
+    with pytest.raises(Stop):
+        small_adaptation.run(
+            videos, out, method, "online", progress=stop_after(1 if way == "old states" else 2), **options
+        )
+    assert len(list((out / "adaptation").iterdir())) == 3
+    if way == "no states":
+        shutil.rmtree(out / "adaptation")
+    elif way == "damaged states":
+        for file in (out / "adaptation").iterdir():
+            file.write_bytes(file.read_bytes()[:-30])
+    elif way == "old states":
+        shutil.rmtree(out / "adaptation")
+        shutil.copytree(old, out / "adaptation")
+    small_adaptation.run(videos, out, method, "online", **options)
+    assert content(out) == content(runs[f"{method} online"])
+    order = processed(runs[f"{method} online"])
+    again = {"states": order[2:], "old states": order[1:]}.get(way, order)
+    assert processed(out)[2:] == again
+    assert not (out / "adaptation").exists()
+
+
+def test_states_are_stored_while_a_run_goes_on(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(online_run, "SAVE_EVERY_S", -1.0)
+    seen = []
+
+    def progress(done: int, of: int) -> None:
+        seen.append(len(list((tmp_path / "run" / "adaptation").iterdir())))
+
+    small_adaptation.run(videos, tmp_path / "run", "bn", "online", progress=progress)
+    assert seen == [3] * 4
+
+
+@pytest.mark.fault("F188")
+def test_a_video_that_fails_leaves_no_trace_and_later_ones_follow_it_once_it_works(
+    videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path
+) -> None:
+    order, options = processed(runs["tent online"]), {"settings": SETTINGS["tent"]}
+    broken = tmp_path / "broken.mkv"
+    broken.write_bytes(b"no video")
+    lacking = videos | {order[1]: broken}
+    out = tmp_path / "run"
+    done = small_adaptation.run(lacking, out, "tent", "online", **options)
+    assert [failure["video"] for failure in done.failures] == [order[1]]
+    broken.write_bytes(videos[order[1]].read_bytes())
+    # Stopped when the failed video has its results, and those after it are still of a network that did not see it.
+    with pytest.raises(Stop):
+        small_adaptation.run(lacking, out, "tent", "online", retry_failed=True, progress=stop_after(2), **options)
+    small_adaptation.run(lacking, out, "tent", "online", **options)
+    assert scores(out).keys() == scores(runs["tent online"]).keys()
+    for cell, table in scores(runs["tent online"]).items():
+        assert np.array_equal(table, scores(out)[cell])
+
+
+def test_another_adaptation_does_not_go_on_in_the_folder(videos: dict[str, Path], runs: dict[str, Path]) -> None:
+    with pytest.raises(SourceChanged, match="adapt was None, now"):
+        small_adaptation.run(videos, runs["plain"], "tent")
+    with pytest.raises(SourceChanged, match=r"adapt settings lr was 0\.05, now 0\.001"):
+        small_adaptation.run(videos, runs["tent episodic"], "tent")
+    with pytest.raises(SourceChanged, match="adapt protocol was 'online', now 'episodic'"):
+        small_adaptation.run(videos, runs["tent online"], "tent", settings=SETTINGS["tent"])
+
+
+def test_a_model_object_adapts_through_the_api(videos: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    for number, name in enumerate(NAMES):
+        there = folder / CLASSES[number % 3] / f"{name}.mkv"
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(videos[name], there)
+    network = small_network(3)
+    before = tensors(network)
+    common = {"data": folder, "dataset": "folder", "cells": ["ucf101-p/gaussian_noise:3"], "device": "cpu"}
+    options = {"model": Recogniser(network, SPEC, classes=sorted(CLASSES), name="own"), **common}
+    done = jostle.run("puppets-p", out=tmp_path / "run", adapt="tent", adapt_protocol="online", **options)
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert done.scores["adapt"] == "tent, online"
+    assert done.adaptation is not None
+    assert str(done.adaptation) == "1.00 forward and 1.00 backward passes a video and cell (plain: 1 forward)"
+    with pytest.raises(BadValue, match=r"changes the layers of a torch\.nn\.Module, and this is a function"):
+        jostle.run("puppets-p", out=tmp_path / "no", adapt="tent", **(options | {"model": lambda clips: clips}))
+    scored = Recogniser(network, SPEC, outputs="scores", classes=sorted(CLASSES))
+    with pytest.raises(BadValue, match="tent needs logits, and its outputs are scores; take bn"):
+        jostle.run("puppets-p", out=tmp_path / "no", adapt="tent", **(options | {"model": scored}))
+    flat = Recogniser(nn.Sequential(nn.Flatten(), nn.Linear(3072, 3)), SPEC, classes=sorted(CLASSES))
+    with pytest.raises(BadValue, match="changes batch norms, and the network has none"):
+        jostle.run("puppets-p", out=tmp_path / "no", adapt="bn", **(options | {"model": flat}))
+    with pytest.raises(BadValue, match="which must not adapt"):
+        jostle.probe("puppets-p", out=tmp_path / "no", adapt="bn", **{key: options[key] for key in ("model", "data")})
+    with pytest.raises(BadValue, match="a budget decides the order of videos"):
+        jostle.run("puppets-p", out=tmp_path / "no", adapt="bn", adapt_protocol="online", until_decided={}, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adapt": None, "adapt_protocol": "online"}, "need a method; give --adapt"),
+        ({"adapt": None, "adapt_settings": {"lr": 1.0}}, "need a method; give --adapt"),
+        ({"engine": "ray"}, "leave --engine and --model-processes out"),
+        ({"model_processes": 2}, "leave --engine and --model-processes out"),
+        ({"precision": "bfloat16"}, "leave --precision and --compile out"),
+        ({"compiled": True}, "leave --precision and --compile out"),
+        ({"adapt_protocol": "online", "jobs": 2}, "one video after the other, and jobs are 2"),
+        ({"reproduce_bugs": ("early-row",)}, "reuse features of the clean video"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        RunOptions(lambda: None, **({"adapt": "tent"} | options)).check()
