@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from helpers.small_recognition import RECIPE, SAMPLING, data_of
+from helpers.small_recognition import CLASSES, RECIPE, SAMPLING, data_of
 from jostle.datasets.class_matching import ClassMatch
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.benchmark_models import add_adaptation
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.source_statistics import CleanVideos
+from jostle.mending.damage_finders import Mending
 from jostle.models.adaptation.method import Adapter
 from jostle.models.adaptation.options import AdaptationOptions
 from jostle.models.input_spec import InputSpec
@@ -30,10 +33,10 @@ def small_network(classes: int = 6) -> nn.Module:
     network = nn.Sequential(
         nn.Conv3d(3, 4, 3, padding=1),
         nn.BatchNorm3d(4),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Conv3d(4, 5, 3, padding=1),
         nn.BatchNorm3d(5),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.AdaptiveAvgPool3d(1),
         nn.Flatten(),
         nn.Linear(5, classes),
@@ -55,13 +58,34 @@ def tensors(network: nn.Module) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in network.state_dict().items()}
 
 
-def adapter_of(network: nn.Module, method: str, protocol: str = "episodic", **settings: float) -> Adapter:
-    return AdaptationOptions(method, protocol, settings).build(network)
+def adapter_of(
+    network: nn.Module, method: str, protocol: Any = "episodic", *, source: Any = None, **settings: Any
+) -> Adapter:
+    return AdaptationOptions(method, protocol, settings, source).build(network)
 
 
-def recognising(network: nn.Module) -> RecognitionPredictor:
+def layer_norm_network() -> nn.Module:
+    """A network of tokens with four layer norms, the last of which SAR leaves alone."""
+    torch.manual_seed(0)
+    blocks = [layer for _ in range(4) for layer in (nn.Linear(6, 6), nn.LayerNorm(6), nn.GELU())]
+    return nn.Sequential(*blocks, nn.Linear(6, 5)).eval()
+
+
+def recognising(network: nn.Module, mending: Mending | None = None) -> RecognitionPredictor:
     recogniser = Recogniser(network, SPEC, name="small")
-    return RecognitionPredictor(recogniser, SAMPLING, ClassMatch("by number", 3))
+    return RecognitionPredictor(recogniser, SAMPLING, ClassMatch("by number", 3), mending=mending)
+
+
+OWN = Recogniser(small_network(3), SPEC, classes=sorted(CLASSES), name="own")  # by name on the command line
+
+
+def write_class_folders(videos: dict[str, Path], folder: Path) -> Path:
+    """Copy videos into a folder for each class, and return the folder of these."""
+    for number, (name, path) in enumerate(videos.items()):
+        there = folder / CLASSES[number % len(CLASSES)] / f"{name}.mkv"
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, there)
+    return folder
 
 
 def run(
@@ -75,8 +99,15 @@ def run(
     **options: Any,
 ) -> Run:
     """Run the small benchmark of recognition with a small network that adapts."""
-    model = BenchmarkModel(partial(recognising, network or small_network(3)), "small")
+    mending = options.pop("mending", None)
+    model = BenchmarkModel(
+        partial(recognising, network or small_network(3), mending), "small", options.pop("weights", "sha256:1")
+    )
     if method is not None:
-        model = add_adaptation(model, AdaptationOptions(method, protocol, settings or {}))
+        clean = CleanVideos("clean", lambda: videos)
+        adaptation = AdaptationOptions(method, protocol, settings or {})
+        model = add_adaptation(
+            model, adaptation, source_path=options.pop("source_path", None), out=out, clean_videos=clean
+        )
     cells = select_cells(RECIPE, options.pop("cells", CELLS))
     return run_benchmark(RECIPE, data_of(videos), model, out, cells=cells, **options)

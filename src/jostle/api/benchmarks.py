@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.runner.progress import Watch
     from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule
+    from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
@@ -65,6 +66,7 @@ def run(
     adapt: str | None = None,
     adapt_protocol: Literal["episodic", "online"] = "episodic",
     adapt_settings: Mapping[str, Any] | None = None,
+    adapt_source: str | Path | None = None,
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -121,6 +123,8 @@ def run(
         adapt_protocol: `episodic`, each video from the source state, or `online`, where the state goes on through the
             videos of a cell, in an order drawn by the seed, one after the other.
         adapt_settings: settings of the method to change, such as `{"lr": 1e-4}`.
+        adapt_source: for `eata` and `vitta`, clean videos to measure the source on: a folder of videos, or a run folder
+            whose statistics are taken. By default the training subset of the data set.
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
@@ -361,8 +365,28 @@ def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Ite
         picklable=picklable,
     ) as place:
         loaded = with_videos(data.load(recipe), options.videos, RunFolder(Path(out)).frames, options.fps)
-        model = build_benchmark_model(recipe, loaded, options, place.device, here=place.here)
+        clean = None if options.adapt is None else _clean_videos(recipe, options)
+        model = build_benchmark_model(
+            recipe, loaded, options, place.device, here=place.here, out=Path(out), clean_videos=clean
+        )
         yield _Known(recipe, loaded, replace(model, device=place.device), chosen), place
+
+
+def _clean_videos(recipe: Recipe, options: RunOptions) -> CleanVideos | None:
+    """Return the clean videos of a folder, or of the data set's training subset; None if there is neither."""
+    from jostle.datasets.dataset import datasets
+    from jostle.evaluation.runner.source_statistics import CleanVideos
+    from jostle.io.files.video_ids import VIDEO_SUFFIXES
+
+    if options.adapt_source is not None:
+        folder = Path(options.adapt_source)
+        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in VIDEO_SUFFIXES)
+        return CleanVideos(folder.name, lambda: {path.relative_to(folder).as_posix(): path for path in paths})
+    subset = next((one for one in datasets[recipe.dataset].subsets if one in ("train", "training")), None)
+    if subset is None:
+        return None
+    load = partial(load_dataset, recipe.dataset, subset, root=options.data)
+    return CleanVideos(f"{recipe.dataset}, {subset}", lambda: load().videos)
 
 
 def _check_names(

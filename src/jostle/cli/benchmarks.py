@@ -234,6 +234,14 @@ def run(
         list[str] | None,
         typer.Option("--adapt-setting", metavar="KEY=VALUE", help="Change a setting of the method, as in lr=1e-4."),
     ] = None,
+    adapt_source: Annotated[
+        Path | None,
+        typer.Option(
+            "--adapt-source",
+            metavar="DIR",
+            help="For eata and vitta: clean videos, or a run.",
+        ),
+    ] = None,
     compiled: Annotated[
         bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
     ] = False,
@@ -277,6 +285,7 @@ def run(
         "mend": mend,
         "adapt": adapt,
         "adapt_protocol": adapt_protocol,
+        "adapt_source": adapt_source,
         "adapt_settings": parse_pairs(adapt_setting) if adapt_setting else None,
     }
     if len(entries) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -15,12 +16,14 @@ from torch import nn
 
 import jostle
 from helpers import small_adaptation
-from helpers.small_adaptation import CELLS, SPEC, small_network, tensors
+from helpers.small_adaptation import CELLS, SPEC, small_network, tensors, write_class_folders
 from helpers.small_recognition import CLASSES, NAMES, write_videos
+from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, SourceChanged
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
-from jostle.evaluation.runner import online_run
+from jostle.evaluation.runner import online_run, source_statistics
 from jostle.evaluation.runner.options import RunOptions
+from jostle.mending.damage_finders import Mending
 from jostle.models.recognition.recogniser import Recogniser
 from jostle.reporting.analysis.record import RunRecord
 
@@ -193,6 +196,62 @@ def test_a_video_that_fails_leaves_no_trace_and_later_ones_follow_it_once_it_wor
         assert np.array_equal(table, scores(out)[cell])
 
 
+@pytest.mark.fault("F189")
+@pytest.mark.parametrize("method", ["eata", "vitta"])
+def test_statistics_of_clean_videos_are_measured_once_and_reused(
+    videos: dict[str, Path], tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"source_videos": 3, "lr": 0.05} | ({"entropy_share": 1.0} if method == "eata" else {})
+    options = {"settings": settings, "cells": CELLS[1:]}
+    small_adaptation.run(videos, tmp_path / "one", method, "online", **options)
+    about = json.loads((tmp_path / "one" / "run.json").read_text())["adapt"]["source"]
+    content_of = (tmp_path / "one" / "source_statistics.npz").read_bytes()
+    fingerprint = f"sha256:{hashlib.sha256(content_of).hexdigest()}"
+    assert about == {
+        "method": method,
+        "network": "small sha256:1",
+        "origin": "clean",
+        "videos": 3,
+        "fingerprint": fingerprint,
+    }
+    with pytest.raises(Stop):
+        small_adaptation.run(videos, tmp_path / "two", method, "online", progress=stop_after(2), **options)
+    monkeypatch.setattr(source_statistics, "measure_statistics", None)  # what is stored is not measured again
+    small_adaptation.run(videos, tmp_path / "two", method, "online", **options)
+    assert content(tmp_path / "two") == content(tmp_path / "one")
+    small_adaptation.run(videos, tmp_path / "given", method, "online", source_path=tmp_path / "one", **options)
+    assert content(tmp_path / "given") == content(tmp_path / "one")
+    other = "vitta" if method == "eata" else "eata"
+    with pytest.raises(
+        BadValue, match=f"for {other} of small sha256:1 are wanted, and these are for {method} of small"
+    ):
+        small_adaptation.run(videos, tmp_path / "no", other, source_path=tmp_path / "one")
+    with pytest.raises(
+        BadValue, match=r"of small sha256:2 are wanted, and these are for \w+ of small sha256:1"
+    ) as error:
+        small_adaptation.run(videos, tmp_path / "no", method, source_path=tmp_path / "one", weights="sha256:2")
+    assert error.value.fault == "F189"
+    (tmp_path / "one" / "source_statistics.npz").write_bytes(content_of[:-20])
+    with pytest.raises(BadValue, match="and these are damaged"):
+        small_adaptation.run(videos, tmp_path / "no", method, source_path=tmp_path / "one", settings=settings)
+    with pytest.raises(BadValue, match="bn needs no clean videos; leave --adapt-source out"):
+        small_adaptation.run(videos, tmp_path / "no", "bn", source_path=tmp_path / "two")
+
+
+def test_mending_goes_before_adaptation(videos: dict[str, Path], tmp_path: Path) -> None:
+    """With the damaged frames known and replaced, a network adapts to what is left of the video."""
+    tables = {}
+    for name, mending in (("as is", None), ("mended", Mending(None))):
+        out = tmp_path / name
+        small_adaptation.run(videos, out, "bn", mending=mending, cells=["thumos14-c/black_frame:1"])
+        tables[name] = scores(out)
+        kept = next(event for event in read_events(out / "journal.jsonl") if isinstance(event, VideoKept))
+        assert (kept.mended is None) == (mending is None)
+    assert np.array_equal(tables["as is"]["clean"], tables["mended"]["clean"])
+    cell = next(name for name in tables["mended"] if name != "clean")
+    assert not np.array_equal(tables["as is"][cell], tables["mended"][cell])
+
+
 def test_another_adaptation_does_not_go_on_in_the_folder(videos: dict[str, Path], runs: dict[str, Path]) -> None:
     with pytest.raises(SourceChanged, match="adapt was None, now"):
         small_adaptation.run(videos, runs["plain"], "tent")
@@ -203,11 +262,7 @@ def test_another_adaptation_does_not_go_on_in_the_folder(videos: dict[str, Path]
 
 
 def test_a_model_object_adapts_through_the_api(videos: dict[str, Path], tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    for number, name in enumerate(NAMES):
-        there = folder / CLASSES[number % 3] / f"{name}.mkv"
-        there.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(videos[name], there)
+    folder = write_class_folders(videos, tmp_path / "data")
     network = small_network(3)
     before = tensors(network)
     common = {"data": folder, "dataset": "folder", "cells": ["ucf101-p/gaussian_noise:3"], "device": "cpu"}
@@ -229,6 +284,50 @@ def test_a_model_object_adapts_through_the_api(videos: dict[str, Path], tmp_path
         jostle.probe("puppets-p", out=tmp_path / "no", adapt="bn", **{key: options[key] for key in ("model", "data")})
     with pytest.raises(BadValue, match="a budget decides the order of videos"):
         jostle.run("puppets-p", out=tmp_path / "no", adapt="bn", adapt_protocol="online", until_decided={}, **options)
+
+
+def test_the_command_line_adapts(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_class_folders(videos, tmp_path / "data")
+    words = [
+        "run",
+        "puppets-p",
+        "--dataset",
+        "folder",
+        "--data",
+        str(folder),
+        "--model",
+        "helpers.small_adaptation:OWN",
+    ]
+    words += [
+        "--cells",
+        "ucf101-p/gaussian_noise:3",
+        "--device",
+        "cpu",
+        "-o",
+        str(tmp_path / "run"),
+        "--adapt",
+        "vitta",
+    ]
+    words += ["--adapt-protocol", "online", "--adapt-setting", "lr=1e-3", "--adapt-source", str(folder / CLASSES[0])]
+
+    def call(*more: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["jostle", *words, *more])
+        return run_command(), *capsys.readouterr()
+
+    code, out, err = call()
+    assert code == 0, err
+    assert "adapted (vitta, online); 2.00 forward and 1.00 backward passes" in " ".join((out + err).split())
+    code, out, err = call("--json")
+    assert code == 0, err
+    assert json.loads(out)["adapt"] == "vitta, online"
+    assert "adaptation" not in json.loads(out)  # nothing was left to do
+    source = json.loads((tmp_path / "run" / "run.json").read_text())["adapt"]["source"]
+    assert (source["origin"], source["videos"]) == (CLASSES[0], 2)
+    code, _, err = call("--adapt-setting", "speed=3")
+    assert code == 2
+    assert "adaptation by vitta has no setting speed" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

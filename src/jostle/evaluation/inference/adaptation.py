@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -88,6 +88,19 @@ class AdaptedRecognitionPredictor:
         """Context manager for model calls."""
         return self.predictor.guard
 
+    def measure_source(self, video_jobs: Iterable[VideoJob]) -> Any:
+        """Measure what the method needs to know of clean videos."""
+
+        def batches() -> Iterator[tuple[Any, int]]:
+            for job in video_jobs:
+                with open_footage(job) as footage:
+                    rows = self.predictor.sample_rows(footage, job)
+                    clips = SlidingFrames(footage.clean, rows).take(rows)
+                yield self.adapted.prepare(clips), rows.size
+
+        with self.guard():
+            return self.adapted.adapter.measure_source(batches())
+
     def __call__(self, job: VideoJob) -> VideoResult[Scores]:
         inner, adapter = self.predictor, self.adapted.adapter
         passes = adapter.passes
@@ -156,6 +169,19 @@ class AdaptedFeaturePredictor:
     def guard(self) -> Callable[[], AbstractContextManager[None]]:
         """Context manager for model calls."""
         return self.predictor.guard
+
+    def measure_source(self, video_jobs: Iterable[VideoJob]) -> Any:
+        """Measure what the method needs to know of clean videos."""
+
+        def batches() -> Iterator[tuple[Any, int]]:
+            for job in video_jobs:
+                with open_footage(job) as footage:
+                    rows = sample_windows(footage, self.predictor.extractor.spec, self.predictor.rule)
+                    windows = SlidingFrames(footage.clean, rows).take(rows)
+                yield self.adapted.prepare(windows), rows.size
+
+        with self.guard():
+            return self.adapted.adapter.measure_source(batches())
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
         inner, adapter = self.predictor, self.adapted.adapter

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.inference.recognition import RecognitionPredictor
     from jostle.evaluation.inference.single_frames import FramePredictor, ObjectPredictor
     from jostle.evaluation.runner.runner import BenchmarkModel
+    from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.models.adaptation.options import AdaptationOptions
     from jostle.models.input_spec import InputSpec
@@ -53,12 +54,21 @@ PROJECTED: dict[str, Projection] = {"imagenet-vid-robust": "imagenet-vid", "ytbb
 
 
 def build_benchmark_model(
-    recipe: Recipe, data: Dataset, spec: RunOptions, device: str, *, here: bool = True
+    recipe: Recipe,
+    data: Dataset,
+    spec: RunOptions,
+    device: str,
+    *,
+    here: bool = True,
+    out: Path | None = None,
+    clean_videos: CleanVideos | None = None,
 ) -> BenchmarkModel:
     """Resolve a model spec into a loadable model with its name and fingerprints.
 
     Args:
         here: whether this machine has the device, so that the model can be loaded and checked before the run starts.
+        out: the run folder, which may hold statistics of clean videos.
+        clean_videos: for methods of adaptation that need such statistics.
 
     Raises:
         BadValue: if the model does not suit the benchmark, or its classes are not those of the data set.
@@ -90,7 +100,11 @@ def build_benchmark_model(
     if spec.mend is not None:
         model = _add_mending(model, MendingOptions(spec.mend))
     adaptation = spec.adaptation()
-    return model if adaptation is None else add_adaptation(model, adaptation)
+    if adaptation is None:
+        return model
+    return add_adaptation(
+        model, adaptation, seed=spec.seed, source_path=spec.adapt_source, out=out, clean_videos=clean_videos
+    )
 
 
 def _add_mending(model: BenchmarkModel, mend: MendingOptions) -> BenchmarkModel:
@@ -105,20 +119,45 @@ def _load_with_mending(load: Callable[[], Any], mend: MendingOptions) -> Any:
     return replace(load(), mending=mend.get("cpu").to("cpu"))
 
 
-def add_adaptation(model: BenchmarkModel, options: AdaptationOptions) -> BenchmarkModel:
+def add_adaptation(
+    model: BenchmarkModel,
+    options: AdaptationOptions,
+    *,
+    seed: int = 0,
+    source_path: str | Path | None = None,
+    out: Path | None = None,
+    clean_videos: CleanVideos | None = None,
+) -> BenchmarkModel:
     """Return the model with its network adapted to videos.
+
+    Args:
+        source_path: statistics of clean videos, or a run folder with them, for methods that need them.
+        out: the run folder, which has them if it goes on.
+        clean_videos: what they are measured on where there are none.
 
     Raises:
         BadValue: if the model is no recogniser or feature detector, or its network lacks what the method needs.
     """
     from jostle.evaluation.inference.adaptation import WINDOWS, AdaptedFeaturePredictor
+    from jostle.evaluation.runner.source_statistics import find_statistics
 
     load = partial(_load_adapted, model.load, options)
     predictor = load()  # raises before the first video
-    adapt = options.to_dict()
+    adapt, statistics = options.to_dict(), None
+    if options.kind.needs_source is not None:
+        identity = (model.extractor, model.extractor_weights) if model.extractor else (model.model, model.weights)
+        network = " ".join(one for one in identity if one is not None)
+        statistics = find_statistics(
+            predictor, options, network, seed=seed, source_path=source_path, out=out, clean=clean_videos
+        )
+        adapt["source"] = statistics.to_dict()
+        load = partial(_load_adapted, model.load, replace(options, source=statistics.tensors))
+    elif source_path is not None:
+        raise BadValue(f"adaptation by {options.method} needs no clean videos; leave --adapt-source out")
     if isinstance(predictor, AdaptedFeaturePredictor):
         adapt["windows"] = WINDOWS
-    return replace(model, load=load, adapt=adapt)
+    content = None if statistics is None else statistics.content
+    return replace(model, load=load, adapt=adapt, source_statistics=content)
 
 
 def _load_adapted(

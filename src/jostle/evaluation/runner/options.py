@@ -52,6 +52,7 @@ class RunOptions:
     adapt: str | None = None
     adapt_protocol: Literal["episodic", "online"] = "episodic"
     adapt_settings: Mapping[str, Any] | None = None
+    adapt_source: str | Path | None = None
     data: str | Path | None = None
     videos: Mapping[str, Any] | None = None
     dataset: str | None = None
@@ -88,10 +89,12 @@ class RunOptions:
         """Raise if adaptation has no such method or setting, or cannot be combined with other options."""
         adaptation = self.adaptation()
         if adaptation is None:
-            if self.adapt_settings or self.adapt_protocol != "episodic":
-                raise BadValue("settings and protocol of adaptation need a method; give --adapt METHOD")
+            if self.adapt_settings or self.adapt_source is not None or self.adapt_protocol != "episodic":
+                raise BadValue("settings, source and protocol of adaptation need a method; give --adapt METHOD")
             return
         adaptation.check()
+        if self.adapt_source is not None and not Path(self.adapt_source).exists():
+            raise BadValue(f"{self.adapt_source}: no such file or folder; --adapt-source is a run or clean videos")
         if self.engine != "local" or self.model_processes:
             raise BadValue(
                 "a network adapts in the process that gives it videos; leave --engine and --model-processes out"

@@ -63,6 +63,7 @@ from jostle.evaluation.run_folder.scores import summarize_scores
 from jostle.evaluation.runner.online_run import OnlineRun, is_online, order_videos
 from jostle.evaluation.runner.plugins import find_plugins
 from jostle.evaluation.runner.progress import ProgressTracker, Watch, WorkTimer
+from jostle.evaluation.runner.source_statistics import FILE as STATISTICS
 from jostle.evaluation.runner.state import (
     RESULTS,
     Plan,
@@ -78,7 +79,7 @@ from jostle.evaluation.runner.state import (
 from jostle.evaluation.tasks.task import Task, make_task
 from jostle.features.engine import Cost
 from jostle.features.windows import ReleasedBug, Rule
-from jostle.io.files.atomic import write_text
+from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.lock import FolderLock
 from jostle.io.files.video_ids import file_name_for, refuse_collisions
 from jostle.io.video.source import file_fingerprint, source_state
@@ -207,6 +208,7 @@ class BenchmarkModel:
     mend: str | None = None
     mend_weights: str | None = None
     adapt: dict[str, Any] | None = None  # how the network adapts to videos; see `RunOrigin`
+    source_statistics: bytes | None = None  # of clean videos, as a file that the run folder keeps; None if not needed
 
 
 def run_benchmark(
@@ -241,6 +243,8 @@ def run_benchmark(
     folder, origin = RunFolder(out, task.suffix), _origin(task, model, seed)
     refuse_collisions([file_name_for(name, RESULTS) for name in data.videos], str(out))
     with FolderLock(out), _open_journal(folder, origin, task) as journal:
+        if model.source_statistics is not None and not (out / STATISTICS).exists():
+            write_bytes(out / STATISTICS, [model.source_statistics])
         for path in folder.leftovers():
             with contextlib.suppress(OSError):
                 path.unlink()

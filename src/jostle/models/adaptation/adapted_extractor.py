@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.errors import BadValue
-from jostle.models.adaptation.method import Passes, SourceStatistics, State
+from jostle.models.adaptation.method import Passes, State
 from jostle.models.adaptation.options import AdaptationOptions
 from jostle.models.extractors.extractor import Extractor
 from jostle.models.input_spec import Frames
@@ -23,7 +23,7 @@ class AdaptedExtractor:
         BadValue: if the method needs classes, or the extractor is not a torch network that sees frames alone.
     """
 
-    def __init__(self, extractor: Any, options: AdaptationOptions, source: SourceStatistics | None = None) -> None:
+    def __init__(self, extractor: Any, options: AdaptationOptions) -> None:
         if not isinstance(extractor, Extractor) or not isinstance(extractor.network, nn.Module):
             raise BadValue(
                 f"adaptation changes the layers of a torch network, and the extractor is a {type(extractor).__name__}; "
@@ -37,7 +37,7 @@ class AdaptedExtractor:
         if extractor.sees_flow:
             raise BadValue(f"adaptation works on frames, and {name} also sees optical flow; leave --adapt out")
         self.extractor = extractor
-        self.adapter = options.build(extractor.network, forward=self.compute_features, source=source)
+        self.adapter = options.build(extractor.network, forward=self.compute_features)
 
     def compute_features(self, batch: Tensor) -> Tensor:
         """Return the features of prepared windows."""

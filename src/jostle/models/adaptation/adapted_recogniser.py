@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.errors import BadValue
-from jostle.models.adaptation.method import Passes, SourceStatistics, State
+from jostle.models.adaptation.method import Passes, State
 from jostle.models.adaptation.options import AdaptationOptions
 from jostle.models.input_spec import Frames
 from jostle.models.recognition.recogniser import Recogniser, Scores
@@ -19,9 +19,7 @@ class AdaptedRecogniser:
         BadValue: if the recogniser is no torch module, or lacks what the method needs.
     """
 
-    def __init__(
-        self, recogniser: Recogniser, options: AdaptationOptions, source: SourceStatistics | None = None
-    ) -> None:
+    def __init__(self, recogniser: Recogniser, options: AdaptationOptions) -> None:
         network, spec = recogniser.network, recogniser.spec
         if not isinstance(network, nn.Module) or spec is None:
             raise BadValue(
@@ -33,7 +31,7 @@ class AdaptedRecogniser:
                 f"{recogniser.name}: adaptation by {options.method} needs logits, and its outputs are scores; take bn"
             )
         self.recogniser, self.spec = recogniser, spec
-        self.adapter = options.build(network, source=source)
+        self.adapter = options.build(network)
 
     def predict(
         self, clips: Frames, state: State | None = None, second_view: Frames | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
@@ -76,7 +76,9 @@ class Adapter:
         source: SourceStatistics | None = None,
     ) -> None:
         self.network, self.settings, self.protocol = network, settings, protocol
-        self.forward, self.source = forward or network, source or {}
+        device = next(network.parameters()).device
+        self.forward = forward or network
+        self.source = {name: value.to(device) for name, value in (source or {}).items()}
         self.passes = Passes()
         self.memory: State = {}  # tensors that the method remembers from video to video
         self.parameters = self.adapted_parameters()
@@ -98,6 +100,14 @@ class Adapter:
             batch: (B, ...) prepared crops of one video.
             frames: number of frames in the batch.
             second_view: (B, ...) crops of other frames of the same clips, where `two_views` is true.
+        """
+        raise NotImplementedError
+
+    def measure_source(self, clips: Iterable[tuple[Tensor, int]]) -> dict[str, Tensor]:
+        """Measure what the method needs to know of clean videos.
+
+        Args:
+            clips: prepared batches with their numbers of frames, one for each video.
         """
         raise NotImplementedError
 

@@ -25,6 +25,7 @@ class AdaptationOptions:
     method: str
     protocol: Protocol = "episodic"
     changes: Mapping[str, Any] = field(default_factory=dict)
+    source: SourceStatistics | None = None  # what the method needs to know of clean videos, once measured
 
     def check(self) -> None:
         """Raise if there is no such method, protocol or setting."""
@@ -37,10 +38,14 @@ class AdaptationOptions:
         """Class that implements the method."""
         return methods[self.method]
 
-    def build(self, network: Any, *, forward: Forward | None = None, source: SourceStatistics | None = None) -> Adapter:
+    @property
+    def settings(self) -> Any:
+        """Settings of the method, with its defaults where nothing else is set."""
+        return make_settings(self.method, self.changes)
+
+    def build(self, network: Any, *, forward: Forward | None = None) -> Adapter:
         """Return the adapter of a network."""
-        settings = make_settings(self.method, self.changes)
-        return self.kind(network, settings, self.protocol, forward=forward, source=source)
+        return self.kind(network, self.settings, self.protocol, forward=forward, source=self.source)
 
     def to_dict(self) -> dict[str, Any]:
         """Return method, protocol, settings and when predictions are made, for run.json."""
@@ -48,5 +53,5 @@ class AdaptationOptions:
             "method": self.method,
             "protocol": self.protocol,
             "predicts": f"{self.kind.predicts[self.protocol]} the step",
-            "settings": asdict(make_settings(self.method, self.changes)),
+            "settings": asdict(self.settings),
         }

@@ -1,28 +1,35 @@
-"""Files of adapted states, from which an online run resumes."""
+"""Files of adapted states, from which an online run resumes, and of statistics of clean videos."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from jostle.errors import JostleError
 from jostle.io.files.arrays import read_npz
 from jostle.io.files.atomic import write_bytes
 from jostle.models.adaptation.method import State
 
-_HISTORY = "history"  # key of the hash of the videos that the state has seen; names of tensors contain a dot
+_HISTORY = "history"  # key of the text beside the tensors, whose names contain a dot
 
 
 def write_state(path: Path, history: str, state: State) -> None:
     """Write a state, and the history of videos that it has seen."""
+    write_bytes(path, [pack_state(history, state)])
+
+
+def pack_state(history: str, state: Mapping[str, Tensor]) -> bytes:
+    """Return the content of a file of tensors and a text."""
     columns = {name: value.cpu().numpy() for name, value in state.items()}
     columns[_HISTORY] = np.frombuffer(history.encode(), np.uint8)
     packed = io.BytesIO()
     np.savez(packed, **columns)  # type: ignore[arg-type]
-    write_bytes(path, [packed.getvalue()])
+    return packed.getvalue()
 
 
 def read_state(path: Path, device: torch.device | str = "cpu") -> tuple[str, State] | None:
