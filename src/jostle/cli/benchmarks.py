@@ -1,4 +1,4 @@
-"""The verbs of benchmarks and data sets: `run`, `probe`, `build`, `generate`, `verify`, and `scatter`."""
+"""The verbs of benchmarks: `run`, `probe` and `scatter`."""
 
 from __future__ import annotations
 
@@ -111,62 +111,6 @@ def show_stability(stabilities: Stabilities) -> None:
     for remark in stabilities.apart[:1]:
         more = f" And {len(stabilities.apart) - 1} more are so." if len(stabilities.apart) > 1 else ""
         console.remark(remark + more)
-
-
-@app.command(help="Write the corrupted videos of a benchmark; what is there is kept.")
-def build(
-    benchmark: BenchmarkName,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The root of the written set.")],
-    data: DataFolder = None,
-    dataset: DatasetName = None,
-    subset: SubsetName = None,
-    fps: ImageRate = None,
-    cells: Cells = None,
-    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
-    layout: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--layout",
-            metavar="NAME",
-            help="Also write what other programs read: hub (metadata.jsonl and a card), webdataset (tar files) or "
-            "croissant (metadata); may be repeated.",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
-    seed: Seed = 0,
-    jobs: Workers = None,
-    as_json: Json = False,
-) -> None:
-    options: dict[str, Any] = {
-        "data": data,
-        "dataset": dataset,
-        "subset": subset,
-        "fps": fps,
-        "cells": None if cells is None else cells.split(","),
-        "seed": seed,
-        "lossless": lossless,
-    }
-    if dry_run:
-        plan = api.plan_build(benchmark, **options)
-        if as_json:
-            console.show_json(plan)
-        else:
-            amount = f"{plan['files']} files, {len(plan['cells'])} cells of {plan['videos']} videos"
-            console.show(f"{amount}; about {plan['bytes'] / 1e9:.2f} GB")
-        return
-    with console.progress(f"building {benchmark}") as advance:
-        done = api.build(benchmark, out=out, layouts=layout or (), jobs=jobs, progress=advance, **options)
-    if as_json:
-        console.show_json(done.to_dict())
-    else:
-        console.show(console.escape(str(done.folder)))
-        console.remark(str(done.files))
-        if done.layouts:
-            console.remark(f"for other programs: {console.escape(', '.join(done.layouts[:5]))}")
-    for name, why in done.failures.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
-    if done.failures:
-        raise typer.Exit(4)
 
 
 @app.command(help="Run a benchmark on a model; a run that was stopped goes on.")
@@ -539,74 +483,3 @@ def _show(done: Run, as_json: bool) -> None:
     console.remark(f"{console.escape(str(done.folder))}: {work}")
     if done.bottleneck:
         console.remark(done.bottleneck)
-
-
-@app.command(help="Make the files of a data set, check them, and mend what is damaged.")
-def generate(
-    name: Annotated[str, typer.Argument(metavar="DATASET", help="See `jostle names datasets`.")],
-    subset: Annotated[
-        list[str] | None, typer.Option("--subset", metavar="S", help="Only this subset; may be given several times.")
-    ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option("--root", metavar="DIR", help="Folder of data sets; by default $JOSTLE_CACHE or ~/.cache/jostle."),
-    ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its hash.")] = False,
-    seed: Seed = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Processes; by default one a core."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    from jostle.datasets.dataset import datasets
-
-    kind = datasets[name]
-    if kind.on_disk:
-        raise BadValue(f"{name} is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from")
-    for one in subset or ():
-        kind.check_subset(one)
-    folders = []
-    for part in dict.fromkeys(subset or kind.subsets):
-        with console.progress(f"{name} {part}") as advance:
-            done = api.load_dataset(name, part, seed=seed, root=root, jobs=jobs, verify=verify, progress=advance)
-        console.remark(f"{part}: {len(done.videos)} videos; {done.files}")
-        folders.append(done)
-    if as_json:
-        parts = [
-            {
-                "subset": one.subset,
-                "folder": str(one.folder),
-                "videos": len(one.videos),
-                "instances": len(one.truth),
-                **vars(one.files),
-            }
-            for one in folders
-        ]
-        console.show_json({"format": 1, "dataset": name, "seed": seed, "subsets": parts})
-        return
-    for folder in dict.fromkeys(str(one.folder) for one in folders):
-        console.show(console.escape(folder))
-
-
-@app.command(help="Check a run, written copies or a data set: checksums, coverage, completeness.")
-def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `run` or `build` wrote, or a data set.")],
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Which one; see `jostle names datasets`.")
-    ] = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="The part of the data set.")] = None,
-    as_json: Json = False,
-) -> None:
-    with console.progress(f"checking {folder.name}") as advance:
-        result = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
-    if as_json:
-        console.show_json(result.to_dict())
-    else:
-        console.show(console.escape(result.summary))
-    for line in (*result.altered, *result.lacking):
-        console.say(console.escape(line))
-    if result.altered:
-        raise typer.Exit(6)
-    if result.lacking:
-        raise typer.Exit(4)
