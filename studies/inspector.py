@@ -29,7 +29,7 @@ from jostle.mending.inspector import SIDES, InspectorNetworks, build_inspector
 from jostle.models.checkpoints import read_metadata, read_weights, write_weights
 from jostle.training.descriptor_bank import FilmBank, read_bank, write_bank
 from jostle.training.inspection import ALARMS, false_alarms, predict_films, recall, threshold_at
-from jostle.training.inspection_windows import Windows, draw_windows, render_windows
+from jostle.training.inspection_windows import WindowBatch, draw_windows, render_windows
 from studies.harness import parse_arguments, ship_weights
 
 STEPS = ("films", "train", "choose", "validate", "weights")
@@ -135,13 +135,13 @@ def choose(bank: FilmBank, weights: Path) -> None:
     write_weights(tensors, weights, metadata=read_metadata(weights) | {"thresholds": json.dumps(thresholds)})
 
 
-def drawn(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[Windows]:
+def drawn(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[WindowBatch]:
     """The windows of one step after the other, each drawn by its number; several processes draw ahead of a GPU."""
     if jobs < 2:
         yield from (draw_windows(bank, rng_for(SEED, "windows", step), batch, length) for step in itertools.count())
     _known["bank"] = bank  # processes that are forked know it, too
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
-        waiting: deque[Future[Windows]] = deque()
+        waiting: deque[Future[WindowBatch]] = deque()
         for step in itertools.count():
             waiting.append(pool.submit(_draw, step, batch, length))
             if len(waiting) > 4 * jobs:
@@ -151,7 +151,7 @@ def drawn(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[Window
 _known: dict[str, FilmBank] = {}
 
 
-def _draw(step: int, batch: int, length: int) -> Windows:
+def _draw(step: int, batch: int, length: int) -> WindowBatch:
     return draw_windows(_known["bank"], rng_for(SEED, "windows", step), batch, length)
 
 

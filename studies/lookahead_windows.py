@@ -17,7 +17,7 @@ from torch import Tensor
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, COLOUR, DETAIL, FINEST, LIGHT, TOP
 from jostle.mending.lookahead_network import DAMAGE_KINDS
 from jostle.training.descriptor_bank import MIN_CHANGE, BankFilm, FilmBank
-from jostle.training.inspection_windows import BRIGHT_ENOUGH, STRIDES, Windows, draw_lighting, light_windows
+from jostle.training.inspection_windows import BRIGHT_ENOUGH, STRIDES, WindowBatch, draw_lighting, light_windows
 
 Rng = np.random.Generator
 Floats = npt.NDArray[np.float32]
@@ -51,7 +51,7 @@ class LiveWindows:
         events: for each sort of damage drawn anew, (N,) flat frames and (N, parameters).
     """
 
-    lighting: Windows
+    lighting: WindowBatch
     clean: Ints
     kind: npt.NDArray[np.int64]
     weight: Floats
@@ -97,7 +97,7 @@ def draw_live_windows(bank: FilmBank, rng: Rng, batch: int, length: int, *, dama
         weight[dim & (kind == before)] = 0
         tint = np.array([rng.uniform(0.4, 1.4), *rng.normal(0, 8, 2)] if rng.random() < 0.5 else [1, 0, 0], np.float32)
         parts.append((light, clean, kind, weight, np.bool_(filmed), tint))
-    lighting = Windows(*(np.stack(values) for values in zip(*(part[0] for part in parts), strict=True)))
+    lighting = WindowBatch(*(np.stack(values) for values in zip(*(part[0] for part in parts), strict=True)))
     clean, kind, weight, filmed, tint = (np.stack([part[i] for part in parts]) for i in range(1, 6))
     joined = {
         name: (np.concatenate([one[0] for one in some]), np.concatenate([one[1] for one in some]))

@@ -11,15 +11,15 @@ import torch
 from jostle.errors import CheckpointError
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
 from jostle.mending.descriptor_stream import (
-    Calibration,
     DescriptorStream,
+    LogitCalibration,
     LookaheadInspector,
     build_lookahead_inspector,
     predictions_of,
 )
 from jostle.mending.lookahead_network import DAMAGE_KINDS, LOOKAHEADS, LookaheadNetworks, median_bytes
 
-CALIBRATION = Calibration(1.3, -0.4, 0.6)
+CALIBRATION = LogitCalibration(1.3, -0.4, 0.6)
 
 
 @pytest.fixture(scope="module")

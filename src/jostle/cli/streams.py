@@ -170,7 +170,7 @@ class _LiveLine:
     """One line on a terminal that says how the stream is; nothing elsewhere."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty() and not console.quiet()
+        self._visible = sys.stderr.isatty() and not console.quiet()
         self._drawn, self._begun, self._first = 0.0, time.monotonic(), 0
 
     def __enter__(self) -> _LiveLine:
@@ -181,7 +181,7 @@ class _LiveLine:
 
     def draw(self, state: api.WatchState) -> None:
         now = time.monotonic()
-        if not self._shown or now - self._drawn < DRAW_EVERY_S:
+        if not self._visible or now - self._drawn < DRAW_EVERY_S:
             return
         rate = (state.frames - self._first) / (now - self._drawn) if self._drawn else 0.0
         self._drawn, self._first = now, state.frames
@@ -192,6 +192,6 @@ class _LiveLine:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        if self._shown and self._drawn:
+        if self._visible and self._drawn:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()

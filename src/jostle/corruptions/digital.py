@@ -193,9 +193,9 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
                     cells[i] = np.uint8((2 * total + count) // (2 * count))
             for x in range(width):
                 put_four_bytes(coarse, 3 * x, four_bytes(cells, column[x] * 3))
-        shown = result[y]
+        row = result[y]
         for x in range(n):
-            shown[x] = coarse[x]
+            row[x] = coarse[x]
 
 
 @inlined

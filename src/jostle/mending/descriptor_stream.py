@@ -44,7 +44,7 @@ Probabilities = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Calibration:
+class LogitCalibration:
     """Calibration of one network on held-out films.
 
     Attributes:
@@ -74,7 +74,7 @@ class FramePrediction:
 class LookaheadInspector:
     """Networks for short look-aheads with their calibrations."""
 
-    def __init__(self, networks: LookaheadNetworks, calibrations: Mapping[int, Calibration], *, name: str) -> None:
+    def __init__(self, networks: LookaheadNetworks, calibrations: Mapping[int, LogitCalibration], *, name: str) -> None:
         self.networks, self.name = networks.eval(), name
         self.calibrations = dict(calibrations)
         self.fingerprint = tensors_fingerprint(networks)
@@ -93,7 +93,7 @@ def build_lookahead_inspector(
     if wrong:
         raise CheckpointError(f"{name}: not the weights of a look-ahead inspector: {wrong}")
     try:
-        calibrated = {lookahead: Calibration(**calibrations[str(lookahead)]) for lookahead in LOOKAHEADS}
+        calibrated = {lookahead: LogitCalibration(**calibrations[str(lookahead)]) for lookahead in LOOKAHEADS}
         valid = all(one.scale > 0 and 0 < one.threshold < 1 for one in calibrated.values())
     except (KeyError, TypeError):
         valid = False
@@ -222,7 +222,7 @@ class _TimeLayer:
         return own + torch.addmm(self._second[0], hidden, self._second[1])
 
 
-def predictions_of(logits: Tensor, calibration: Calibration) -> list[FramePrediction]:
+def predictions_of(logits: Tensor, calibration: LogitCalibration) -> list[FramePrediction]:
     """Turn (T, 1 + kinds) logits into predictions."""
     check_finite(logits.numpy(), OUTPUT)
     damaged = (logits[:, :1] * calibration.scale + calibration.bias).sigmoid()
@@ -231,7 +231,7 @@ def predictions_of(logits: Tensor, calibration: Calibration) -> list[FramePredic
     return [FramePrediction(float(p), row) for p, row in zip(damaged[:, 0].tolist(), rows, strict=True)]
 
 
-def calibrations_note(calibrations: Mapping[int, Calibration]) -> str:
+def calibrations_note(calibrations: Mapping[int, LogitCalibration]) -> str:
     """Return calibrations as the note of a weights file."""
     return json.dumps(
         {

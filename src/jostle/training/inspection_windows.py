@@ -28,7 +28,7 @@ BRIGHT_ENOUGH = 0.2  # share of its light that a corrupted frame must keep to be
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class WindowBatch:
     """A batch of training windows.
 
     Attributes:
@@ -57,19 +57,19 @@ class Windows:
     mirrored: npt.NDArray[np.bool_]
     turned: npt.NDArray[np.bool_]
 
-    def shard(self, rank: int, count: int) -> Windows:
+    def shard(self, rank: int, count: int) -> WindowBatch:
         """Return the share of one process of several."""
-        return Windows(*(getattr(self, one.name)[rank::count] for one in fields(self)))
+        return WindowBatch(*(getattr(self, one.name)[rank::count] for one in fields(self)))
 
     def to(self, device: torch.device) -> dict[str, Tensor]:
         """Return the fields as tensors on a device."""
         return {one.name: torch.from_numpy(getattr(self, one.name)).to(device) for one in fields(self)}
 
 
-def draw_windows(bank: FilmBank, rng: Rng, batch: int, length: int) -> Windows:
+def draw_windows(bank: FilmBank, rng: Rng, batch: int, length: int) -> WindowBatch:
     """Draw a batch of windows of `length` frames."""
     windows = [_draw_window(bank, rng, length) for _ in range(batch)]
-    return Windows(*(np.stack(part) for part in zip(*windows, strict=True)))
+    return WindowBatch(*(np.stack(part) for part in zip(*windows, strict=True)))
 
 
 def render_windows(bank: Tensor, windows: dict[str, Tensor]) -> Tensor:
@@ -180,7 +180,7 @@ def _could_be_filmed(kind: str) -> bool:
 def draw_lighting(
     bank: FilmBank, rows: npt.NDArray[np.int64], damaged: Floats, cuts: npt.NDArray[np.int64], rng: Rng
 ) -> tuple[Any, ...]:
-    """Draw the lighting of a window, and return its fields in the order of `Windows`."""
+    """Draw the lighting of a window, and return its fields in the order of `WindowBatch`."""
     length = len(rows)
     gain, flash = np.ones(length, np.float32), np.zeros(length, np.float32)
     share, others, sharper = np.zeros(length, np.float32), rows.copy(), np.zeros(length, np.float32)

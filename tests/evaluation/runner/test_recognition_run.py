@@ -188,7 +188,7 @@ def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], whole: P
 
 @TASKS
 def test_the_journal_says_which_frames_were_shown(undisturbed: dict[str, Path], task: str) -> None:
-    shown = RunRecord.read(undisturbed[task]).shown("c")
+    shown = RunRecord.read(undisturbed[task]).input_frames("c")
     assert shown is not None
     assert shown.tolist() == [19, 20, 22] if task == "frames" else len(shown) == 6 * SAMPLING.clips
 
@@ -220,7 +220,7 @@ def test_frames_of_a_long_video_are_kept_by_portions(
     assert (looks(out), done.clean.joined) == (["a", "a", "b", "b", "c", "c", "d", "d"], 7)
     assert (ticks[-1].done, ticks[-1].total, ticks[-1].unit) == (5, 5, "portions of videos")
     assert content(out) == content(undisturbed["frames"])
-    assert RunRecord.read(out).shown("a").tolist() == [19, 20, 22]
+    assert RunRecord.read(out).input_frames("a").tolist() == [19, 20, 22]
     found = check_run(out)
     assert (found.altered, found.lacking, found.videos) == ((), (), 4)
 

@@ -200,9 +200,9 @@ def test_times_are_exact(videos: dict[str, Path]) -> None:
             assert reader.index_at(float(reader.pts[number])) == number
         assert reader.index_at(float(reader.pts[7]) - 1e-4) == 6
         assert np.array_equal(reader.at(float(reader.pts[7]) + 1e-4), reader.frame(7))
-        with pytest.raises(BadValue, match="nothing is shown at -1"):
+        with pytest.raises(BadValue, match="nothing is displayed at -1"):
             reader.at(-1.0)
-        with pytest.raises(BadValue, match="nothing is shown at 100"):
+        with pytest.raises(BadValue, match="nothing is displayed at 100"):
             reader.at(100.0)
 
 

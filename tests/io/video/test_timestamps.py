@@ -51,7 +51,9 @@ def test_a_clock_that_jumps_back_goes_on_at_the_nominal_rate() -> None:
 def test_mostly_bad_stamps_are_not_believed() -> None:
     ticks, _, notes = repair_timestamps([1, 4, 3, 6, 5, 8, 7, 10, 9], Fraction(1))
     assert ticks.tolist() == list(range(9))
-    assert notes == ["timestamps cannot be trusted (0 missing, 4 out of order); frames are shown at the nominal rate"]
+    assert notes == [
+        "timestamps cannot be trusted (0 missing, 4 out of order); frames are displayed at the nominal rate"
+    ]
 
 
 def test_absurd_stamps_stay_finite_and_increasing() -> None:

@@ -71,7 +71,7 @@ def test_frames_shown_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     journal = run / "journal.jsonl"
     journal.write_text(journal.read_text().replace('"shown": "1 2"', '"shown": "1 two"'))
     with pytest.raises(DataError, match="frames shown of video_0001 are no numbers"):
-        RunRecord.read(run).shown("video_0001")
+        RunRecord.read(run).input_frames("video_0001")
 
 
 def test_an_album_stops_when_it_is_full(record: RunRecord) -> None:

@@ -1,6 +1,6 @@
 """Questions and sentences about the untrimmed films, derived from their scripts: no annotator, no ambiguity.
 
-A question is only asked where its answer is certain: a label that a question names occurs as often as the question
+There is a question only where its answer is certain: a label that a question names occurs as often as the question
 needs, near-misses of an action are never offered as an option, and events that overlap in time have no order. Of a
 question of order all options show what happens in the film, so that no single frame decides between them.
 """
@@ -42,10 +42,10 @@ PHRASES = {
     "wave": ("waves", "waving"),
 }  # fmt: skip
 OPTIONS = 4
-CLEAR_S = 0.5  # between two actions whose order is asked for
+CLEAR_S = 0.5  # between two actions whose order a question is about
 SIDES = ("on the left", "on the right")
 SIDE_EDGES = (0.46, 0.54)  # of the width, between which it is unclear
-ASKED_ONCE = 0.8  # share of films where nothing is done twice that are asked how often, so that few answers are "once"
+ONCE = 0.8  # share of films where nothing is done twice with a question how often, so that few answers are "once"
 # The first part of the hue circle that a colour's name ends at.
 HUES = ((0.04, "red"), (0.11, "orange"), (0.19, "yellow"), (0.46, "green"), (0.56, "cyan"), (0.72, "blue"),
         (0.83, "purple"), (0.94, "pink"), (1.01, "red"))  # fmt: skip
@@ -114,12 +114,12 @@ def _what(film: Film, rng: np.random.Generator) -> Iterator[Draft]:
 
 
 def _count(film: Film, rng: np.random.Generator) -> Iterator[Draft]:
-    """Ask how often something is done; what is done several times is asked for first."""
+    """Ask how often something is done; what is done several times comes first."""
     by_label = {label: actions for label, actions in _by_label(film).items() if _apart(actions)}
     for label in sorted(by_label, key=lambda one: (-len(by_label[one]), rng.random()))[:1]:
         numbers = ("once", "twice", "three times")
         right = len(by_label[label])
-        if right <= len(numbers) and (right > 1 or rng.random() < ASKED_ONCE):
+        if right <= len(numbers) and (right > 1 or rng.random() < ONCE):
             wrong = tuple(word for i, word in enumerate(numbers, 1) if i != right)
             yield "count", f"How often can one see a puppet that {PHRASES[label][0]}?", numbers[right - 1], wrong, False
 
@@ -220,7 +220,7 @@ class LanguageFile(Keyed):
         return f"{self.what}-{self.subset}.jsonl"
 
     def write(self, path: Path) -> None:
-        """Plan every film and write what is asked about it."""
+        """Plan every film and write the questions about it."""
         write_text(path, [json.dumps(row) + "\n" for row in self._rows()])
 
     def _rows(self) -> Iterator[dict[str, object]]:

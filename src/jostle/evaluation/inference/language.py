@@ -1,7 +1,7 @@
-"""Questions and sentences about a video in many cells: decoded once, and only the frames shown are corrupted.
+"""Questions and sentences about a video in many cells: decoded once, and only sampled frames are corrupted.
 
-Answers are known by content: frames that a corruption left as they are, with the same question, are not asked about
-again, and those that it changed always are.
+Answers are known by content: a question about frames that a corruption left as they are gets no second answer, and one
+about frames that it changed always does.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class VideoMoments:
 
 
 def sample_rows(times: npt.NDArray[np.float64], end_s: float, count: int, start: float, stop: float | None) -> Indices:
-    """Return the frames shown at the middles of `count` equal parts of a stretch.
+    """Return the frames at the middles of `count` equal parts of a stretch.
 
     Args:
         times: of all frames, rising.
@@ -79,7 +79,7 @@ def sample_rows(times: npt.NDArray[np.float64], end_s: float, count: int, start:
     return np.clip(rows, 0, len(times) - 1).astype(np.int64)
 
 
-class _ShownFrames:
+class _CellFrames:
     """Frames of a video as one cell shows them, with what identifies their pixels."""
 
     def __init__(self, footage: Footage, top: PipelineSource, every: Indices, damaged: Any = None) -> None:
@@ -115,7 +115,7 @@ class LanguagePredictor:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
 
-    def _each_cell(self, job: VideoJob, process: Callable[[str, _ShownFrames], Any]) -> VideoResult[Any]:
+    def _each_cell(self, job: VideoJob, process: Callable[[str, _CellFrames], Any]) -> VideoResult[Any]:
         """Process the frames of each cell; `process` gets the cell's name and its frames."""
         with self.guard(), open_footage(job) as footage:
             outputs: dict[str, Any] = {}
@@ -130,9 +130,9 @@ class LanguagePredictor:
                     with naming(cell=cell.name):
                         damaged = finding.find_damaged(top, every)
                     mended[cell.name] = MendingResult(damaged, bool(damaged.all()))
-                shown = _ShownFrames(footage, top, every, damaged)
-                outputs[cell.name] = process(cell.name, shown)
-                spent[CLEAN if cell.name == CLEAN else ""] += shown.read
+                cell_frames = _CellFrames(footage, top, every, damaged)
+                outputs[cell.name] = process(cell.name, cell_frames)
+                spent[CLEAN if cell.name == CLEAN else ""] += cell_frames.read
             clean = Cost(footage.decoded, spent[CLEAN], 0)
             return VideoResult(outputs, clean, Cost(0, spent[""], 0), mended=None if finding is None else mended)
 
@@ -147,13 +147,13 @@ class QuestionPredictor(LanguagePredictor):
     def __call__(self, job: VideoJob) -> VideoResult[VideoAnswers]:
         known: dict[tuple[str, bytes], QuestionAnswer] = {}
 
-        def process(cell: str, shown: _ShownFrames) -> VideoAnswers:
-            answers = self._ask(job, cell, shown, self.language_model.frames, known)
+        def process(cell: str, cell_frames: _CellFrames) -> VideoAnswers:
+            answers = self._ask(job, cell, cell_frames, self.language_model.frames, known)
             baselines: dict[str, tuple[QuestionAnswer, ...]] = {}
             failed: dict[str, str] = {}
             for name, count in zip(BASELINES, (0, 1), strict=True) if cell == CLEAN and job.baselines else ():
                 try:
-                    baselines[name] = self._ask(job, cell, shown, count, {})
+                    baselines[name] = self._ask(job, cell, cell_frames, count, {})
                 except ResourceError:
                     raise
                 except JostleError as error:
@@ -166,7 +166,7 @@ class QuestionPredictor(LanguagePredictor):
         self,
         job: VideoJob,
         cell: str,
-        shown: _ShownFrames,
+        cell_frames: _CellFrames,
         count: int,
         known: dict[tuple[str, bytes], QuestionAnswer],
     ) -> tuple[QuestionAnswer, ...]:
@@ -176,12 +176,12 @@ class QuestionPredictor(LanguagePredictor):
         for item in job.items:
             by_stretch.setdefault((item.start, item.end), []).append(item)
         for (start, stop), items in by_stretch.items():
-            rows = shown.rows(count, start, stop)
-            key = shown.key(rows)
+            rows = cell_frames.rows(count, start, stop)
+            key = cell_frames.key(rows)
             left = [item for item in items if key is None or (item.id, key) not in known]
             if left:
-                times = shown.footage.clean.pts[rows]
-                new = ask_in_orders(job, self.language_model, left, shown.take(rows), times, self.orders, cell)
+                times = cell_frames.footage.clean.pts[rows]
+                new = ask_in_orders(job, self.language_model, left, cell_frames.take(rows), times, self.orders, cell)
                 answers |= dict(zip((item.id for item in left), new, strict=True))
             for item in items:
                 if key is not None:
@@ -222,7 +222,7 @@ def _checked_answers(model: QuestionModel, questions: Sequence[Question]) -> lis
 
 
 def option_orders(item: QuestionItem, orders: OptionOrder, seed: int) -> list[list[int]]:
-    """Return the orders in which the options of a question are shown, each as indices into the published one."""
+    """Return the orders in which the options of a question are listed, each as indices into the published one."""
     count = len(item.options)
     if orders == "published":
         return [list(range(count))]
@@ -265,13 +265,13 @@ class MomentPredictor(LanguagePredictor):
     def __call__(self, job: VideoJob) -> VideoResult[VideoMoments]:
         known: dict[bytes, tuple[MomentPrediction, ...]] = {}
 
-        def process(cell: str, shown: _ShownFrames) -> VideoMoments:
-            predictions = self._locate(job, cell, shown, self.language_model.frames, known)
+        def process(cell: str, cell_frames: _CellFrames) -> VideoMoments:
+            predictions = self._locate(job, cell, cell_frames, self.language_model.frames, known)
             baselines: dict[str, tuple[MomentPrediction, ...]] = {}
             failed: dict[str, str] = {}
             for name, count in zip(BASELINES, (0, 1), strict=True) if cell == CLEAN and job.baselines else ():
                 try:
-                    baselines[name] = self._locate(job, cell, shown, count, {})
+                    baselines[name] = self._locate(job, cell, cell_frames, count, {})
                 except ResourceError:
                     raise
                 except JostleError as error:
@@ -284,16 +284,16 @@ class MomentPredictor(LanguagePredictor):
         self,
         job: VideoJob,
         cell: str,
-        shown: _ShownFrames,
+        cell_frames: _CellFrames,
         count: int,
         known: dict[bytes, tuple[MomentPrediction, ...]],
     ) -> tuple[MomentPrediction, ...]:
-        footage = shown.footage
-        rows = shown.rows(count, None, None)
-        key = shown.key(rows)
+        footage = cell_frames.footage
+        rows = cell_frames.rows(count, None, None)
+        key = cell_frames.key(rows)
         if key is not None and key in known:
             return known[key]
-        frames = shown.take(rows)
+        frames = cell_frames.take(rows)
         items: Sequence[MomentItem] = job.items
         sentences = [Sentence(frames, footage.clean.pts[rows], item.text, footage.end_s) for item in items]
         given = call_model(job.name, lambda: list(self.language_model.locate(sentences)), cell=cell)

@@ -323,7 +323,7 @@ def _call(predictor: Any, frames: Frames, facts: dict[str, Any]) -> Any:
 
 @lru_cache(1024)
 def _corrupts_remotely(ask: RemoteCall, part: str, spec: str) -> bool:
-    """Whether a remote model applies a corruption; asked once per corruption."""
+    """Whether a remote model applies a corruption; requested once per corruption."""
     answer: bool = ask(_can_corrupt, part, spec)
     return answer
 

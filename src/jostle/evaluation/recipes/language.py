@@ -124,5 +124,5 @@ def qvhighlights_c() -> tuple[Group, ...]:
     ),
 )
 def puppets_moments_c() -> tuple[Group, ...]:
-    """THUMOS14-C's question asked of language, on films of puppets: no download."""
+    """THUMOS14-C's question put to language, on films of puppets: no download."""
     return _moment_groups()

@@ -413,7 +413,7 @@ def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkM
         if value is not None and not (shipped and name == "weights"):
             raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}; leave it out")
     _refuse_features(spec, f"{recipe.name} is of {recipe.task}, which needs none")
-    shown, precision = spec.language_input(), "float32"
+    language_input, precision = spec.language_input(), "float32"
     user_model: ModelSource | None
     if isinstance(spec.model, str) and is_question_model_name(spec.model):
         if recipe.task != "questions" and not shipped:
@@ -422,15 +422,15 @@ def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkM
                 "sentence, duration) -> windows that asks it and reads its text"
             )
         precision = precision if shipped else spec.precision
-        user_model = NamedQuestionModel(spec.model, device, precision, shown.frames, spec.weights)
+        user_model = NamedQuestionModel(spec.model, device, precision, language_input.frames, spec.weights)
     else:
         user_model = _user_model(spec)
     if user_model is None:
         raise BadValue(f"{spec.model}: no model of {recipe.task} has this name; give {WAYS}")
-    load = partial(_load_language_predictor, recipe.task, user_model, shown)
+    load = partial(_load_language_predictor, recipe.task, user_model, language_input)
     description = load().language_model.describe()
-    orders = {"orders": shown.orders} if recipe.task == "questions" else {}
-    input_config = {"frames": description.get("frames", shown.frames), **orders, "model": description}
+    orders = {"orders": language_input.orders} if recipe.task == "questions" else {}
+    input_config = {"frames": description.get("frames", language_input.frames), **orders, "model": description}
     return BenchmarkModel(
         load,
         user_model.name,
@@ -441,15 +441,15 @@ def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkM
 
 
 def _load_language_predictor(
-    task: str, user_model: ModelSource, shown: LanguageInput
+    task: str, user_model: ModelSource, language_input: LanguageInput
 ) -> QuestionPredictor | MomentPredictor:
     from jostle.evaluation.inference.language import MomentPredictor, QuestionPredictor
     from jostle.models.language.callables import as_moment_model, as_question_model
 
     if task == "questions":
-        model = as_question_model(user_model.get(), shown.frames)
-        return QuestionPredictor(model, _one_thread(), orders=shown.orders)
-    return MomentPredictor(as_moment_model(user_model.get(), shown.frames), _one_thread())
+        model = as_question_model(user_model.get(), language_input.frames)
+        return QuestionPredictor(model, _one_thread(), orders=language_input.orders)
+    return MomentPredictor(as_moment_model(user_model.get(), language_input.frames), _one_thread())
 
 
 def _network_settings(user_model: ModelSource) -> dict[str, Any]:

@@ -26,7 +26,7 @@ LANGUAGE_TASKS = ("questions", "moments")
 
 @dataclass(frozen=True)
 class LanguageInput:
-    """Settings of how questions or sentences are shown to a model."""
+    """Settings of how questions or sentences are put to a model."""
 
     frames: int | None = None  # number of frames; None for the model's own
     # Order of options: `drawn` by the seed, as `published`, or all `cyclic` ones, whose answers are merged.
@@ -133,7 +133,7 @@ class RunOptions:
             )
 
     def language_input(self) -> LanguageInput:
-        """Return how questions or sentences are shown to the model."""
+        """Return how questions or sentences are put to the model."""
         from jostle.core.config import convert_settings
 
         return LanguageInput(**convert_settings(LanguageInput, self.input or {}, where="the model's input"))

@@ -50,7 +50,7 @@ class LanguageTask(Task[Output]):
 
     @abstractmethod
     def from_rows(self, rows: Sequence[Plain]) -> Output:
-        """Invert `to_rows`."""
+        """Convert the rows of `to_rows` back to answers."""
 
     def pack(self, outputs: Mapping[str, Output]) -> tuple[dict[str, Array], list[str]]:
         arrays: dict[str, Array] = {}

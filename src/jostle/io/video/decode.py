@@ -184,7 +184,7 @@ class Reader:
         self.damage: list[tuple[float, float]] = self._damage(scan, lost, repeated)
         missing = scan.expected - len(stamps)
         if self.coded_path is None and repeated:
-            notes.append(f"{len(repeated)} are held: the image before is shown in their place")
+            notes.append(f"{len(repeated)} are held: the image before is displayed in their place")
         elif self.coded_path is not None and missing > 0:
             fate = f"{len(repeated)} are held" if on_missing == "hold" else "they are left out"
             notes.append(f"{missing} of {scan.expected} frames did not decode; {fate}")
@@ -211,7 +211,7 @@ class Reader:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(height, width) in pixels, as shown."""
+        """(height, width) in pixels, as displayed."""
         return self.facts.height, self.facts.width
 
     @property
@@ -260,7 +260,7 @@ class Reader:
         """Return the number of the frame at this time."""
         if not 0 <= seconds < self.end_s:
             raise BadValue(
-                f"{printable_name(self._path)}: nothing is shown at {seconds} s; it lasts {self.end_s:.3f} s"
+                f"{printable_name(self._path)}: nothing is displayed at {seconds} s; it lasts {self.end_s:.3f} s"
             )
         return int(np.searchsorted(self.pts, seconds, side="right")) - 1
 

@@ -75,7 +75,7 @@ def find_series(names: Iterable[str], where: str) -> Series:
     numbers = _numbers(ordered)
     if not numbers:
         if len(ordered) > 1:
-            notes.append("names hold no single number that counts; images are shown in the order of their names")
+            notes.append("names hold no single number that counts; images are displayed in the order of their names")
         return Series(tuple(ordered), (), tuple(range(len(ordered))), (), tuple(notes))
     ordered = [name for _, name in sorted(zip(numbers, ordered, strict=True))]
     numbers = sorted(numbers)
@@ -149,7 +149,7 @@ def _clock(numbers: Sequence[int], notes: list[str]) -> tuple[tuple[int, ...], t
     if places[-1] + 1 > _SPARSE * len(numbers):
         notes.append(
             f"{len(numbers)} images are numbered from {first} to {numbers[-1]}: numbers are taken for an order, and "
-            "images are shown one after the other"
+            "images are displayed one after the other"
         )
         return tuple(range(len(numbers))), ()
     gaps = [(a + 1, b - 1) for a, b in pairwise(places) if b > a + 1]

@@ -19,7 +19,7 @@ from jostle.core.random import key_for
 from jostle.core.types.clip import Clip, Frame, Frames, Times, check_rate
 from jostle.errors import BadValue, MediaError
 
-BLOCK = 32  # frames that are asked of a decoder at once
+BLOCK = 32  # frames requested from a decoder at once
 FRAMES = ("frames", "data")  # attributes of objects that are no decoders
 TIMES = ("pts_seconds", "pts", "timestamps", "times")
 _TIME_BASES = (Fraction(1, 1000), Fraction(1, 90_000))  # of Matroska and of MPEG

@@ -61,8 +61,8 @@ def repair_timestamps(stamps: Sequence[int | None], step: Fraction) -> tuple[Tic
     Rules, in order. If more than a tenth of the stamps are missing or not later than the one before, no
     stamp is trusted and frames follow each other at the nominal rate (as in AVI files with packed B-frames).
     Otherwise the longest series of increasing stamps is trusted, so that one wrong stamp moves no other frame.
-    A frame without a trusted stamp is shown one nominal step after the one before, or sooner if the next
-    trusted stamp requires it. Last, all stamps are moved so that the first frame is shown at 0.
+    A frame without a trusted stamp is displayed one nominal step after the one before, or sooner if the next
+    trusted stamp requires it. Last, all stamps are moved so that the first frame is displayed at 0.
 
     Args:
         stamps: as stored, None where missing.
@@ -86,7 +86,7 @@ def repair_timestamps(stamps: Sequence[int | None], step: Fraction) -> tuple[Tic
         ticks = np.array([round(i * step) for i in range(len(stamps))], np.int64)
         notes.append(
             f"timestamps cannot be trusted ({missing} missing, {backward} out of order); "
-            "frames are shown at the nominal rate"
+            "frames are displayed at the nominal rate"
         )
         return _strictly_increasing(ticks), 0, notes
     times = _fill_stamps(stamps, _longest_increasing(stamps), max(1, round(step)))
@@ -147,8 +147,8 @@ def insert_lost(ticks: Ticks, lost: Sequence[int]) -> tuple[Ticks, npt.NDArray[n
 
     Lost frames before the first good one are left out, as there is nothing to hold.
 
-    >>> ticks, shown = insert_lost(np.array([0, 1, 4]), [2, 3])
-    >>> ticks.tolist(), shown.tolist()
+    >>> ticks, images = insert_lost(np.array([0, 1, 4]), [2, 3])
+    >>> ticks.tolist(), images.tolist()
     ([0, 1, 2, 3, 4], [0, 1, 1, 1, 2])
     """
     later_lost = [tick for tick in lost if len(ticks) and tick > ticks[0]]

@@ -16,7 +16,7 @@ from jostle.errors import BadValue, DataError, NonFiniteOutput
 from jostle.metrics.answer_text import read_choice
 from jostle.models.language.interface import Answer, MomentModel, Question, QuestionModel, Sentence, Windows
 
-FRAMES = 16  # shown to a function that does not say how many it wants
+FRAMES = 16  # for a function that does not say how many it wants
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def callable_model(function: Callable[..., Any], frames: int | None = None) -> C
     """Return a function as a question model.
 
     Args:
-        frames: shown to it; by default its attribute `frames`, or 16.
+        frames: number of them; by default its attribute `frames`, or 16.
 
     >>> model = callable_model(lambda frames, question, options: "The answer is B.", frames=4)
     >>> model.answer([Question(np.zeros((4, 2, 2, 3), np.uint8), np.zeros(4), "Q?", ("up", "down"))])[0].choice

@@ -57,7 +57,7 @@ class VisionCache:
         kept: pictures whose outputs are kept, the latest ones.
 
     Attributes:
-        computed: pictures that the tower has looked at.
+        computed: pictures that the tower has processed.
         reused: pictures whose outputs were known.
     """
 

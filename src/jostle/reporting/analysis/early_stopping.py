@@ -69,7 +69,7 @@ class _ConditionTest:
 class SequentialStop:
     """Rule of `run_benchmark` that decides a budget by tests after each video, for scores that are means over videos.
 
-    The statement is about the videos of the data set: the mean over all of them, of which some are looked at in random
+    The statement is about the videos of the data set: the mean over all of them, of which some are processed in random
     order. With level L a condition is decided wrongly with probability 1 - L at most on either side, divided by the
     number of conditions, however often one looks.
 

@@ -89,7 +89,7 @@ class Budget:
             raise BadValue(f"the condition {twice!r} is there twice; name one of them otherwise", fault="F59")
 
 
-# A fall of the clean score can raise relative robustness, so both scores that it is a ratio of are looked at.
+# A fall of the clean score can raise relative robustness, so both scores that it is a ratio of are checked.
 AGAINST_REFERENCE = Budget(
     (Condition("clean", at_most_below_reference=0.02), Condition("mean_corrupted", at_most_below_reference=0.02))
 )

@@ -290,7 +290,7 @@ class RunRecord:
         """The rate of each folder of images that something outside of it gave it."""
         return {video: check_rate(event.fps) for video, event in self._kept.items() if event.fps is not None}
 
-    def shown(self, video: str) -> npt.NDArray[np.int64] | None:
+    def input_frames(self, video: str) -> npt.NDArray[np.int64] | None:
         """Return the frame indices that were the model's input, or None if all were, or in older runs.
 
         Raises:
@@ -301,7 +301,7 @@ class RunRecord:
             numbers = [int(number) for one in events for number in one.split()]
             return np.unique(np.array(numbers, np.int64)) if numbers and min(numbers) >= 0 else None
         except (ValueError, OverflowError):
-            raise DataError(f"{RunFolder(self.folder).journal}: frames shown of {video} are no numbers") from None
+            raise DataError(f"{RunFolder(self.folder).journal}: input frames of {video} are no numbers") from None
 
     def found_struck(self, video: str, cell: str) -> tuple[tuple[int, int], ...] | None:
         """Return the stretches of frames found damaged in a cell, or None if nothing was mended."""

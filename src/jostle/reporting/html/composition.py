@@ -299,13 +299,13 @@ def offsets_of(
     ), runs_with
 
 
-def describe_input(shown: Mapping[str, Any]) -> str:
+def describe_input(settings: Mapping[str, Any]) -> str:
     """Say in words how frames become the input of a model; settings without a value are left out.
 
     >>> describe_input({"input": {"frames": 16, "mean": [0.5, 0.5], "rate": None}, "classes": "by name"})
     'frames 16, mean 0.5 0.5; classes by name'
     """
-    return "; ".join(_plain(key, value) for key, value in shown.items() if value is not None)
+    return "; ".join(_plain(key, value) for key, value in settings.items() if value is not None)
 
 
 def _plain(key: str, value: object) -> str:

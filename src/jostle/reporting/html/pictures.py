@@ -68,7 +68,7 @@ def strip_of(record: RunRecord, video: str, cell: str, stretch: Span | None = No
     with screened(record, video, cell) as (footage, replay):
         pts, fps = footage.clean.pts, footage.clean.fps
         mask = corrupted_mask(record, video, cell, pts, fps)
-        inputs = record.shown(video)
+        inputs = record.input_frames(video)
         chosen = _chosen(pts, mask, stretch or (0.0, footage.end_s), inputs)
         clip = _clip_frames(pts, mask, chosen, float(fps))
         numbers = np.union1d(chosen, clip)

@@ -322,7 +322,7 @@ def _profile(key: str, summary: str, prefix: str | None, entries: dict[str, Entr
     return {"key": key, "summary": summary, "corruptions": listed}
 
 
-MOST_FRAMES = 1000  # of damage that is shown
+MOST_FRAMES = 1000  # of damage on a page
 ITEMS = 1000  # of a probe that are listed, those that break first
 
 

@@ -136,7 +136,7 @@ class Snapshot:
 
     @cached_property
     def cells(self) -> Mapping[str, str]:
-        """Cells by key."""
+        """Cells of the run by their keys."""
         return {cell_key(cell): cell for cell in self.record.cells}
 
     @cached_property
@@ -215,7 +215,7 @@ class RunCollection:
             return snapshot
 
     def close(self) -> None:
-        """Cancel pending work."""
+        """Cancel all work that is pending."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
