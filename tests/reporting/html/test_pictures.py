@@ -70,7 +70,7 @@ def test_frames_shown_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", "recognition", videos=3, shown=(1, 2))
     journal = run / "journal.jsonl"
     journal.write_text(journal.read_text().replace('"shown": "1 2"', '"shown": "1 two"'))
-    with pytest.raises(DataError, match="frames shown of video_0001 are no numbers"):
+    with pytest.raises(DataError, match="input frames of video_0001 are no numbers"):
         RunRecord.read(run).input_frames("video_0001")
 
 
