@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +164,33 @@ def test_a_stopped_online_run_goes_on_to_the_same_bytes(
     again = {"states": order[2:], "old states": order[1:]}.get(way, order)
     assert processed(out)[2:] == again
     assert not (out / "adaptation").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from helpers import small_adaptation
+from jostle.evaluation.runner import online_run
+
+online_run.SAVE_EVERY_S = -1.0
+kill = lambda done, of: done == 2 and os.kill(os.getpid(), signal.SIGKILL)
+videos = {path.stem: path for path in sorted(Path(sys.argv[1]).glob("*.mkv"))}
+small_adaptation.run(videos, Path(sys.argv[2]), "tent", "online", settings={"lr": 0.05}, progress=kill)
+"""
+
+
+@pytest.mark.processes
+def test_a_killed_online_run_goes_on_to_the_same_bytes(
+    videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path
+) -> None:
+    out, tests = tmp_path / "run", str(Path(small_adaptation.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([tests, *sys.path])}
+    words = [sys.executable, "-c", KILLED, str(videos["a"].parent), str(out)]
+    assert subprocess.run(words, env=environment, check=False).returncode == -signal.SIGKILL
+    assert len(processed(out)) == 2
+    small_adaptation.run(videos, out, "tent", "online", settings=SETTINGS["tent"])
+    assert processed(out) == processed(runs["tent online"])
+    assert content(out) == content(runs["tent online"])
 
 
 def test_states_are_stored_while_a_run_goes_on(
