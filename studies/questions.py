@@ -1,9 +1,9 @@
-"""Questions about films of puppets: the shipped video-language model from a seed to the numbers of docs/results.md.
+"""Questions about films of puppets: the shipped video-language model from a seed to the numbers of docs/results/questions.md.
 
     python -m studies.questions WORK features train weights study record
 
-`features` and `train` make the weights, `weights` puts them into the package; `study` runs puppets-questions-c with the
-models of WORK. Steps and runs that are done already are skipped. A CPU is enough.
+`features` and `train` make the weights, `weights` puts them into the package; `study` runs puppets-questions-c, where
+all models get the same frames. Steps and runs that are done already are skipped. A CPU is enough.
 """
 
 from __future__ import annotations
@@ -11,20 +11,23 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 import jostle
 from jostle.core.types.questions import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
+from jostle.evaluation.inference.language import option_orders
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.metrics.answers import AnswerShare, compare_answers, correct_answers, score_answers, temporal_sensitivity
-from jostle.metrics.bootstrap import mean_interval
+from jostle.metrics.bootstrap import bias_corrected, mean_interval, video_weights
+from jostle.models.language.interface import Answer, Question
 from studies.harness import (
     CORES,
     STUDIES,
@@ -39,6 +42,9 @@ from studies.harness import (
     ship_weights,
 )
 
+if TYPE_CHECKING:
+    from jostle.models.language.puppet_language import PuppetLanguageModel
+
 STEPS = ("features", "train", "weights", "study", "record")
 RESULTS = STUDIES / "questions.jsonl"
 BENCHMARK = "puppets-questions-c"
@@ -50,22 +56,51 @@ TREATMENTS = ("clean", "robust", "shuffled")
 SHIPPED = ("clean", "robust")
 TYPES = ("what", "count", "order", "before", "after", "who", "where")
 GROUPS = {cell.name: cell.group for cell in select_cells(benchmarks[BENCHMARK])[1:]}
+RUNS = {"placed": ("order", "centre"), "pictures": ("pictures",)}  # groups of cells that are run together
+DRAWS = 2000  # of the bootstrap over videos
 DISORDERED = tuple(name for name in GROUPS if "box_jumble" in name or "reverse_sampling" in name)
 read_results = partial(read_records, RESULTS)
 
 
 @dataclass(frozen=True)
 class QuestionRun(GridRun):
-    """One set of weights, as it is or with damaged frames mended."""
+    """All models on the films of the test part, as they are or with damaged frames mended.
 
-    weights: str
+    Attributes:
+        cells: `placed` for those of order and in the middle of actions, `pictures` for those of whole videos.
+    """
+
+    cells: str
     mend: str
-    videos: int
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class SeveralModels:
+    """Models that get the same questions; the answer is the first one's, its text the choices of all as JSON."""
+
+    models: Mapping[str, PuppetLanguageModel]
+
+    @property
+    def frames(self) -> int:
+        """Number of frames that all of them want."""
+        return next(iter(self.models.values())).frames
+
+    def describe(self) -> dict[str, object]:
+        """Return what each of them says of itself."""
+        return {name: model.describe() for name, model in self.models.items()}
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """Answer questions by every model."""
+        answers = {name: model.answer(questions) for name, model in self.models.items()}
+        rows = zip(*answers.values(), strict=True)
+        return [replace(row[0], text=json.dumps([answer.log_probs for answer in row])) for row in rows]
+
+
 def main() -> None:
-    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=1, videos=60, treatments=TREATMENTS)
+    arguments = parse_arguments(
+        __doc__, STEPS, jobs=CORES, at_once=1, videos=40, mended_videos=16, treatments=TREATMENTS
+    )
     work: Path = arguments.work
     if "features" in arguments.steps:
         from studies.question_training import extract_features
@@ -78,8 +113,7 @@ def main() -> None:
         ship_weights({f"{MODEL}-{name}": weights_of(work, name) for name in SHIPPED})
     results = work / RESULTS.name
     if "study" in arguments.steps:
-        runs = [QuestionRun(weights, "", arguments.videos) for weights in TREATMENTS]
-        runs += [QuestionRun(weights, "jostle", arguments.videos) for weights in SHIPPED]
+        runs = [QuestionRun("placed", ""), QuestionRun("pictures", ""), QuestionRun("placed", "jostle")]
         measure = partial(measure_run, work=work, jobs=arguments.jobs)
         finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
     if "record" in arguments.steps:
@@ -106,39 +140,49 @@ def train_models(work: Path, treatments: Iterable[str]) -> None:
 
 
 def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
-    """Run the benchmark on a model, and return every choice."""
+    """Run the benchmark on all models, and return every choice."""
+    from jostle.models.language.puppet_language import load_puppet_language
+
     begin = time.monotonic()
-    data = jostle.load_dataset("puppets-questions", "test", seed=run.seed, first=run.videos, jobs=jobs)
+    data = jostle.load_dataset("puppets-questions", "test", seed=run.seed, jobs=jobs)
+    models = {name: load_puppet_language(name if name in SHIPPED else weights_of(work, name)) for name in TREATMENTS}
+    for model in models.values():
+        model.features = models[TREATMENTS[0]].features  # frames are seen once for all
     out = work / "runs" / run.folder
     jostle.run(
         BENCHMARK,
-        model=MODEL,
-        weights=run.weights if run.weights in SHIPPED else weights_of(work, run.weights),
-        videos=data.videos,
+        model=SeveralModels(models),
         out=out,
+        cells=[f"group:{group}" for group in RUNS[run.cells]],
         mend=run.mend or None,
         seed=run.seed,
         jobs=jobs,
         device="cpu",
     )
-    return {
-        "run": asdict(run),
-        **read_choices(out, data.questions.of_videos(list(data.videos))),
-        "seconds": round(time.monotonic() - begin),
-    }
+    return {"run": asdict(run), **read_choices(out, data.questions, run), "seconds": round(time.monotonic() - begin)}
 
 
-def read_choices(out: Path, questions: QuestionSet) -> Record:
-    """Return the questions and the choices in all cells of a run folder, one digit a question."""
-    choices: dict[str, str] = {}
-    for cell in select_cells(benchmarks[BENCHMARK]):
+def read_choices(out: Path, questions: QuestionSet, run: QuestionRun) -> Record:
+    """Return the questions and the choices of every model in all cells of a run folder, one digit a question."""
+    choices: dict[str, dict[str, str]] = {name: {} for name in TREATMENTS}
+    for cell in select_cells(benchmarks[BENCHMARK], [f"group:{group}" for group in RUNS[run.cells]]):
         rows = json.loads((out / "predictions" / f"{cell.slug}.json").read_text(encoding="utf-8"))
-        choices[cell.name] = "".join(str(rows[item.id]["choice"]) for item in questions.items)
+        kinds = {cell.name: rows}
         if cell.name == CLEAN:
-            for kind in ("blind", "one_frame"):
-                choices[kind] = "".join(str(rows[item.id][kind]["choice"]) for item in questions.items)
+            kinds |= {kind: {key: row[kind] for key, row in rows.items()} for kind in ("blind", "one_frame")}
+        for kind, answers in kinds.items():
+            for i, name in enumerate(TREATMENTS):
+                choices[name][kind] = "".join(
+                    _choice(answers[item.id]["text"], i, item, run.seed) for item in questions.items
+                )
     keys = [[item.video, item.kind, len(item.options), item.answer, item.needs_order] for item in questions.items]
     return {"questions": keys, "choices": choices}
+
+
+def _choice(text: str, model: int, item: QuestionItem, seed: int) -> str:
+    """Return the choice of one of the models, in the published order of options."""
+    (order,) = option_orders(item, "drawn", seed)
+    return str(order[int(np.argmax(json.loads(text)[model]))])
 
 
 def questions_of(record: Record) -> QuestionSet:
@@ -153,7 +197,7 @@ def questions_of(record: Record) -> QuestionSet:
 
 
 def answers_of(record: Record, cell: str) -> AnswerSet:
-    """Return the answers in one cell of a record."""
+    """Return the answers of one model in one cell."""
     return AnswerSet({str(i): QuestionAnswer(int(digit)) for i, digit in enumerate(record["choices"][cell])})
 
 
@@ -163,50 +207,76 @@ def score_of(record: Record, cell: str, kind: str | None = None) -> AnswerShare:
     return score.overall if kind is None else score.by_type[kind]
 
 
-def find(records: Sequence[Record], weights: str, mend: str = "") -> Record:
-    """Return the record of one run."""
-    wanted = {"weights": weights, "mend": mend}
-    return next(record for record in records if wanted.items() <= record["run"].items())
+def find(records: Sequence[Record], weights: str, mend: str = "", cells: str = "placed") -> Record:
+    """Return the record of one model in one run."""
+    wanted = {"cells": cells, "mend": mend}
+    record = next(record for record in records if wanted.items() <= record["run"].items())
+    return record | {"choices": record["choices"][weights]}
 
 
 def summarise(record: Record) -> str:
     """Format what is printed of a record."""
-    return json.dumps({name: round(score_of(record, name).accuracy, 4) for name in record["choices"]})
+    parts = {name: record | {"choices": choices} for name, choices in record["choices"].items()}
+    clean = {name: round(score_of(part, CLEAN).accuracy, 4) for name, part in parts.items()}
+    return json.dumps({"questions": len(record["questions"]), **clean})
 
 
 def types_table(records: Sequence[Record]) -> str:
-    """Format clean accuracy and the baselines by type of question."""
-    rows = []
+    """Format clean accuracy, the baselines, and the gain over the blind one, by type of question."""
+    rows, counts = [], {}
     for weights in TREATMENTS:
         record = find(records, weights)
+        items = questions_of(record).items
         for cell, label in ((CLEAN, "the video"), ("one_frame", "one frame"), ("blind", "nothing")):
             score = score_answers(answers_of(record, cell), questions_of(record))
-            cells = [f"{100 * score.by_type[kind].accuracy:.0f}" for kind in TYPES]
+            cells = [_with_interval(score.by_type[kind], 0) for kind in TYPES]
             rows.append([weights, label, _with_interval(score.overall), *cells])
-    counts = score_answers(answers_of(records[0], CLEAN), questions_of(records[0])).by_type
+            counts = score.by_type
+        right, blind = (correct_answers(answers_of(record, cell), items).astype(float) for cell in (CLEAN, "blind"))
+        parts = [np.array([kind in (item.kind, "all") for item in items]) for kind in ("all", *TYPES)]
+        rows.append([weights, "the video less nothing", *(_mean(record, right - blind, part) for part in parts)])
     head = [f"{kind} ({counts[kind].count})" for kind in TYPES]
-    return markdown_table(["weights", "shown", "all, %", *head], rows)
+    return markdown_table(["weights, %", "input", "all", *head], rows)
 
 
 def cells_table(records: Sequence[Record]) -> str:
     """Format the accuracy in every cell."""
-    shown = [find(records, weights) for weights in TREATMENTS] + [find(records, name, "jostle") for name in SHIPPED]
     rows = []
-    for cell in (CLEAN, *GROUPS):
-        rows.append([f"`{cell}`", *(f"{100 * score_of(record, cell).accuracy:.1f}" for record in shown)])
-    return markdown_table(["accuracy, %", *TREATMENTS, *(f"{name}, mended" for name in SHIPPED)], rows)
+    for part, groups in RUNS.items():
+        columns = [find(records, weights, cells=part) for weights in TREATMENTS]
+        cells = [name for name, group in GROUPS.items() if group in groups]
+        for cell in [CLEAN, *cells] if part == "placed" else cells:
+            rows.append([f"`{cell}`", *(_with_interval(score_of(record, cell)) for record in columns)])
+    return markdown_table(["accuracy, %", *TREATMENTS], rows)
 
 
 def falls_table(records: Sequence[Record]) -> str:
     """Format how much questions that need order and others fall, by group of cells."""
     rows = []
     for weights in SHIPPED:
-        record = find(records, weights)
-        needs = np.array([question[4] for question in record["questions"]], np.bool_)
-        for group in dict.fromkeys(GROUPS.values()):
-            fall = falls(record, [cell for cell in GROUPS if GROUPS[cell] == group])
-            rows.append([weights, group, _mean(record, fall, needs), _mean(record, fall, ~needs)])
-    return markdown_table(["weights", "cells", "questions that need order", "other questions"], rows)
+        for part, groups in RUNS.items():
+            record = find(records, weights, cells=part)
+            needs = np.array([question[4] for question in record["questions"]], np.bool_)
+            for group in groups:
+                fall = falls(record, cells_of(group))
+                rows.append([weights, group, _mean(record, fall, needs), _mean(record, fall, ~needs),
+                             _difference(record, fall, needs)])  # fmt: skip
+    return markdown_table(["fall, points", "cells", "questions that need order", "other questions", "difference"], rows)
+
+
+def _difference(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
+    """Format the mean of the chosen values less that of the others, with its interval over videos."""
+    owners = [question[0] for question in record["questions"]]
+    videos = list(dict.fromkeys(owners))
+    index = np.array([videos.index(name) for name in owners])
+    weights = video_weights(tuple(videos), DRAWS)
+    means, draws = [], []
+    for part in (chosen, ~chosen):
+        sums, counts = (np.bincount(index[part], one, len(videos)) for one in (values[part], np.ones(part.sum())))
+        means.append(sums.sum() / counts.sum())
+        draws.append(weights @ sums / (weights @ counts))
+    measured = float(means[0] - means[1])
+    return f"{100 * measured:.1f}{_ends(bias_corrected(draws[0] - draws[1], measured, 0.95), 1)}"
 
 
 def falls(record: Record, cells: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -237,46 +307,44 @@ def mending_table(records: Sequence[Record]) -> str:
     """Format what mending changes, question by question, by group of cells."""
     rows = []
     for weights in SHIPPED:
-        plain, mended = find(records, weights), find(records, weights, "jostle")
-        items = questions_of(plain).items
-        everything = np.ones(len(items), np.bool_)
-        for group, cells in {"clean": [CLEAN], **_by_group()}.items():
-            before, after = (
-                np.mean([correct_answers(answers_of(one, cell), items) for cell in cells], axis=0)
-                for one in (plain, mended)
-            )
-            gain = _mean(plain, after - before, everything)
-            rows.append([weights, group, f"{100 * before.mean():.1f}", f"{100 * after.mean():.1f}", gain])
+        plain, mended = (find(records, weights, mend) for mend in ("", "jostle"))
+        for group in (CLEAN, *RUNS["placed"]):
+            rows.append([weights, group, *_compare(plain, mended, cells_of(group))])
     return markdown_table(["weights", "cells", "as it is, %", "mended, %", "gain, points"], rows)
 
 
 def robust_table(records: Sequence[Record]) -> str:
     """Format what training with dropped frames changes, question by question, by group of cells."""
-    clean, robust = find(records, "clean"), find(records, "robust")
-    items = questions_of(clean).items
-    everything = np.ones(len(items), np.bool_)
     rows = []
-    for group, cells in {"clean": [CLEAN], **_by_group()}.items():
-        before, after = (
-            np.mean([correct_answers(answers_of(one, cell), items) for cell in cells], axis=0)
-            for one in (clean, robust)
-        )
-        stays = [
-            np.mean([compare_answers(answers_of(one, CLEAN), answers_of(one, cell), questions_of(one)).resist_rate or 0
-                     for cell in cells]) for one in (clean, robust)
-        ]  # fmt: skip
-        gain = _mean(clean, after - before, everything)
-        rows.append([group, f"{100 * before.mean():.1f}", f"{100 * after.mean():.1f}", gain,
-                     *(f"{100 * float(one):.0f}" for one in stays)])  # fmt: skip
-    head = ["cells", "clean weights, %", "robust weights, %", "gain, points", "stays right, clean, %", "robust, %"]
+    for part, groups in RUNS.items():
+        clean, robust = (find(records, weights, cells=part) for weights in SHIPPED)
+        for group in (CLEAN, *groups) if part == "placed" else groups:
+            stays = []
+            for record in (clean, robust):
+                before, questions = answers_of(record, CLEAN), questions_of(record)
+                rates = [
+                    compare_answers(before, answers_of(record, cell), questions).resist_rate for cell in cells_of(group)
+                ]
+                stays.append(f"{100 * float(np.mean([rate for rate in rates if rate is not None])):.0f}")
+            rows.append([group, *_compare(clean, robust, cells_of(group)), *stays])
+    head = ["cells", "clean weights, %", "robust weights, %", "gain, points", "resist rate, clean, %", "robust, %"]
     return markdown_table(head, rows)
 
 
-def _by_group() -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for cell, group in GROUPS.items():
-        groups.setdefault(group, []).append(cell)
-    return groups
+def cells_of(group: str) -> list[str]:
+    """Return the names of a group's cells; `clean` is a group of its own."""
+    return [CLEAN] if group == CLEAN else [name for name, one in GROUPS.items() if one == group]
+
+
+def _compare(first: Record, second: Record, cells: Sequence[str]) -> list[str]:
+    """Format the mean accuracy of two records in some cells, and the paired difference."""
+    items = questions_of(first).items
+    before, after = (
+        np.mean([correct_answers(answers_of(record, cell), items) for cell in cells], axis=0)
+        for record in (first, second)
+    )
+    gain = _mean(first, after - before, np.ones(len(items), np.bool_))
+    return [f"{100 * before.mean():.1f}", f"{100 * after.mean():.1f}", gain]
 
 
 def _mean(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
@@ -284,8 +352,8 @@ def _mean(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[n
     return f"{100 * values[chosen].mean():.1f}{_ends(mean_interval(owners, values[chosen]), 1)}"
 
 
-def _with_interval(share: AnswerShare) -> str:
-    return f"{100 * share.accuracy:.1f}{_ends(share.interval, 1)}"
+def _with_interval(share: AnswerShare, digits: int = 1) -> str:
+    return f"{100 * share.accuracy:.{digits}f}{_ends(share.interval, digits)}"
 
 
 def _ends(interval: tuple[float, float] | None, digits: int = 0) -> str:

@@ -8,6 +8,7 @@ from studies import (
     film_stability,
     inspector_tables,
     mending_tables,
+    questions,
     recognition_tables,
     watching_tables,
 )
@@ -19,6 +20,7 @@ def fill_tables(page: str) -> str:
     """Return a page with every table as its records have it."""
     page = detection_tables.fill_page(page, detection_tables.Results())
     page = breaking_points.fill_page(page, breaking_points.read_results())
+    page = questions.fill_page(page, questions.read_results())
     page = recognition_tables.fill_page(page, recognition_tables.Results())
     page = inspector_tables.fill_page(page, inspector_tables.read_results())
     page = watching_tables.fill_page(page, watching_tables.read_results())
