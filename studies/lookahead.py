@@ -265,7 +265,7 @@ def save(network: LookaheadNetwork, calibration: dict[str, float], row: dict[str
 
 def ship(folder: Path) -> None:
     """Put trained networks and their calibrations into the package."""
-    from jostle.mending.descriptor_stream import BUNDLED, Calibration, calibrations_note, read_lookahead_inspector
+    from jostle.mending.descriptor_stream import BUNDLED, LogitCalibration, calibrations_note, read_lookahead_inspector
     from jostle.models.checkpoints import write_weights
     from jostle.models.weights.shipped import FOLDER
 
@@ -274,7 +274,7 @@ def ship(folder: Path) -> None:
     for lookahead in LOOKAHEADS:
         stored = torch.load(folder / f"ahead_{lookahead}.pt", weights_only=True)
         tensors |= {f"ahead_{lookahead}.{name}": value for name, value in stored["state"].items()}
-        calibrations[lookahead] = Calibration(**stored["calibration"])
+        calibrations[lookahead] = LogitCalibration(**stored["calibration"])
         print(lookahead, stored["row"])
     path = FOLDER / f"{BUNDLED}.safetensors"
     write_weights(tensors, path, metadata={"calibrations": calibrations_note(calibrations), "seed": str(SEED)})

@@ -1,4 +1,4 @@
-"""Questions about films of puppets: the shipped video-language model from a seed to the numbers of docs/results/questions.md.
+"""Questions about films of puppets: the shipped model from a seed to the numbers of docs/results/questions.md.
 
     python -m studies.questions WORK features train weights study record
 

