@@ -76,6 +76,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(BIN)/python -m bench.own_model
 	$(BIN)/python -m bench.watching
 	$(BIN)/python -m bench.probing
+	if nvidia-smi >/dev/null 2>&1; then PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m bench.language_models; fi
 	$(BIN)/python -m bench.run_memory
 	$(BIN)/python -m bench.growth
 	$(BIN)/python -m bench.whole_benchmark

@@ -19,6 +19,7 @@ from jostle.models.language.loading import load_question_model
 from jostle.models.language.preparation import OWN, LibraryPreparation, QwenPreparation
 from jostle.models.language.qwen_preparation import QwenFrames
 from jostle.models.language.transformers_model import FAMILIES, TransformersModel, letter_tokens
+from jostle.models.language.vision_cache import AT_ONCE
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
@@ -69,10 +70,12 @@ def test_transformers_families_answer_from_end_to_end_with_torchvision(kind: str
 
 
 @pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.parametrize("at_once", [1, 3])
 @pytest.mark.parametrize("kind", sorted(FAMILIES))
 def test_unchanged_frames_are_seen_once_by_transformers_with_torchvision(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(AT_ONCE, "cpu", at_once)  # pictures in a batch
     save_tiny(kind, tmp_path)
     changed = FRAMES.copy()
     changed[2] = 0
@@ -192,6 +195,19 @@ def test_transformers_families_that_need_torchvision_say_so(kind: str, tmp_path:
     save_tiny(kind, tmp_path, processor=False)
     with pytest.raises(ResourceError, match="pip install torchvision"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+@pytest.mark.parametrize("changed", [(), (0,), (2, 3), (4,)])
+def test_only_changed_frames_are_prepared_again_to_the_same_bits(count: int, changed: tuple[int, ...]) -> None:
+    settings = QwenFrames(shortest_edge=28 * 28, longest_edge=28 * 28 * 16)
+    before = np.random.default_rng(3).integers(0, 256, (count, 90, 61, 3), np.uint8)
+    frames = before.copy()
+    frames[[i for i in changed if i < count]] = 7
+    patches, grid = settings.prepare_changed(frames, before, *settings.prepare(before))
+    whole, own = settings.prepare(frames)
+    assert torch.equal(patches, whole)
+    assert torch.equal(grid, own)
 
 
 @pytest.fixture

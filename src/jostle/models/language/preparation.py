@@ -172,9 +172,7 @@ class QwenPreparation:
         )  # fmt: skip
         inputs: Inputs = {}
         if len(question.frames):
-            if self._last is None or self._last[0] is not question.frames:
-                self._last = (question.frames, *self.frames.prepare(question.frames))
-            _, patches, grid = self._last
+            patches, grid = self._prepare(question.frames)
             inputs = {"pixel_values_videos": patches, "video_grid_thw": grid}
             if self.timed:
                 known = video_metadata(question.times)
@@ -186,6 +184,14 @@ class QwenPreparation:
         video = self.tokenizer.convert_tokens_to_ids(self.video_token)
         types = torch.where(ids == video, VIDEO_TYPE, 0)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "mm_token_type_ids": types, **inputs}
+
+    def _prepare(self, frames: Any) -> tuple[Tensor, Tensor]:
+        """Return patches and grid; of the frames before, what is the same is not prepared again."""
+        if self._last is None or self._last[0].shape != frames.shape:
+            self._last = (frames, *self.frames.prepare(frames))
+        elif self._last[0] is not frames:
+            self._last = (frames, *self.frames.prepare_changed(frames, *self._last))
+        return self._last[1], self._last[2]
 
     def describe(self) -> dict[str, object]:
         """Return how frames become an input: our settings."""

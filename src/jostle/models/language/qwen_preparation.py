@@ -65,14 +65,35 @@ class QwenFrames:
         known |= {edge: int(size[edge]) for edge in ("shortest_edge", "longest_edge") if edge in size}
         return cls(**known)
 
-    def prepare(self, frames: npt.NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
-        """Return (patches, values) float32 and the (1, 3) grid in time, height and width, of (T, H, W, 3) uint8."""
+    def prepare(self, frames: npt.NDArray[np.uint8], count: int | None = None) -> tuple[Tensor, Tensor]:
+        """Return (patches, values) float32 and the (1, 3) grid in time, height and width, of (T, H, W, 3) uint8.
+
+        Args:
+            count: number of frames of the whole video, which decides the size; by default those given.
+        """
         video = torch.from_numpy(np.ascontiguousarray(frames)).permute(0, 3, 1, 2)
-        to = self.resized_to(*video.shape[-2:], count=len(video))
+        to = self.resized_to(*video.shape[-2:], count=count or len(video))
         video = F.interpolate(video, to, mode="bicubic", antialias=True).float()
         scale = 1.0 / self.rescale_factor
         mean, std = (torch.tensor(values)[:, None, None] * scale for values in (self.image_mean, self.image_std))
         return self._cut(video.sub_(mean).div_(std))
+
+    def prepare_changed(
+        self, frames: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], patches: Tensor, grid: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return what `prepare` does, given frames of the same shape and their patches; only other frames are prepared.
+
+        The bits are the same, as frames are prepared one by one and cut into patches a few at a time.
+        """
+        time, count = self.temporal_patch_size, len(frames)
+        changed = sorted({i // time for i in range(count) if not np.array_equal(frames[i], before[i])})
+        if not changed:
+            return patches, grid
+        rows = [min(part * time + i, count - 1) for part in changed for i in range(time)]  # the last frame is repeated
+        new, _ = self.prepare(frames[rows], count)
+        whole = torch.unflatten(patches, 0, (int(grid[0, 0]), -1)).clone()
+        whole[changed] = torch.unflatten(new, 0, (len(changed), -1))
+        return whole.flatten(0, 1), grid
 
     def resized_to(self, height: int, width: int, *, count: int) -> tuple[int, int]:
         """Return (height, width) that frames are brought to: multiples of a merged patch, within the limits.

@@ -1,9 +1,9 @@
 """Reuse of a vision tower's outputs for pictures that it has seen before.
 
-Towers of the known families look at each picture (Qwen: each pair of pictures) by itself. Here they get them one by
-one, so that the output for one has the same bits in any company and can be kept: frames that a corruption left alone
-are computed once for all cells and questions of a video. What is kept is found by its content and compared value by
-value.
+Towers of the known families look at each picture (Qwen: each pair of pictures) by itself. Here they get them in batches
+of one size, filled up with black, as libraries choose their kernels by the shape: so the output for a picture has the
+same bits in any company and can be kept. Frames that a corruption left alone are computed once for all cells and
+questions of a video. What is kept is found by its content and compared value by value.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ TOWERS = {
 GRID = "grid_thw"  # argument of towers that take pictures as rows of patches
 BY_PICTURE = ("patch_attention_mask", "merge_sizes")  # arguments with a row for each picture, or for each video
 KEPT = 128  # outputs of pictures
+AT_ONCE = {"cpu": 1, "cuda": 4}  # pictures in a batch
 
 
 @dataclass(frozen=True)
@@ -77,28 +78,55 @@ class VisionCache:
         tensors = {name for name, value in arguments.items() if isinstance(value, Tensor)}
         if not tensors <= {first, GRID, *BY_PICTURE}:  # of a meaning that is not known here
             return self._forward(*args, **kwargs)
-        pictures = list(
-            _split_pictures(arguments.pop(first), {name: arguments.pop(name) for name in tensors - {first}})
-        )
+        pixels, others = arguments.pop(first), {name: arguments.pop(name) for name in tensors - {first}}
+        pictures = list(_split_pictures(pixels, others))
         sums = torch.stack([_checksum(one.pixels) for one in pictures]).tolist()
-        return _join([self._output(first, one, key, arguments) for one, key in zip(pictures, sums, strict=True)])
+        keys = [(total, one.pixels.shape, *sorted(arguments)) for total, one in zip(sums, pictures, strict=True)]
+        outputs = [self._find(key, one) for key, one in zip(keys, pictures, strict=True)]
+        missing: dict[torch.Size, list[int]] = {}  # places by shape
+        twins: dict[int, int] = {}  # place of an equal picture before
+        places_by_key: dict[tuple[Any, ...], int] = {}
+        for place, output in enumerate(outputs):
+            if output is not None:
+                continue
+            before = places_by_key.setdefault(keys[place], place)
+            if before != place and pictures[before].equals(pictures[place]):
+                twins[place] = before
+            else:
+                missing.setdefault(pictures[place].pixels.shape, []).append(place)
+        size = AT_ONCE.get(pixels.device.type, 1)
+        for places in missing.values():
+            for some in (places[lo : lo + size] for lo in range(0, len(places), size)):
+                new = self._compute(first, [pictures[place] for place in some], size, arguments)
+                for place, output in zip(some, new, strict=True):
+                    outputs[place] = output
+                    self._known[keys[place]] = (pictures[place].copy(), output)
+        for place, before in twins.items():
+            outputs[place] = outputs[before]
+        while len(self._known) > self._kept:
+            self._known.popitem(last=False)
+        return _join(outputs)
 
-    def _output(self, first: str, picture: _Picture, checksum: int, arguments: dict[str, Any]) -> Any:
-        key = (checksum, picture.pixels.shape, picture.pixels.dtype, *sorted(arguments))
-        if key in self._known and self._known[key][0].equals(picture):
-            self.reused += 1
-            self._known.move_to_end(key)
-            return self._known[key][1]
-        self.computed += 1
-        output = self._forward(**{first: picture.pixels}, **picture.others, **arguments)
+    def _find(self, key: tuple[Any, ...], picture: _Picture) -> Any:
+        """Return the output for a picture that is kept, else None."""
+        if key not in self._known or not self._known[key][0].equals(picture):
+            return None
+        self.reused += 1
+        self._known.move_to_end(key)
+        return self._known[key][1]
+
+    def _compute(self, first: str, pictures: list[_Picture], size: int, arguments: dict[str, Any]) -> list[Any]:
+        """Return the outputs for pictures of one shape, at most a batch of them."""
+        self.computed += len(pictures)
+        lacking = size - len(pictures)
+        filled = [*pictures, *[_Picture(torch.zeros_like(pictures[0].pixels), pictures[0].others)] * lacking]
+        others = {name: torch.cat([one.others[name] for one in filled]) for name in pictures[0].others}
+        output = self._forward(**{first: torch.cat([one.pixels for one in filled])}, **others, **arguments)
         if self._layers is not None and getattr(output, "hidden_states", None) is not None:
             states = output.hidden_states
             used = {layer % len(states) for layer in self._layers}
             output.hidden_states = tuple(state if i in used else None for i, state in enumerate(states))
-        self._known[key] = (picture.copy(), output)
-        while len(self._known) > self._kept:
-            self._known.popitem(last=False)
-        return output
+        return [_part(output, number, size) for number in range(len(pictures))]
 
 
 def _split_pictures(pixels: Tensor, others: dict[str, Tensor]) -> Iterator[_Picture]:
@@ -121,6 +149,17 @@ def _checksum(pixels: Tensor) -> Tensor:
     whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[pixels.element_size()]
     values = pixels.contiguous().view(whole).flatten().long()
     return (values * torch.arange(1, 2 * len(values), 2, device=values.device)).sum()
+
+
+def _part(output: Any, number: int, count: int) -> Any:
+    """Return what an output of a batch has of one of its pictures."""
+    if isinstance(output, Tensor):
+        return torch.unflatten(output, 0, (count, -1))[number].clone()  # without the rest of the batch
+    if isinstance(output, list | tuple):
+        return type(output)(_part(one, number, count) for one in output)
+    if output is None:
+        return None
+    return type(output)(**{name: _part(output[name], number, count) for name in output})
 
 
 def _join(outputs: list[Any]) -> Any:

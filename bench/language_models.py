@@ -1,0 +1,193 @@
+"""Cost of video-language models with random weights of a real size: `python -m bench.language_models --device cuda`.
+
+Measured of each network, on questions about 16 frames of 360x640:
+
+- what transformers does alone: its processor and one pass, all frames at once;
+- what jostle does with frames it has not met: its looks are answered one by one, and pictures seen one by one;
+- what 15 cells cost that corrupt a tenth of the frames, in clean passes, with outputs for unchanged frames kept;
+- what further questions about the same frames cost.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from bench.timing import finish, make_parser
+from helpers import tiny_language
+from jostle.models.language.interface import Question
+from jostle.models.language.preparation import LibraryPreparation, QuestionPreparation, QwenPreparation
+from jostle.models.language.qwen_preparation import QwenFrames
+from jostle.models.language.transformers_model import TransformersModel
+
+FRAMES, HEIGHT, WIDTH = 16, 360, 640
+CHANGED = slice(7, 9)  # two of 16 frames, across two pairs
+CELLS, VIDEOS, OPTIONS = 15, 4, ("a cat", "a dog", "a cow", "a hen")
+OF_ALONE, MOST_PASSES = 0.85, 6.0
+PIXELS = {"size": {"shortest_edge": 128 * 28 * 28, "longest_edge": 768 * 28 * 28}}
+QWEN_2B = {
+    "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
+    "num_key_value_heads": 2, "max_position_embeddings": 32768,
+    "rope_parameters": {"rope_type": "default", "mrope_section": [16, 24, 24], "rope_theta": 1000000.0},
+}  # fmt: skip
+QWEN_2B_VISION = {"depth": 32, "embed_dim": 1280, "hidden_size": 1536, "num_heads": 16, "mlp_ratio": 4}
+LLAVA_7B = {
+    "model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
+    "num_attention_heads": 28, "num_key_value_heads": 4, "max_position_embeddings": 32768,
+}  # fmt: skip
+LLAVA_7B_VISION = {
+    "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 26,
+    "num_attention_heads": 16, "image_size": 384, "patch_size": 14,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """Measurements of one network; seconds a question.
+
+    Attributes:
+        alone: of transformers alone, with its processor.
+        passes: of the network alone, on inputs that are prepared.
+        looks: of jostle, on frames that it has not met.
+        cells: 15 cells, in clean passes of jostle.
+        more: a further question about the same frames.
+    """
+
+    network: str
+    alone: float
+    passes: float
+    looks: float
+    cells: float
+    more: float
+
+    @property
+    def share(self) -> float:
+        """Questions a second of jostle, by those of transformers alone."""
+        return self.alone / self.looks
+
+
+def build(name: str, device: str, dtype: torch.dtype) -> tuple[Any, QuestionPreparation]:
+    """Return a network with random weights on a device, and the preparation of its inputs."""
+    library = tiny_language.transformers()
+    family = "llava_onevision" if name.startswith("llava") else "qwen2_vl"
+    special, video, named, _, rest = tiny_language.KINDS[family]
+    tokenizer = tiny_language.tiny_tokenizer(special, video, **named)
+    ids = {token: tokenizer.convert_tokens_to_ids(token) for token in special}
+    ends = {"vocab_size": len(tokenizer), "pad_token_id": ids[special[0]], "eos_token_id": ids[special[0]]}
+    if family == "qwen2_vl":
+        config = library.Qwen2VLConfig(
+            text_config=QWEN_2B | ends, vision_config=QWEN_2B_VISION, image_token_id=ids["<|image_pad|>"],
+            video_token_id=ids["<|video_pad|>"], vision_start_token_id=ids["<|vision_start|>"],
+            vision_end_token_id=ids["<|vision_end|>"],
+        )  # fmt: skip
+        kind, processor = library.Qwen2VLForConditionalGeneration, library.Qwen2VLProcessor
+        pictures, videos = library.Qwen2VLImageProcessor(), library.Qwen2VLVideoProcessor(**PIXELS)
+    else:
+        config = library.LlavaOnevisionConfig(
+            text_config=LLAVA_7B | ends, vision_config=LLAVA_7B_VISION, image_token_index=ids["<image>"],
+            video_token_index=ids["<video>"], image_grid_pinpoints=[[384, 384]],
+        )  # fmt: skip
+        kind, processor = library.LlavaOnevisionForConditionalGeneration, library.LlavaOnevisionProcessor
+        size = {"size": {"height": 384, "width": 384}}
+        pictures, videos = library.LlavaOnevisionImageProcessor(), library.LlavaOnevisionVideoProcessor(**size)
+        rest = {"num_image_tokens": 729, "vision_feature_select_strategy": "full"}
+    torch.set_default_dtype(dtype)
+    with torch.device(device):
+        network = kind(config).eval()
+    torch.set_default_dtype(torch.float32)
+    if name.endswith("own"):
+        return network, QwenPreparation(tokenizer, tokenizer.chat_template, QwenFrames(), "<|video_pad|>", timed=False)
+    whole = processor(
+        image_processor=pictures, tokenizer=tokenizer, video_processor=videos, chat_template=tokenizer.chat_template,
+        **rest,
+    )  # fmt: skip
+    return network, LibraryPreparation(whole)
+
+
+def clock(call: Callable[[], object], device: str) -> float:
+    """Return the seconds of a call, until the device has done it."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    begin = time.perf_counter()
+    call()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def measure(name: str, device: str, dtype: torch.dtype) -> Row:
+    """Measure one network."""
+    network, preparation = build(name, device, dtype)
+    family = "llava_onevision" if name.startswith("llava") else "qwen2_vl"
+    rng = np.random.default_rng(0)
+    films = [rng.integers(0, 256, (FRAMES, HEIGHT, WIDTH, 3), np.uint8) for _ in range(VIDEOS + 2)]
+    times = np.arange(FRAMES) + 0.5
+    questions = [Question(film, times.copy(), "What is in the video?", OPTIONS) for film in films]
+
+    def inputs(question: Question) -> dict[str, Any]:
+        return {
+            key: value.to(device, dtype if key.startswith("pixel_values") else None)
+            for key, value in preparation.inputs(question).items()
+        }
+
+    def alone(some: Sequence[Question]) -> None:
+        with torch.inference_mode():
+            for question in some:
+                network(**inputs(question), logits_to_keep=1).logits[0, -1].float().cpu()
+
+    alone(questions[:2])
+    by_library = clock(lambda: alone(questions[2:]), device) / VIDEOS
+    ready = [inputs(question) for question in questions[2:]]
+    with torch.inference_mode():
+        passes = clock(lambda: [network(**one, logits_to_keep=1).logits[0, -1].cpu() for one in ready], device) / VIDEOS
+    model = TransformersModel(name, family, network, preparation, FRAMES)
+    model.answer(questions[:2])
+    looks = clock(lambda: model.answer(questions[2:]), device) / VIDEOS
+    cells = []
+    for number in range(CELLS):
+        frames = films[-1].copy()
+        frames[CHANGED] = rng.integers(0, 256, frames[CHANGED].shape, np.uint8) if number else 0
+        cells.append(Question(frames, times, "What is in the video?", OPTIONS))
+    corrupted = clock(lambda: model.answer(cells), device) / looks
+    same = [Question(cells[-1].frames, times, f"What is number {number}?", OPTIONS) for number in range(4)]
+    more = clock(lambda: model.answer(same), device) / len(same)
+    return Row(name, by_library, passes, looks, corrupted, more)
+
+
+def main() -> int:
+    """Measure the networks, and print what misses its aim."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--networks", nargs="+", default=["qwen2_vl_2b", "qwen2_vl_2b_own", "llava_onevision_7b"])
+    arguments = parser.parse_args()
+    rows, missed = [], []
+    for name in arguments.networks:
+        row = measure(name, arguments.device, torch.bfloat16 if arguments.device == "cuda" else torch.float32)
+        rows.append(asdict(row) | {"share": row.share})
+        print(
+            f"{name}: transformers {1000 * row.alone:.0f} ms a question, its passes {1000 * row.passes:.0f}, jostle "
+            f"{1000 * row.looks:.0f} ({row.share:.2f}); {CELLS} cells {row.cells:.2f} clean passes; a further question "
+            f"{1000 * row.more:.0f} ms",
+            flush=True,
+        )
+        if row.share < OF_ALONE:
+            missed.append(f"{name}: {row.share:.2f} of transformers alone, aim {OF_ALONE}")
+        if row.cells > MOST_PASSES:
+            missed.append(f"{name}: {row.cells:.1f} clean passes for {CELLS} cells, aim {MOST_PASSES:g}")
+        torch.cuda.empty_cache()
+    for line in missed:
+        print(f"missed: {line}")
+    return finish(arguments, rows, missed=bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
