@@ -186,6 +186,6 @@ def test_recognition_with_a_model_of_ones_own(
     about = json.loads((here / "out" / "run.json").read_text())
     assert (about["shown"]["input"]["frames"], about["shown"]["classes"]) == (6, "by name")
     assert say(monkeypatch, *words) == 6  # shown otherwise, it is another run
-    assert "shown was" in capsys.readouterr().err
+    assert "shown input frames was 6, now 4" in capsys.readouterr().err
     assert say(monkeypatch, "verify", "out") == 0
     assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"

@@ -175,7 +175,7 @@ def describe(kind: str) -> list[ModelDescription]:
     from jostle.models.loading.names import DESCRIBED, describe_models
 
     if kind not in DESCRIBED:
-        raise UnknownName("shelf of networks", kind, DESCRIBED)
+        raise UnknownName("kind of networks", kind, DESCRIBED)
     return describe_models(kind)
 
 

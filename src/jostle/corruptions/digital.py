@@ -193,9 +193,9 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
                     cells[i] = np.uint8((2 * total + count) // (2 * count))
             for x in range(width):
                 put_four_bytes(coarse, 3 * x, four_bytes(cells, column[x] * 3))
-        row = result[y]
+        line = result[y]
         for x in range(n):
-            row[x] = coarse[x]
+            line[x] = coarse[x]
 
 
 @inlined

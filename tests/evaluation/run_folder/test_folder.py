@@ -36,7 +36,8 @@ def test_every_fact_of_the_origin_counts(tmp_path: Path) -> None:
     assert folder.check(ORIGIN, BUILDS)
     for field in dataclasses.fields(RunOrigin):
         if field.name != "content":  # the fingerprint stands for it
-            other = dataclasses.replace(ORIGIN, **{field.name: ("y" * 500,) if field.name == "missing" else "other"})
+            others: dict[str, object] = {"missing": ("y" * 500,), "adapt": {"method": "bn", "protocol": "online"}}
+            other = dataclasses.replace(ORIGIN, **{field.name: others.get(field.name, "other")})  # type: ignore[arg-type]
             with pytest.raises(SourceChanged, match=f"{field.name} was .*, now"):
                 folder.check(other, BUILDS)
 
