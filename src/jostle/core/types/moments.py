@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from jostle.core.types.segments import Segments
+from jostle.core.types.video_items import VideoItems
 from jostle.errors import BadValue, DataError
 
 Window = tuple[float, float]  # start and end in seconds
@@ -50,36 +48,11 @@ class MomentItem:
             )
 
 
-@dataclass(frozen=True)
-class MomentSet:
+@dataclass(frozen=True, repr=False)
+class MomentSet(VideoItems[MomentItem]):
     """Sentences about the videos of a data set, in the order of the file."""
 
-    items: tuple[MomentItem, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "items", tuple(self.items))
-        if len(self.by_id) < len(self.items):
-            ids = [item.id for item in self.items]
-            twice = next(one for one in self.by_id if ids.count(one) > 1)
-            raise BadValue(f"sentence {twice!r} appears twice")
-
-    @cached_property
-    def by_id(self) -> dict[str, MomentItem]:
-        """The sentences by their ids."""
-        return {item.id: item for item in self.items}
-
-    @cached_property
-    def by_video(self) -> dict[str, tuple[MomentItem, ...]]:
-        """The sentences of each video."""
-        groups: dict[str, list[MomentItem]] = {}
-        for item in self.items:
-            groups.setdefault(item.video, []).append(item)
-        return {video: tuple(group) for video, group in groups.items()}
-
-    @property
-    def videos(self) -> tuple[str, ...]:
-        """Ids of the videos, in the order of their first sentences."""
-        return tuple(self.by_video)
+    noun = "sentence"
 
     @property
     def actions(self) -> dict[str, Segments]:
@@ -90,31 +63,10 @@ class MomentSet:
         }
         return {video: Segments.from_pairs(windows) for video, windows in pairs.items() if windows}
 
-    def of_videos(self, names: Collection[str]) -> MomentSet:
-        """Return the sentences about the named videos."""
-        selected = set(names)
-        return MomentSet(tuple(item for item in self.items if item.video in selected))
-
     @property
     def located(self) -> MomentSet:
         """The sentences whose windows are known."""
         return MomentSet(tuple(item for item in self.items if item.windows))
-
-    def renamed(self, ids: Mapping[str, str]) -> MomentSet:
-        """Return the set with other video ids."""
-        return MomentSet(tuple(replace(item, video=ids.get(item.video, item.video)) for item in self.items))
-
-    @property
-    def fingerprint(self) -> str:
-        """`sha256:` and a hash of all sentences, whatever their order."""
-        rows = sorted((asdict(item) for item in self.items), key=lambda row: str(row["id"]))
-        return f"sha256:{hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()}"
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __repr__(self) -> str:
-        return f"MomentSet({len(self)} sentences about {len(self.videos)} videos)"
 
 
 @dataclass(frozen=True, slots=True)

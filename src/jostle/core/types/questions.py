@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from jostle.core.types.video_items import VideoItems
 from jostle.errors import BadValue, DataError
 
 MAX_OPTIONS = 26  # letters
@@ -56,41 +54,11 @@ class QuestionItem:
             raise BadValue(f"question {self.id!r}: its stretch {self.start} to {self.end} s has no length; correct it")
 
 
-@dataclass(frozen=True)
-class QuestionSet:
+@dataclass(frozen=True, repr=False)
+class QuestionSet(VideoItems[QuestionItem]):
     """Questions about the videos of a data set, in the order of the file."""
 
-    items: tuple[QuestionItem, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "items", tuple(self.items))
-        if len(self.by_id) < len(self.items):
-            ids = [item.id for item in self.items]
-            twice = next(one for one in self.by_id if ids.count(one) > 1)
-            raise BadValue(f"question {twice!r} appears twice")
-
-    @cached_property
-    def by_id(self) -> dict[str, QuestionItem]:
-        """The questions by their ids."""
-        return {item.id: item for item in self.items}
-
-    @cached_property
-    def by_video(self) -> dict[str, tuple[QuestionItem, ...]]:
-        """The questions of each video."""
-        groups: dict[str, list[QuestionItem]] = {}
-        for item in self.items:
-            groups.setdefault(item.video, []).append(item)
-        return {video: tuple(group) for video, group in groups.items()}
-
-    @property
-    def videos(self) -> tuple[str, ...]:
-        """Ids of the videos, in the order of their first questions."""
-        return tuple(self.by_video)
-
-    def of_videos(self, names: Collection[str]) -> QuestionSet:
-        """Return the questions about the named videos."""
-        selected = set(names)
-        return QuestionSet(tuple(item for item in self.items if item.video in selected))
+    noun = "question"
 
     def of_kind(self, kind: str) -> QuestionSet:
         """Return the questions of one type."""
@@ -100,22 +68,6 @@ class QuestionSet:
     def answered(self) -> QuestionSet:
         """The questions whose right option is known."""
         return QuestionSet(tuple(item for item in self.items if item.answer is not None))
-
-    def renamed(self, ids: Mapping[str, str]) -> QuestionSet:
-        """Return the set with other video ids."""
-        return QuestionSet(tuple(replace(item, video=ids.get(item.video, item.video)) for item in self.items))
-
-    @property
-    def fingerprint(self) -> str:
-        """`sha256:` and a hash of all questions, whatever their order."""
-        rows = sorted((asdict(item) for item in self.items), key=lambda row: str(row["id"]))
-        return f"sha256:{hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()}"
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __repr__(self) -> str:
-        return f"QuestionSet({len(self)} questions about {len(self.videos)} videos)"
 
 
 @dataclass(frozen=True, slots=True)
