@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -75,18 +76,20 @@ class OnlineStates:
         return histories
 
 
-@dataclass(frozen=True)
-class AdaptedRecognitionPredictor:
-    """Predictor of a recogniser that adapts to all clips of a video at once, in each cell by itself."""
+class AdaptedPredictor(ABC):
+    """Base of predictors whose network adapts to clips or windows of each video."""
 
-    predictor: RecognitionPredictor  # selects, corrupts and mends the frames
-    adapted: AdaptedRecogniser
-    states: OnlineStates
+    predictor: Any  # of the network as it is
+    adapted: Any  # the network with its method
 
     @property
     def guard(self) -> Callable[[], AbstractContextManager[None]]:
         """Context manager for model calls."""
-        return self.predictor.guard
+        return self.predictor.guard  # type: ignore[no-any-return]
+
+    @abstractmethod
+    def sample_rows(self, footage: Footage, job: VideoJob) -> Indices:
+        """Return the (clips, frames) indices that the network adapts to."""
 
     def measure_source(self, video_jobs: Iterable[VideoJob]) -> Any:
         """Measure what the method needs to know of clean videos."""
@@ -94,12 +97,24 @@ class AdaptedRecognitionPredictor:
         def batches() -> Iterator[tuple[Any, int]]:
             for job in video_jobs:
                 with open_footage(job) as footage:
-                    rows = self.predictor.sample_rows(footage, job)
+                    rows = self.sample_rows(footage, job)
                     clips = SlidingFrames(footage.clean, rows).take(rows)
                 yield self.adapted.prepare(clips), rows.size
 
         with self.guard():
             return self.adapted.adapter.measure_source(batches())
+
+
+@dataclass(frozen=True)
+class AdaptedRecognitionPredictor(AdaptedPredictor):
+    """Predictor of a recogniser that adapts to all clips of a video at once, in each cell by itself."""
+
+    predictor: RecognitionPredictor  # selects, corrupts and mends the frames
+    adapted: AdaptedRecogniser
+    states: OnlineStates
+
+    def sample_rows(self, footage: Footage, job: VideoJob) -> Indices:
+        return self.predictor.sample_rows(footage, job)
 
     def __call__(self, job: VideoJob) -> VideoResult[Scores]:
         inner, adapter = self.predictor, self.adapted.adapter
@@ -109,7 +124,7 @@ class AdaptedRecognitionPredictor:
         mended: dict[str, MendingResult] = {}
         clean = Cost()
         with inner.guard(), open_footage(job) as footage:
-            rows = inner.sample_rows(footage, job)
+            rows = self.sample_rows(footage, job)
             second = shift_rows(rows, len(footage.clean)) if adapter.two_views else None
             views = rows[None] if second is None else np.stack([rows, second])
             finding = None if inner.mending is None else inner.mending.finder_for(footage.clean)
@@ -158,30 +173,15 @@ def sample_windows(footage: Footage, spec: ClipWindow, rule: Rule, count: int = 
 
 
 @dataclass(frozen=True)
-class AdaptedFeaturePredictor:
+class AdaptedFeaturePredictor(AdaptedPredictor):
     """Predictor of a feature detector whose extractor adapts to windows of a video, in each cell by itself."""
 
     predictor: FeatureDetectionPredictor
     adapted: AdaptedExtractor
     states: OnlineStates
 
-    @property
-    def guard(self) -> Callable[[], AbstractContextManager[None]]:
-        """Context manager for model calls."""
-        return self.predictor.guard
-
-    def measure_source(self, video_jobs: Iterable[VideoJob]) -> Any:
-        """Measure what the method needs to know of clean videos."""
-
-        def batches() -> Iterator[tuple[Any, int]]:
-            for job in video_jobs:
-                with open_footage(job) as footage:
-                    rows = sample_windows(footage, self.predictor.extractor.spec, self.predictor.rule)
-                    windows = SlidingFrames(footage.clean, rows).take(rows)
-                yield self.adapted.prepare(windows), rows.size
-
-        with self.guard():
-            return self.adapted.adapter.measure_source(batches())
+    def sample_rows(self, footage: Footage, job: VideoJob) -> Indices:
+        return sample_windows(footage, self.predictor.extractor.spec, self.predictor.rule)
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
         inner, adapter = self.predictor, self.adapted.adapter
@@ -194,7 +194,7 @@ class AdaptedFeaturePredictor:
         with inner.guard(), open_video(job) as reader:
             footage = Footage(reader, job)
             finding = None if inner.mending is None else inner.mending.finder_for(footage.clean)
-            rows = sample_windows(footage, inner.extractor.spec, inner.rule)
+            rows = self.sample_rows(footage, job)
             for cell in job.cells:
                 # A new one for each cell: features of a network in another state must not be reused.
                 video = VideoFeatures(
