@@ -9,7 +9,7 @@ RUN python -m hatchling build -t wheel -d /dist
 
 FROM python:3.12-slim-bookworm AS base
 # A user of its own: nothing in here needs to be root, and files in mounted folders should belong to a person.
-RUN useradd --uid 1000 --create-home jostle && mkdir /work && chown jostle:jostle /work
+RUN useradd --uid 1000 --create-home jostle && mkdir /data && chown jostle:jostle /data
 ENV PYTHONUNBUFFERED=1 \
     JOSTLE_CACHE=/home/jostle/.cache/jostle \
     NUMBA_CACHE_DIR=/home/jostle/.cache/numba
@@ -20,15 +20,15 @@ COPY --from=wheel /dist /opt/dist
 FROM base AS cuda
 RUN pip install --no-cache-dir -c /opt/constraints.txt "$(echo /opt/dist/jostle-*.whl)[torch,report,view]"
 USER jostle
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["jostle"]
-CMD ["demo", "--out", "/work/demo"]
+CMD ["demo", "--out", "demo"]
 
 # The last one is what `docker build` makes when no target is named.
 FROM base AS cpu
 RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
     && pip install --no-cache-dir -c /opt/constraints.txt "$(echo /opt/dist/jostle-*.whl)[torch,report,view]"
 USER jostle
-WORKDIR /work
+WORKDIR /data
 ENTRYPOINT ["jostle"]
-CMD ["demo", "--out", "/work/demo"]
+CMD ["demo", "--out", "demo"]
