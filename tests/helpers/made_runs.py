@@ -21,7 +21,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.inference.language import VideoAnswers, VideoMoments
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule, run_benchmark
 from jostle.features.engine import Cost
 from jostle.metrics.robustness import split_cell
 
@@ -173,7 +173,7 @@ class Guesser:
         return MomentPrediction(((first, max(end + shift, first + 0.5), 0.9), (0.0, 3.0, 0.2)))
 
 
-def made_run(
+def finished_run(
     out: Path,
     task: str = "detection",
     *,
@@ -191,8 +191,9 @@ def made_run(
     shown: tuple[int, ...] | None = None,
     anchors: int = 1,
     metric: str = "",
-) -> Path:
-    """A run folder; the videos hold nothing, or are all `source`; `on` puts the recipe on other data."""
+    stopping: StoppingRule | None = None,
+) -> Run:
+    """A run; the videos hold nothing, or are all `source`; `on` puts the recipe on other data."""
     recipe, annotations = recipe_of(task, cells, benchmark, metric), annotations_of(task, videos, classes, anchors)
     if on:
         recipe = recipe.on("folder", "test", on)
@@ -204,5 +205,10 @@ def made_run(
             file.write_bytes(b"no video")
     data = Dataset("folder", "test", folder, (annotations,), files)
     contestant = BenchmarkModel(partial(Guesser, annotations, weakness, fails, knows, shown), model)
-    run_benchmark(recipe, data, contestant, out, cells=select_cells(recipe, None), seed=seed, jobs=1)
-    return out
+    chosen = select_cells(recipe, None)
+    return run_benchmark(recipe, data, contestant, out, cells=chosen, seed=seed, jobs=1, stopping=stopping)
+
+
+def made_run(out: Path, task: str = "detection", **facts: Any) -> Path:
+    """The folder of a run; `finished_run` says what the facts are."""
+    return finished_run(out, task, **facts).folder

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jostle
-from helpers.made_runs import Guesser, annotations_of, made_run, names_of, recipe_of
-from jostle.datasets.dataset import Dataset
+from helpers.made_runs import annotations_of, finished_run, made_run, names_of, recipe_of
 from jostle.errors import BadValue, DataError, UnknownName
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.runner import Run
 from jostle.reporting.analysis.early_stopping import SequentialStop
 from jostle.reporting.analysis.gate import Budget, Condition
 from jostle.reporting.analysis.record import RunRecord
@@ -37,17 +35,8 @@ def stop_rule(budget: Budget, reference: Path | None, seed: int = 0) -> Sequenti
 
 
 def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
-    recipe, labels = recipe_of("recognition"), annotations_of("recognition", VIDEOS, ("jump", "run", "sit down"))
-    folder = out.parent / "videos"
-    folder.mkdir(exist_ok=True)
-    files = {name: folder / f"{name}.mp4" for name in names_of(VIDEOS)}
-    for file in files.values():
-        file.write_bytes(b"no video")
-    guesser = partial(Guesser, labels, facts.pop("weakness", 1.0), facts.pop("fails", ()))
-    data = Dataset("folder", "test", folder, (labels,), files)
     rule = None if budget is None else stop_rule(budget, reference)
-    model = BenchmarkModel(guesser, "guesser")
-    return run_benchmark(recipe, data, model, out, cells=select_cells(recipe, None), stopping=rule, **facts)
+    return finished_run(out, "recognition", videos=VIDEOS, stopping=rule, **facts)
 
 
 def test_a_frail_model_is_found_out_with_few_videos(reference: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,11 @@ import numpy as np
 import pytest
 
 import jostle
-from helpers.made_runs import CELLS, Guesser, annotations_of, made_run, names_of, recipe_of
-from jostle.datasets.dataset import Dataset
+from helpers.made_runs import CELLS, finished_run, made_run, names_of, recipe_of
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import CLEAN_CELL
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.runner import Run
 from jostle.metrics.bootstrap import bias_corrected
 from jostle.reporting.analysis.gate import Budget, Condition
 from jostle.reporting.analysis.group_sequential import GroupSequentialStop, planned_looks, widened_level
@@ -43,17 +41,9 @@ def stop_rule(budget: Budget, reference: Path | None, videos: int = VIDEOS, task
 
 
 def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
-    recipe, truth = recipe_of("detection", SOME), annotations_of("detection", VIDEOS, ("jump", "run", "sit down"))
-    folder = out.parent / "videos"
-    folder.mkdir(exist_ok=True)
-    files = {name: folder / f"{name}.mp4" for name in names_of(VIDEOS)}
-    for file in files.values():
-        file.write_bytes(b"no video")
-    guesser = partial(Guesser, truth, facts.pop("weakness", 0.3), facts.pop("fails", ()))
-    data = Dataset("folder", "test", folder, (truth,), files)
     rule = None if budget is None else stop_rule(budget, reference)
-    model = BenchmarkModel(guesser, "guesser")
-    return run_benchmark(recipe, data, model, out, cells=select_cells(recipe, None), stopping=rule, **facts)
+    facts = {"weakness": 0.3, "cells": SOME} | facts
+    return finished_run(out, "detection", videos=VIDEOS, stopping=rule, **facts)
 
 
 def test_a_frail_detector_is_found_at_the_first_look(reference: Path, tmp_path: Path) -> None:
