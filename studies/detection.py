@@ -323,16 +323,17 @@ def train_detector(config: Any, folder: Path) -> Any:
 
     weights = train(config, folder).weights
     (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    return load_trained(config.detector, weights).to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    detector = load_trained(config.detector, weights, **config.settings)
+    return detector.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
-def load_trained(name: str, weights: Path) -> Any:
-    """Load a detector with trained weights and the classes that they know."""
+def load_trained(name: str, weights: Path, **settings: Any) -> Any:
+    """Load a detector with trained weights, the classes that they know and changed settings."""
     from jostle.models.checkpoints import read_note
     from jostle.models.detection.detector import load_detector
 
     classes: list[str] = read_note(weights, "classes", [])
-    return load_detector(name, weights=weights, class_names=tuple(classes))
+    return load_detector(name, weights=weights, class_names=tuple(classes), **settings)
 
 
 def measure(run: Run, place: Place, cells: Collection[str] = tuple(CELLS)) -> Record:

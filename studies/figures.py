@@ -39,6 +39,8 @@ FIGURES = (
     Figure("end-to-end-detectors", "end to end: beside", "relative robustness", 2, "relative robustness, %"),
     Figure("breaking-points", "breaking: kinds", "black frame", 2, "black frames that lose half of the actions, 95 %"),
     Figure("mending", "mending: main", "relative, as is", 2, "relative robustness as is, %, and its spread over seeds"),
+    Figure("recognisers-on-film", "on film: recognition", "UCF101-P", 1, "accuracy over UCF101-P, %, 95 %"),
+    Figure("detectors-on-film", "on film: mending", "relative, as is", 2, "relative robustness as is, %, over seeds"),
     Figure("on-film", "film: stability", "pm-10, %", 1, "pm-10, %, with 95 % intervals over sequences"),
 )  # fmt: skip
 

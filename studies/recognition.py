@@ -12,7 +12,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -112,7 +112,9 @@ def main() -> None:
     begin = time.monotonic()
     starting = _start_all(arguments.work, arguments.jobs) if "start" in arguments.steps else None
     if "cells" in arguments.steps:
-        make_cells(arguments.work / "cells", jobs=arguments.jobs, clips=arguments.clips)
+        make_cells(
+            arguments.work / "cells", first_videos(arguments.clips), frames=SPEC.frames, size=SIZE, jobs=arguments.jobs
+        )
         print(f"cells: {time.monotonic() - begin:.0f} s", flush=True)
     wanted = {"study": study_runs, "singles": single_runs}
     runs = [run for step, those in wanted.items() if step in arguments.steps for run in those(arguments.seeds)]
@@ -277,7 +279,7 @@ class TestClips:
     """Test clips, cell by cell.
 
     Attributes:
-        frames: (cells, N, 16, H, W, 3) uint8, mapped from the file.
+        frames: (cells, N, T, H, W, 3) uint8, mapped from the file.
         label: (N,).
     """
 
@@ -285,20 +287,29 @@ class TestClips:
     label: npt.NDArray[np.int64]
 
 
-def make_cells(folder: Path, *, jobs: int, clips: int) -> None:
-    """Corrupt the first `clips` test clips of each class in every cell, unless it is done."""
+def first_videos(clips: int) -> list[VideoClip]:
+    """Return the first `clips` test clips of each class of puppets."""
+    _, videos = list_videos(ClipsConfig(), "test", seeds=(0,))
+    return [video for label in range(len(CLASSES)) for video in [v for v in videos if v.label == label][:clips]]
+
+
+def make_cells(folder: Path, videos: Sequence[VideoClip], *, frames: int, size: tuple[int, int], jobs: int) -> None:
+    """Corrupt clips in every cell and keep some frames of each, unless it is done.
+
+    Args:
+        frames: number of frames to keep, evenly spaced.
+        size: of a frame.
+    """
     path, index = folder / "cells.npy", folder / "cells.json"
     if index.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    _, videos = list_videos(ClipsConfig(jobs=jobs), "test", seeds=(0,))
-    chosen = [video for label in range(len(CLASSES)) for video in [v for v in videos if v.label == label][:clips]]
-    shape = (len(CELLS), len(chosen), SPEC.frames, *SIZE, 3)
+    shape = (len(CELLS), len(videos), frames, *size, 3)
     np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_limit_threads) as pool:
-        list(pool.map(_fill, [path] * len(chosen), range(len(chosen)), chosen, chunksize=1))
+        list(pool.map(_fill, [path] * len(videos), range(len(videos)), videos, chunksize=1))
     part = index.with_suffix(".part")
-    part.write_text(json.dumps({"cells": CELLS, "label": [video.label for video in chosen]}))
+    part.write_text(json.dumps({"cells": CELLS, "label": [video.label for video in videos]}))
     os.replace(part, index)
 
 
@@ -321,7 +332,7 @@ def _fill(path: Path, row: int, video: VideoClip) -> None:
     with Reader(video.path) as reader:
         clip = Clip(reader.block(0, len(reader)), reader.pts, reader.fps)
     pixels = np.load(path, mmap_mode="r+")
-    places = evenly_spaced(len(clip), SPEC.frames)
+    places = evenly_spaced(len(clip), pixels.shape[2])
     for number, cell in enumerate(CELLS):
         specs = [] if cell == "clean" else [Spec.parse(cell)]
         pixels[number, row] = corrupt_frames(clip, specs, places, seed=0, video=video)

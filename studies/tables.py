@@ -6,6 +6,7 @@ from studies import (
     breaking_points,
     detection_tables,
     film_stability,
+    film_tables,
     inspector_tables,
     mending_tables,
     questions,
@@ -25,7 +26,8 @@ def fill_tables(page: str) -> str:
     page = inspector_tables.fill_page(page, inspector_tables.read_results())
     page = watching_tables.fill_page(page, watching_tables.read_results())
     page = mending_tables.fill_page(page, mending_tables.Results())
-    return film_stability.fill_page(page, film_stability.read_results())
+    page = film_stability.fill_page(page, film_stability.read_results())
+    return film_tables.fill_page(page, film_tables.Film())
 
 
 def main() -> None:

@@ -669,6 +669,29 @@ def test_the_example_that_strikes_a_film(tmp_path: Path, capsys: pytest.CaptureF
     assert example.best_fit(actions, half[1:]) == pytest.approx([0.0])
 
 
+def test_the_example_that_brings_in_a_detector_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a network that compares the brightness of neighbouring frames in place of TransNetV2."""
+    example = load(ROOT / "examples" / "transnet_cuts.py")
+
+    class Differences:
+        device = "cpu"
+
+        def predict_frames(self, frames: Any, quiet: bool) -> tuple[Any, None]:
+            assert frames.shape[1:] == (27, 48, 3)
+            level = frames.float().mean((1, 2, 3))
+            return torch.cat([(level[1:] - level[:-1]).abs() / 255, torch.zeros(1)]), None
+
+    monkeypatch.setattr(example, "load_network", Differences)
+    levels = np.repeat([20, 200, 90], [50, 30, 40]).astype(np.uint8)
+    frames = np.broadcast_to(levels[:, None, None, None], (120, 60, 80, 3))
+    found = example.detect(frames, fps=25.0, duration=4.8)
+    assert found.start.tolist() == pytest.approx([50 / 25 - 0.5, 80 / 25 - 0.5])
+    assert found.end.tolist() == pytest.approx([50 / 25 + 0.5, 80 / 25 + 0.5])
+    assert found.score is not None
+    assert found.score.tolist() == pytest.approx([180 / 255, 110 / 255])
+    assert found.classes == ("cut",)
+
+
 def test_every_example_is_tested() -> None:
     here = Path(__file__).read_text(encoding="utf-8")
     for example in EXAMPLES:

@@ -9,6 +9,8 @@ from studies.figures import FIGURES, Figure, draw, draw_points
 from studies.film_stability import CLASSIFIERS, SUBJECTS, TABLES, fill_page, read_results, shares
 from studies.harness import RESULT_PAGES
 
+from studies import film_adaptation, film_cuts, film_detection, film_recognition, film_tables
+
 PAGE = (RESULT_PAGES / "on-film.md").read_text(encoding="utf-8")
 
 
@@ -40,3 +42,37 @@ def test_a_figure_has_a_dot_and_an_interval_for_each_row() -> None:
     drawing = draw_points([("a < b", 10, 5, 20), ("c", 90, 80, 95)], "share, %")
     assert drawing.count("<circle") == drawing.count('class="reach"') == 2
     assert "a &lt; b" in drawing
+
+
+FILM = film_tables.Film()
+FILM_PAGES = ("recognisers-on-film", "detectors-on-film", "what-helps")
+
+
+def test_tables_of_recognisers_and_detectors_are_those_of_the_records() -> None:
+    pages = [(RESULT_PAGES / f"{name}.md").read_text(encoding="utf-8") for name in FILM_PAGES]
+    named = [name for page in pages for name in re.findall(r"<!-- on film: (\w+) -->", page)]
+    assert sorted(named) == sorted(film_tables.TABLES)
+    assert [film_tables.fill_page(page, FILM) for page in pages] == pages
+
+
+def test_every_run_on_film_was_measured_once() -> None:
+    measured = {
+        film_recognition.FilmRun: FILM.recognition,
+        film_detection.FilmDetectorRun: FILM.detection,
+        film_adaptation.AdaptationRun: FILM.adaptation,
+        film_cuts.CutRun: FILM.cuts,
+    }
+    runs = {kind: sorted(map(str, (kind(**record["run"]) for record in records))) for kind, records in measured.items()}
+    assert runs[film_recognition.FilmRun] == sorted(map(str, film_recognition.study_runs()))
+    lite0 = [run for run in film_detection.study_runs() if run.features == "lite0"]
+    assert runs[film_detection.FilmDetectorRun] == sorted(map(str, lite0))
+    first = [run for run in film_adaptation.study_runs() if run.seed == 0]
+    assert runs[film_adaptation.AdaptationRun] == sorted(map(str, first))
+    assert runs[film_cuts.CutRun] == sorted(str(film_cuts.CutRun(way)) for way in film_cuts.WAYS)
+
+
+def test_intervals_are_over_groups_of_clips() -> None:
+    assert len(FILM.owners) == 80
+    assert len(set(FILM.owners)) == 39
+    same = [i for i, owner in enumerate(FILM.owners) if owner == FILM.owners[0]]
+    assert (FILM.draws[:, same] == FILM.draws[:, same[:1]]).all()
