@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,15 +115,22 @@ def test_only_struck_frames_and_clips_cost_anything(name: str) -> None:
     assert len(touched) < len(firsts)
 
 
-@pytest.mark.parametrize(("name", "layers"), [("basictad", 9), ("e2e_tad", 8), ("afsd", 0)])
-def test_layers_are_computed_anew_around_struck_frames_only(
-    name: str, layers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each layer looks one frame further than the one before."""
+def around(place: int, layers: int) -> list[int]:
+    """Steps that each layer computes again for one frame of 32, where it looks one further than the one before."""
+    return [min(place + far, 31) - (place - far) + 1 for far in range(1, 1 + layers)]
+
+
+# Of I3D: 7 frames every second, three blocks of 3 in 16 steps, a pool of 3 every second, five blocks in 8 steps, a pool
+# of 2, and two blocks in 4 steps.
+REACHED = {"basictad": around(20, 9), "e2e_tad": around(20, 8), "afsd": [4, 6, 8, 10, 6, 7, 8, 8, 8, 8, 4, 4, 4]}
+
+
+@pytest.mark.parametrize("name", sorted(DETECTORS))
+def test_layers_are_computed_anew_around_struck_frames_only(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     detector = detector_of(name)
     seen = [*detector.encode_frames(film(30).frames)]  # two fewer than fill a clip
     whole = detector.encode_clip(seen)
-    assert (detector.layers, len(whole), len(whole[0])) == (layers, 1 + layers, 32)
+    assert (len(detector.layers) + 1, len(whole[0])) == (len(whole), 32)
     struck = list(seen)
     struck[20] = detector.encode_frames(film(40, seed=5).frames[33:34])[0]
     counted: list[int] = []
@@ -133,7 +142,7 @@ def test_layers_are_computed_anew_around_struck_frames_only(
 
     monkeypatch.setattr(type(detector), "_layer", counting)
     part = detector.encode_clip(struck, whole)
-    assert counted == [min(20 + far, 31) - (20 - far) + 1 for far in range(1, 1 + layers)]
+    assert counted == REACHED[name]
     monkeypatch.undo()
     for one, other, clean in zip(part, detector.encode_clip(struck), whole, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
@@ -141,7 +150,79 @@ def test_layers_are_computed_anew_around_struck_frames_only(
     assert all(a is b for a, b in zip(detector.encode_clip(seen, whole)[-1], whole[-1], strict=True))
 
 
-@pytest.mark.parametrize("name", ["basictad", "e2e_tad"])
+STRETCHES = {
+    "first": [0],
+    "last": [127],
+    "both ends": [0, 127],
+    "last before the filling": [116],
+    "middle": [60],
+    "two near each other": [40, 47],
+    "tenth": list(range(70, 83)),
+    "odd and even": list(range(1, 117, 13)),
+    "every second": list(range(0, 117, 2)),
+    "everywhere": list(range(117)),
+}
+
+
+@cache
+def long_clip(precision: str) -> tuple[Any, list[torch.Tensor], Any]:
+    """AFSD with clips of 128 frames, the encodings of 117 and what its layers make of them."""
+    torch.manual_seed(1)
+    settings = AFSD | {"max_length": 128, "clip_stride": 64, "precision": precision}
+    detector: Any = jostle.load_detector("afsd", **settings)
+    seen = [*detector.encode_frames(film(117).frames)]
+    return detector, seen, detector.encode_clip(seen)
+
+
+@pytest.mark.parametrize(
+    ("stretch", "precision"),
+    [*((key, "float32") for key in STRETCHES), ("both ends", "bfloat16"), ("tenth", "bfloat16")],
+)
+def test_i3d_keeps_what_the_damage_does_not_reach(stretch: str, precision: str) -> None:
+    """Steps that changed have the bits of a clip computed whole, and those beyond reach are the clean ones."""
+    detector, seen, clean = long_clip(precision)
+    places = STRETCHES[stretch]
+    count = 128 if 127 in places else 117
+    struck = [*seen, *clean[0][117:count]]
+    for place, row in zip(places, detector.encode_frames(film(len(places), seed=5).frames), strict=True):
+        struck[place] = row
+    part, whole = detector.encode_clip(struck, clean), detector.encode_clip(struck)
+    assert [len(rows) for rows in part] == [len(rows) for rows in clean]
+    for one, other in zip(part, whole, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    answers = [detector.clip_outputs(deep) for deep in (part, whole, clean)]
+    for key in vars(answers[0]):
+        assert torch.equal(getattr(answers[0], key), getattr(answers[1], key)), key
+    assert not torch.equal(answers[0].logits, answers[2].logits)
+    # Behind the last block a step sees 99 frames: its 8, 44 before them and 47 after.
+    for step, (one, kept) in enumerate(zip(part[-1], clean[-1], strict=True)):
+        reached = any(8 * step - 44 <= place <= 8 * step + 54 for place in places)
+        assert (one is kept) == (not reached), step
+
+
+@pytest.mark.parametrize("name", sorted(DETECTORS))
+def test_a_step_of_a_layer_does_not_depend_on_its_company(name: str) -> None:
+    detector = detector_of(name).eval()
+    deep = detector.encode_clip([*detector.encode_frames(film(32).frames)])
+    for number, rows in enumerate(deep[1:]):
+        for place in (0, len(rows) // 2, len(rows) - 1):
+            with torch.inference_mode():
+                (alone,) = detector._layer(number, deep[number], [place])
+            assert torch.equal(alone, rows[place]), (number, place)
+
+
+def test_a_copy_of_the_detector_has_layers_of_its_own() -> None:
+    detector, frames = detector_of("afsd"), film(32).frames
+    other = deepcopy(detector)
+    wanted = other.raw(frames)
+    with torch.no_grad():
+        for parameter in detector.parameters():
+            parameter.zero_()
+    assert all(np.array_equal(value, wanted[key]) for key, value in other.raw(frames).items())
+    assert not np.array_equal(detector.raw(frames)["logits"], wanted["logits"])
+
+
+@pytest.mark.parametrize("name", sorted(DETECTORS))
 def test_layer_by_layer_is_the_network(name: str) -> None:
     """What is computed frame by frame is what the network computes of whole clips, but for rounding."""
     detector = detector_of(name).eval()

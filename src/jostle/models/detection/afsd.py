@@ -7,8 +7,9 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,8 @@ from jostle.models.detection.blocks.afsd import (
 from jostle.models.detection.blocks.assignment import Actions, iou
 from jostle.models.detection.blocks.boundaries import pool_levels
 from jostle.models.detection.blocks.convolution import GROUPS, LearnedScaleVector, SameConv, WholeFrame, normed, same
-from jostle.models.detection.blocks.trunks import Trunk
+from jostle.models.detection.blocks.reach import Reach
+from jostle.models.detection.blocks.trunks import I3D_STAGES, Trunk
 from jostle.models.detection.detector import detector_variants, need_above_zero
 from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, join_candidates
 from jostle.models.detection.nms import soft_nms, soft_nms_until_one
@@ -200,6 +202,7 @@ def _joined(levels: list[Tensor]) -> Tensor:
 class AFSD(FrameDetector[AfsdConfig]):
     """AFSD detector, for clips of a fixed length, trained end to end from pixels."""
 
+    layered_at_once: ClassVar[Mapping[str, int]] = {"cpu": 8, "cuda": 16}
     points: Tensor
     level: Tensor
 
@@ -214,9 +217,28 @@ class AFSD(FrameDetector[AfsdConfig]):
         self.register_buffer("level", torch.cat(level), persistent=False)
 
     def join(self, encodings: Tensor) -> AfsdOutputs:
-        """Raw outputs of clips (B, T, channels, crop, crop): I3D mixes frames from its first layer on."""
+        """Return the raw outputs of clips (B, T, channels, crop, crop), by the library's 3D convolutions."""
         clips = encodings.transpose(1, 2)
         return self.coarse_pyramid_detection(self.backbone(clips), self.points)  # type: ignore[no-any-return]
+
+    @property
+    def layers(self) -> Sequence[Reach]:
+        """Layers of I3D, each of which mixes a few neighbouring steps."""
+        return [layer.reach for layer in self.backbone.steps]
+
+    @property
+    def finished(self) -> Sequence[int]:
+        """The two stages of I3D that the pyramid is made of."""
+        return [1 + number for number, layer in enumerate(self.backbone.steps) if layer.stage in I3D_STAGES]
+
+    def layer(self, number: int, near: Tensor) -> Tensor:
+        """Return (N, c, h, w) of (N, kernel, C, H, W)."""
+        return self.backbone.steps[number](near)
+
+    def finish(self, rows: Sequence[Tensor]) -> AfsdOutputs:
+        """Return the raw outputs of clips from both stages of I3D, (B, T / 4, ...) and (B, T / 8, ...)."""
+        stages = [steps.transpose(1, 2) for steps in rows]
+        return self.coarse_pyramid_detection(stages, self.points)  # type: ignore[no-any-return]
 
     def loss(self, outputs: AfsdOutputs, actions: Actions) -> Losses:
         """Compute the losses of coarse and refined segments, quality, and start and end curves.

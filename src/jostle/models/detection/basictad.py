@@ -37,6 +37,7 @@ from jostle.models.detection.blocks.basictad import (
 )
 from jostle.models.detection.blocks.basictad import match_anchors as answering_anchors
 from jostle.models.detection.blocks.convolution import GROUPS
+from jostle.models.detection.blocks.reach import Reach
 from jostle.models.detection.blocks.trunks import SlowTrunk
 from jostle.models.detection.detector import detector_variants
 from jostle.models.detection.frame_detector import FrameConfig, ResampledFrameDetector, join_candidates
@@ -171,16 +172,17 @@ class BasicTAD(ResampledFrameDetector[BasicTadConfig]):
         return list(self.neck[1](self.neck[0](maps)))
 
     @property
-    def layers(self) -> int:
-        """Number of blocks in the last two stages of Slow."""
-        return len(self.backbone.near)
+    def layers(self) -> Sequence[Reach]:
+        """Blocks in the last two stages of Slow."""
+        return [Reach()] * len(self.backbone.near)
 
     def layer(self, number: int, near: Tensor) -> Tensor:
         """Return (N, c, h, w) of (N, 3, C, H, W)."""
         return self.backbone.near[number].of_three(near)
 
-    def finish(self, maps: Tensor) -> BasicTadOutputs:
+    def finish(self, rows: Sequence[Tensor]) -> BasicTadOutputs:
         """Return the raw outputs of clips whose frames passed through all blocks of Slow."""
+        (maps,) = rows
         return BasicTadOutputs(*self.head(self._levels(self.backbone.pooled(maps))))
 
     def join(self, encodings: Tensor) -> BasicTadOutputs:

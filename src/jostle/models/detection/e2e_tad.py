@@ -27,6 +27,7 @@ from jostle.models.detection.blocks.e2e_tad import (
     layer_losses,
     roi_align,
 )
+from jostle.models.detection.blocks.reach import Reach
 from jostle.models.detection.blocks.trunks import ALPHA, FUSED, ShiftTrunk, SlowFastTrunk
 from jostle.models.detection.detector import detector_variants
 from jostle.models.detection.frame_detector import FrameConfig, ResampledFrameDetector, join_candidates
@@ -204,10 +205,10 @@ class E2ETAD(ResampledFrameDetector[E2eTadConfig]):
         return trunk.stem(pictures) if isinstance(trunk, ShiftTrunk) else pictures
 
     @property
-    def layers(self) -> int:
-        """Number of blocks of TSM that mix neighbouring frames; 0 for SlowFast, which reaches further."""
+    def layers(self) -> Sequence[Reach]:
+        """Blocks of TSM, which mix neighbouring frames; none of SlowFast, which reaches further."""
         trunk = self.backbone["backbone"]
-        return len(trunk.near) if isinstance(trunk, ShiftTrunk) else 0
+        return [Reach()] * len(trunk.near) if isinstance(trunk, ShiftTrunk) else []
 
     def layer(self, number: int, near: Tensor) -> Tensor:
         """Return (N, c, h, w) of (N, 3, C, H, W)."""
@@ -215,8 +216,9 @@ class E2ETAD(ResampledFrameDetector[E2eTadConfig]):
         assert isinstance(trunk, ShiftTrunk)
         return trunk.layer(number, near)
 
-    def finish(self, maps: Tensor) -> E2eTadOutputs:
+    def finish(self, rows: Sequence[Tensor]) -> E2eTadOutputs:
         """Return the raw outputs of clips whose frames passed all blocks of TSM, or of pictures for SlowFast."""
+        (maps,) = rows
         if not self.layers:
             return self.forward(maps.transpose(1, 2))
         features = self._projected(maps.mean((3, 4)).transpose(1, 2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, final
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue, DataError
 from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.reach import Reach
 from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.detector import Detector, need_above_zero
 from jostle.models.detection.outputs import Candidates, Losses
@@ -91,12 +92,11 @@ class FrameConfig(DetectorConfig):
 
 
 C = TypeVar("C", bound=FrameConfig)
-Deepened = Sequence[Sequence[Tensor]]  # by layer, and of each frame
+Deepened = Sequence[Sequence[Tensor]]  # by layer, and of each step: at first a frame
 RESIZED_AT_ONCE = 64  # frames
 # Frames that are looked at together, filled up where they are fewer: libraries choose their kernels by the shape, and
 # only equal kernels give equal bits for a frame whatever stands beside it.
 FRAMES_AT_ONCE = {"cpu": 8, "cuda": 64}
-LAYERED_AT_ONCE = {"cpu": 32, "cuda": 64}  # after the first layers, whose maps are larger
 
 
 class FrameDetector(Detector[C]):
@@ -108,6 +108,7 @@ class FrameDetector(Detector[C]):
     """
 
     looks_at: ClassVar[Literal["features", "frames"]] = "frames"
+    layered_at_once: ClassVar[Mapping[str, int]] = {"cpu": 32, "cuda": 64}  # steps, filled up like frames
     filler: ClassVar[float | None] = None  # grey level of what a short clip lacks; None for 0 in the network's scale
 
     @property
@@ -132,20 +133,22 @@ class FrameDetector(Detector[C]):
         raise NotImplementedError
 
     @property
-    def layers(self) -> int:
-        """Number of layers after `see` that mix a frame with its two neighbours only."""
-        return 0
+    def layers(self) -> Sequence[Reach]:
+        """Layers after `see` that mix neighbouring steps only, by what they see."""
+        return ()
+
+    @property
+    def finished(self) -> Sequence[int]:
+        """Layers whose outputs `finish` takes; 0 for the frame encodings."""
+        return (len(self.layers),)
 
     def layer(self, number: int, near: Tensor) -> Tensor:
-        """Apply a layer to (N, 3, ...) triples of neighbouring frames; return (N, ...).
-
-        Beyond the ends of a clip there are zeros.
-        """
+        """Apply a layer to (N, kernel, ...) neighbouring steps; return (N, ...)."""
         raise NotImplementedError
 
-    def finish(self, rows: Tensor) -> Any:
-        """Return the raw outputs for frames (B, T, ...) after the last layer; without layers, as `join`."""
-        return self.join(rows)
+    def finish(self, rows: Sequence[Tensor]) -> Any:
+        """Return the raw outputs for steps (B, T, ...) after each layer in `finished`; without layers, as `join`."""
+        return self.join(*rows)
 
     def output_segments(self, outputs: Any) -> Tensor:
         """Return (B, N, 2) the segments that points, anchors or queries stand for, in frames of the clip."""
@@ -276,13 +279,14 @@ class FrameDetector(Detector[C]):
 
     def _through(self, rows: list[Tensor], beside: Deepened | None) -> Deepened:
         """Return the rows of a clip, and those after each layer."""
-        outputs = [rows]
+        outputs: list[list[Tensor]] = [rows]
         changed = [beside is None or row is not beside[0][i] for i, row in enumerate(rows)]
-        for number in range(self.layers):
-            before = [False, *changed, False]
-            changed = [any(before[i : i + 3]) for i in range(len(rows))]
+        for number, reach in enumerate(self.layers):
+            length = len(changed) // reach.stride
+            seen = [range(max(reach.first(i), 0), reach.first(i) + reach.kernel) for i in range(length)]
+            changed = [any(changed[steps.start : steps.stop]) for steps in seen]
             places = [i for i, yes in enumerate(changed) if yes]
-            done = list(rows if beside is None else beside[number + 1])
+            done = outputs[-1][:length] if beside is None else list(beside[number + 1])
             for place, row in zip(places, self._layer(number, outputs[-1], places), strict=True):
                 done[place] = row
             outputs.append(done)
@@ -290,11 +294,13 @@ class FrameDetector(Detector[C]):
 
     def _layer(self, number: int, rows: Sequence[Tensor], places: Sequence[int]) -> Iterator[Tensor]:
         """Return the rows after a layer at these places."""
-        size, nothing = LAYERED_AT_ONCE[self.device.type], torch.zeros_like(rows[0])
-        around = [nothing, *rows, nothing]
+        size, reach = self.layered_at_once[self.device.type], self.layers[number]
+        nothing = torch.zeros_like(rows[0])
         for lo in range(0, len(places), size):
             some = places[lo : lo + size]
-            near = torch.unflatten(torch.stack([around[i + k] for i in some for k in range(3)]), 0, (len(some), 3))
+            seen = [reach.first(i) + k for i in some for k in range(reach.kernel)]
+            steps = torch.stack([rows[i] if 0 <= i < len(rows) else nothing for i in seen])
+            near = torch.unflatten(steps, 0, (len(some), reach.kernel))
             if len(some) < size:
                 near = torch.cat([near, near.new_zeros(size - len(some), *near.shape[1:])])
             yield from self.layer(number, near)[: len(some)]
@@ -306,7 +312,8 @@ class FrameDetector(Detector[C]):
         Clips come one by one, so that the bits of one do not depend on its neighbours.
         """
         with torch.inference_mode():
-            return self.infer(self.finish, torch.stack(list(deep[-1]))[None])
+            rows = [torch.stack(list(deep[number]))[None] for number in self.finished]
+            return self.infer(lambda *rows: self.finish(rows), *rows)
 
     @final
     def detect_clip(self, deep: Deepened) -> Candidates:

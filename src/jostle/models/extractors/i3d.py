@@ -6,6 +6,7 @@ parameters are those of the public PyTorch weights, which were converted from Te
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -50,12 +51,12 @@ class I3dOutputs(NamedTuple):
 MIXED = {f"Mixed_{name[-2]}{chr(ord(name[-1]) + 1)}": widths for name, widths in video_inception.MIXED.items()}
 
 
-def same_padding(size: torch.Size, kernel: Triple, stride: Triple) -> list[int]:
+def same_padding(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]) -> list[int]:
     """Return zeros before and after each axis, last axis first, so that sizes become ceil(size / stride).
 
     An odd total puts the extra zero behind, as TensorFlow does; with a stride that differs from padding by k // 2.
 
-    >>> same_padding(torch.Size([16, 224, 224]), (7, 7, 7), (2, 2, 2))
+    >>> same_padding((16, 224, 224), (7, 7, 7), (2, 2, 2))
     [2, 3, 2, 3, 2, 3]
     """
     padding = []

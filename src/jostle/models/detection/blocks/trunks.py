@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from jostle.models.detection.blocks.i3d_steps import step_layers
 from jostle.models.extractors.i3d import MIXED, I3dConfig, InceptionI3d
 from jostle.models.networks.frame_resnet import STAGES, FrameBlock, FrameResNet, Layers
 from jostle.models.networks.layers import ONE, Triple, convolution, named
@@ -77,6 +78,7 @@ class Trunk(FixedNorms):
     def __init__(self, channels: int, width: float, *, fixed_norms: bool = True) -> None:
         super().__init__()
         self._model = InceptionI3d(I3dConfig(classes=0, channels=channels, width=width))
+        self.steps = step_layers(self._model)
         if fixed_norms:
             self.fix_norms()
 
