@@ -37,6 +37,7 @@ from jostle.models.detection.detector import Variant, detectors
 from jostle.models.detection.frame_detector import FrameConfig
 from jostle.models.extractors.extractor import ExtractorKind, extractors
 from jostle.models.input_spec import InputSpec
+from jostle.models.language.loading import describe_language_models
 from jostle.models.objects.object_detector import object_detectors
 from jostle.models.recognition.recogniser import RecogniserKind, recognisers
 from jostle.models.weights.shipped import FOLDER
@@ -486,7 +487,7 @@ def extractors_page() -> str:
 
 
 def models_page() -> str:
-    """Every recogniser and what it wants to be shown."""
+    """Every recogniser and what it wants to be shown, and the video-language models."""
     lines = [
         "# Models",
         "",
@@ -504,6 +505,17 @@ def models_page() -> str:
         "once, or as often as the benchmark says. What each changes in the `InputSpec`:",
         "",
         *_table(["views", "of", "change"], _views()),
+        "",
+        "## Video-language models",
+        "",
+        "What `--model` takes for `questions` and `moments`, as `jostle names languagemodels` lists it; capitals stand "
+        "for names of yours. [Give a video-language model](../how-to/video-language-models.md) has folders, functions "
+        "and settings.",
+        "",
+        *_table(
+            ["name", "frames; tasks", "weights"],
+            [[f"`{one.name}`", one.sees, one.weights] for one in describe_language_models()],
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -99,3 +99,13 @@ def test_a_run_says_what_the_model_scores_without_the_video(call: Call) -> None:
     code, _, err = call("report", "run", "-o", "page.html", "--bootstrap", "20")
     assert code == 0, err
     assert "Temporal sensitivity" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_names_of_models_are_listed(call: Call) -> None:
+    names = ["hf:ORG/NAME", "openai:http://HOST:PORT/v1#MODEL", "puppet_language"]
+    assert call("names", "languagemodels") == (0, "\n".join([*names, ""]), "")
+    assert json.loads(call("names", "languagemodels", "--json")[1]) == names
+    pytest.importorskip("torch")
+    lines = call("names", "languagemodels", "-v")[1].splitlines()
+    assert [line.split()[0] for line in lines] == names
+    assert lines[-1].endswith("clean or robust: with jostle")

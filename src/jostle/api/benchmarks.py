@@ -86,7 +86,7 @@ def run(
 
     Args:
         benchmark: one of `jostle names benchmarks`, or a TOML file.
-        model: one of `jostle names detectors` or `jostle names models`, `package.module:attribute`, or the thing
+        model: one of `jostle names detectors`, `models` or `languagemodels`, `package.module:attribute`, or the thing
             itself.
         data: the folder of the data set; None for one that is made.
         videos: videos of the data set by id, in place of its files: paths, or objects with frames and timestamps, such

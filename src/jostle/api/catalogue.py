@@ -122,7 +122,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors`, `models`, `objectdetectors`, `datasets`, `benchmarks`, `published` or `trackers`.
+            `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`, `published` or
+            `trackers`. Names with capitals are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -167,7 +168,10 @@ def origins(kind: str, *, profile: str | None = None, level: str | None = None) 
 
 
 def describe(kind: str) -> list[ModelDescription]:
-    """Describe the input and the source of weights of each of `models`, `extractors`, `detectors` or `objectdetectors`.
+    """Describe the input and the source of weights of each network of a kind.
+
+    Args:
+        kind: `models`, `extractors`, `detectors`, `objectdetectors` or `languagemodels`.
 
     >>> [one.weights for one in describe("models") if one.name == "puppet_frames"]
     ['clean or robust: with jostle']
@@ -176,6 +180,10 @@ def describe(kind: str) -> list[ModelDescription]:
 
     if kind not in DESCRIBED:
         raise UnknownName("kind of networks", kind, DESCRIBED)
+    if kind == "languagemodels":
+        from jostle.models.language.loading import describe_language_models
+
+        return describe_language_models()
     return describe_models(kind)
 
 
@@ -230,6 +238,7 @@ KINDS = {
     "extractors": "jostle.models.extractors.extractor:extractors",
     "models": "jostle.models.recognition.recogniser:recognisers",
     "objectdetectors": "jostle.models.objects.object_detector:object_detectors",
+    "languagemodels": "jostle.models.language.loading:language_models",
     "datasets": "jostle.datasets.dataset:datasets",
     "benchmarks": "jostle.evaluation.recipes.recipe:benchmarks",
     "published": "jostle.reporting.published.table:published",

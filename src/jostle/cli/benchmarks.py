@@ -123,7 +123,7 @@ def run(
             "--model",
             "-m",
             metavar="NAME",
-            help="See `jostle names detectors` and `jostle names models`; or your own, package.module:attribute. "
+            help="See `jostle names detectors`, `models` and `languagemodels`; or your own, package.module:attribute. "
             "Several are run one after the other.",
         ),
     ] = None,

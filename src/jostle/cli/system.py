@@ -14,6 +14,7 @@ from jostle.cli.app import Jobs, Json, Seed, Verbose, app
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
 from jostle.errors import BadValue
+from jostle.models.loading.names import DESCRIBED
 
 NEXT = (
     "jostle demo VIDEO",
@@ -29,7 +30,7 @@ def names(
         typer.Argument(
             metavar="KIND",
             help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
-            "models, objectdetectors, datasets, benchmarks, published or trackers.",
+            "models, objectdetectors, languagemodels, datasets, benchmarks, published or trackers.",
         ),
     ],
     name: Annotated[
@@ -45,7 +46,7 @@ def names(
     if name is not None:
         _show_published(kind, name, as_json)
         return
-    if verbose and kind in ("models", "extractors", "detectors", "objectdetectors"):
+    if verbose and kind in DESCRIBED:
         _show_networks(kind, as_json)
         return
     origins = api.origins(kind, profile=profile, level=level)

@@ -9,9 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import jostle
 from jostle.errors import BadValue
 from jostle.models.language.interface import Answer, Question, QuestionModel
-from jostle.models.language.loading import NamedQuestionModel, is_question_model_name, load_question_model
+from jostle.models.language.loading import (
+    WAYS,
+    NamedQuestionModel,
+    is_question_model_name,
+    language_models,
+    load_question_model,
+)
 
 
 class First:
@@ -58,3 +65,19 @@ def test_a_folder_is_known_by_its_content_and_a_server_is_not(tmp_path: Path) ->
     server = NamedQuestionModel("openai:http://localhost:1/v1#m", frames=8)
     assert server.identity() == (None, "nothing")
     assert pickle.loads(pickle.dumps(server)).get().frames == 8
+
+
+def test_every_listed_name_is_one_that_a_model_may_have() -> None:
+    assert jostle.names("languagemodels") == sorted(language_models)
+    assert all(is_question_model_name(name) and name in WAYS for name in language_models)
+    assert set(jostle.api.origins("languagemodels").values()) == {"jostle"}
+
+
+def test_every_listed_name_says_what_it_does_and_where_its_weights_are() -> None:
+    pytest.importorskip("torch")
+    descriptions = {one.name: one for one in jostle.api.describe("languagemodels")}
+    assert list(descriptions) == jostle.names("languagemodels")
+    assert descriptions["puppet_language"].sees == "192 frames; questions and moments"
+    assert descriptions["puppet_language"].weights == "clean or robust: with jostle"
+    assert all("moments" not in one.sees for name, one in descriptions.items() if name != "puppet_language")
+    assert "Qwen2.5-VL" in descriptions["hf:ORG/NAME"].weights

@@ -11,14 +11,17 @@ from jostle.io.video.source import file_fingerprint
 from jostle.models.language.callables import as_question_model
 from jostle.models.language.interface import QuestionModel
 from jostle.models.loading.models import Identity, folder_fingerprint
+from jostle.models.loading.names import ModelDescription, need_torch
 from jostle.models.weights.resolve import fetch_from_hub
 from jostle.models.weights.shipped import TREATMENTS, trained_weights
 from jostle.models.weights.shipped.sources import HUB
 
 SERVER = "openai:"
 SHIPPED = "puppet_language"  # answers questions and finds moments
+ON_HUB, ON_SERVER = f"{HUB}ORG/NAME", f"{SERVER}http://HOST:PORT/v1#MODEL"
+language_models = (ON_HUB, ON_SERVER, SHIPPED)  # names, and forms of names
 WAYS = (
-    f"{SHIPPED}, a folder of transformers, hf:ORG/NAME, openai:http://HOST:PORT/v1#MODEL, package.module:attribute, a "
+    f"{SHIPPED}, a folder of transformers, {ON_HUB}, {ON_SERVER}, package.module:attribute, a "
     "function (frames, question, options) -> scores or text, or an object with frames, describe() and answer()"
 )
 
@@ -30,6 +33,27 @@ def is_question_model_name(name: str) -> bool:
     (True, False)
     """
     return name == SHIPPED or name.startswith((SERVER, HUB)) or _is_folder(name)
+
+
+def describe_language_models() -> list[ModelDescription]:
+    """Describe each of `language_models`: the frames it takes, the tasks it does, and its weights."""
+    need_torch("descriptions of languagemodels")
+    from jostle.models.language import openai_server, puppet_language, transformers_model
+
+    families = ", ".join(transformers_model.FAMILIES.values())
+    return [
+        ModelDescription(
+            ON_HUB,
+            f"{transformers_model.FRAMES} frames; questions",
+            f"of that repository, or of a folder named instead: {families}",
+        ),
+        ModelDescription(ON_SERVER, f"{openai_server.FRAMES} frames; questions", "those that the server has"),
+        ModelDescription(
+            SHIPPED,
+            f"{puppet_language.FRAMES} frames; questions and moments",
+            f"{' or '.join(TREATMENTS)}: with jostle",
+        ),
+    ]
 
 
 def _is_folder(name: str) -> bool:

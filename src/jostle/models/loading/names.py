@@ -110,12 +110,12 @@ def check_model(benchmark: str, task: str, model: object) -> None:
     check_known(right, model)
 
 
-DESCRIBED = ("models", "extractors", "detectors", "objectdetectors")
+DESCRIBED = ("models", "extractors", "detectors", "objectdetectors", "languagemodels")
 
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """Description of one registered network."""
+    """Description of one registered network, or of video-language models with names of one form."""
 
     name: str  # name in its registry
     sees: str  # what it wants to see
