@@ -159,8 +159,9 @@ def test_f60_nothing_is_downloaded_but_in_the_room_for_it() -> None:
     """What `fetching` does when somebody asks by name is in its own tests."""
     reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "huggingface_hub", "ftplib"}
     for file in (ROOT / "src").rglob("*.py"):
-        if file.relative_to(ROOT / "src").as_posix() in REACHING:
-            continue
+        text = file.read_text()
+        if file.relative_to(ROOT / "src").as_posix() in REACHING or not any(name in text for name in reaching):
+            continue  # parsing all files would take seconds
         assert not imports_of(file) & reaching, f"{file.name} reaches for the network: give it the tests of F60"
 
 
@@ -549,12 +550,12 @@ def test_f79_a_journal_grows_by_the_line(tmp_path: Path) -> None:
     sizes = []
     event = VideoKept("v_00000", "v.mp4", "0" * 64, (1, 1), ((0, 4),), size=1, changed_ns=1, source="0" * 64)
     line = event_to_dict(event)
-    for count in (10_000, 100_000):
+    for count in (1_000, 10_000):
         path = tmp_path / f"{count}.jsonl"
         path.write_text("".join(json.dumps(line | {"video": f"v_{i:05}"}) + "\n" for i in range(count)))
         state = State.of(read_events(path))
         assert len(state.videos) == count
-        assert state.videos["v_09999", None].video == "v_09999"
+        assert state.videos["v_00999", None].video == "v_00999"
         with Journal(path) as journal:
             before = path.stat().st_size
             journal.note(event)

@@ -168,23 +168,24 @@ def test_pools_that_are_listed_twice_are_read_once() -> None:
     assert set(multiscale(twice)) == set(own)
 
 
-@pytest.mark.parametrize("wrapped", ["model_state", "state_dict", "plain"])
-@pytest.mark.parametrize("front", ["", "module.", "model.", "module.model."])
-def test_a_file_with_wrappers_and_words_in_front(wrapped: str, front: str, tmp_path: Path) -> None:
-    own = small("tam_resnet18", classes_of(5))
-    named = {f"{front}{key}": value for key, value in network_of(own).state_dict().items()}
-    held: Any = named if wrapped == "plain" else {wrapped: named, "epoch": 3, "cfg": "SOLVER: 1"}
-    torch.save(held, tmp_path / "net.pyth")
-    read = small("tam_resnet18", tmp_path / "net.pyth")
-    assert read.head == "fc"
-    assert logits_of(read).shape == (1, 5)
-    assert torch.equal(logits_of(read), logits_of(own))
-
-
-def classes_of(count: int) -> dict[str, Tensor]:
-    """Weights of a TAM with another number of classes, which is told from them."""
+def test_a_file_with_wrappers_and_words_in_front(tmp_path: Path) -> None:
     tensors = dict(network_of(small("tam_resnet18")).state_dict())
-    return tensors | {"fc.weight": tensors["fc.weight"][:count], "fc.bias": tensors["fc.bias"][:count]}
+    tensors |= {name: tensors[name][:5] for name in ("fc.weight", "fc.bias")}  # five classes, which is told from them
+    own = logits_of(small("tam_resnet18", tensors))
+    # What is around the tensors and what stands before their names are taken off one after the other.
+    for wrapped, front in (
+        ("plain", ""),
+        ("plain", "model."),
+        ("state_dict", "module."),
+        ("model_state", "module.model."),
+    ):
+        named = {f"{front}{key}": value for key, value in tensors.items()}
+        held: Any = named if wrapped == "plain" else {wrapped: named, "epoch": 3, "cfg": "SOLVER: 1"}
+        torch.save(held, tmp_path / "net.pyth")
+        read = small("tam_resnet18", tmp_path / "net.pyth")
+        assert read.head == "fc"
+        assert logits_of(read).shape == (1, 5)
+        assert torch.equal(logits_of(read), own)
 
 
 def test_only_what_stands_before_all_names_is_taken_off() -> None:
