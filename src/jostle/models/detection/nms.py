@@ -59,10 +59,11 @@ def soft_nms(
         raise BadValue(f"soft-NMS: sigma must be above 0, not {sigma}")
     segments, scores, labels, start, end = columns(segments, scores, labels)
     groups = labels if multiclass else np.zeros_like(labels)
-    rows, decayed = _soften(
-        start, end, scores, groups, _first(groups), np.float32(sigma), np.float32(min_score), _limit(max_segments)
-    )
-    return segments[rows], decayed, labels[rows]
+    decayed = scores.copy()
+    length = (end - start) + _SLACK
+    limits = np.float32(sigma), np.float32(min_score), _limit(max_segments)
+    rows = _soften(start, end, length, decayed, np.arange(len(scores)), groups, _first(groups), *limits)
+    return segments[rows], decayed[rows], labels[rows]
 
 
 def soft_nms_until_one(
@@ -236,20 +237,29 @@ def _sift(heap: Any, score: Any, place: int, size: int) -> None:
 
 @kernel
 def _soften(
-    start: Any, end: Any, given: Any, group: Any, first: Any, sigma: Any, min_score: Any, most: int
-) -> tuple[Any, Any]:
-    n = len(given)
-    score = given.copy()
-    length = (end - start) + _SLACK
-    heap = np.arange(n)
+    start: Any,
+    end: Any,
+    length: Any,
+    score: Any,
+    heap: Any,
+    group: Any,
+    first: Any,
+    sigma: Any,
+    min_score: Any,
+    most: int,
+) -> Any:
+    """Decay `score` in place, and return the rows that are kept. `heap` holds all rows."""
+    n = len(score)
     for place in range(n // 2 - 1, -1, -1):
         _sift(heap, score, place, n)
     # What a group has kept lies together, in the order in which it was kept.
-    kept_start, kept_end, kept_length = np.empty_like(start), np.empty_like(start), np.empty_like(start)
+    kept = np.empty((3, n), np.float32)
+    kept_start, kept_end, kept_length = kept[0], kept[1], kept[2]
     count = np.zeros(len(first), np.int64)  # kept, by group
     met = np.zeros(n, np.int64)  # how many of its group's kept segments a candidate has lost score to
     rows = np.empty(min(n, most), np.int64)
     found, size = 0, n
+    top = n - size  # no literal, for which `_sift` would be compiled once more
     while size and found < most:
         row = heap[0]
         g = group[row]
@@ -274,8 +284,8 @@ def _soften(
             size -= 1
             heap[0] = heap[size]
         if size:
-            _sift(heap, score, 0, size)
-    return rows[:found], score[rows[:found]]
+            _sift(heap, score, top, size)
+    return rows[:found]
 
 
 @kernel
