@@ -58,7 +58,7 @@ lint: .venv/.stamp
 	$(BIN)/ruff format --check src tests bench docs examples studies
 
 types: .venv/.stamp
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(PEER)/python -m bench.corruptions
