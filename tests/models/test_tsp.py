@@ -96,12 +96,12 @@ def test_names_and_shapes_are_those_of_the_public_layout() -> None:
 
 
 def test_features_are_those_of_the_network_written_out(weights: dict[str, Tensor]) -> None:
-    frames = np.random.default_rng(0).integers(0, 256, (3, 16, 40, 60, 3), np.uint8)
+    frames = np.random.default_rng(0).integers(0, 256, (2, 16, 40, 60, 3), np.uint8)
     extractor = load_extractor("tsp", weights=weights, **SMALL)
     made = extractor(frames)
     with torch.inference_mode():
         expected = restated(weights, torch.cat([extractor.spec.prepare(clip) for clip in frames])).numpy()
-    assert made.shape == (3, 512)
+    assert made.shape == (2, 512)
     assert np.abs(made - expected).max() < 1e-4 * np.abs(expected).max()
     assert expected.std() > 0.01 * np.abs(expected).max()
     assert made[1:2].tobytes() == extractor(frames[1:2]).tobytes()  # the same bits in any company
