@@ -24,21 +24,21 @@ def clips() -> Frames:
 
 @pytest.fixture(scope="module")
 def grainy(clips: Frames) -> Frames:
+    """Every second of the clips, with noise."""
     at = np.arange(16) / 24
-    return np.stack([jostle.corrupt(Clip(c, at, 24.0), "ucf101-p/gaussian_noise:2", seed=0).frames for c in clips])
-
-
-def right(name: str, weights: str, clips: Frames) -> int:
-    model = jostle.load_recogniser(name, weights=weights)
-    assert model.classes == CLASSES
-    return int((model(clips).argmax(1) == np.arange(16)).sum())
+    noise = "ucf101-p/gaussian_noise:2"
+    return np.stack([jostle.corrupt(Clip(clip, at, 24.0), noise, seed=0).frames for clip in clips[1::2]])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_tell_what_a_puppet_does(name: str, clips: Frames, grainy: Frames) -> None:
-    assert right(name, "clean", clips) >= 14
-    assert right(name, "robust", clips) >= 14
-    assert right(name, "robust", grainy) > right(name, "clean", grainy)
+    noisy = []
+    for weights in ("clean", "robust"):
+        model = jostle.load_recogniser(name, weights=weights)
+        assert model.classes == CLASSES
+        assert (model(clips).argmax(1) == np.arange(16)).sum() >= 14
+        noisy.append((model(grainy).argmax(1) == np.arange(1, 16, 2)).sum())
+    assert noisy[1] > noisy[0]
 
 
 @pytest.mark.parametrize("weights", ["clean", "robust"])

@@ -72,7 +72,7 @@ def steps(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_it_learns_and_the_weights_find_segments_in_video(videos: Path, tmp_path: Path, name: str) -> None:
-    config = made(videos, name, optimiser={"epochs": 12, "lr": 3e-3}, data={"select": "validation"}, score_every=6)
+    config = made(videos, name, optimiser={"epochs": 9, "lr": 3e-3}, data={"select": "validation"}, score_every=6)
     done = train(config, tmp_path)
     losses = [row["total"] for row in steps(tmp_path)]
     assert np.mean(losses[-6:]) < 0.8 * np.mean(losses[:6])
