@@ -36,17 +36,21 @@ def diagnosis(*, empty: bool = False) -> dict:
     }
 
 
-def test_three_figures_in_three_formats(tmp_path: Path) -> None:
-    written = draw_diagnosis(diagnosis(), tmp_path)
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return draw_diagnosis(diagnosis(), tmp_path_factory.mktemp("figures"))
+
+
+def test_three_figures_in_three_formats(written: list[Path]) -> None:
     names = ("false_positive_analysis", "sensitivity_analysis", "false_negative_analysis")
     assert [path.name for path in written] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf", "svg")]
     heads = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
     assert all(path.read_bytes().startswith(heads[path.suffix]) for path in written)
 
 
-def test_equal_figures_are_equal_files(tmp_path: Path) -> None:
-    one, other = (draw_diagnosis(diagnosis(), tmp_path / name) for name in ("a", "b"))
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+def test_equal_figures_are_equal_files(written: list[Path], tmp_path: Path) -> None:
+    again = draw_diagnosis(diagnosis(), tmp_path)
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]
 
 
 def test_nothing_found_is_drawn_too(tmp_path: Path) -> None:
