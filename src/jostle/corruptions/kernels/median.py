@@ -121,15 +121,15 @@ def _values(builder: Any, source: _Lines, stage: Stage) -> list[Any]:
 def _step(stage: Stage, first: int) -> Any:
     """Return the function of kernels that reads lines of an array and writes lines of scratch memory, from `first` on.
 
-    It is written in LLVM's language: half a thousand comparisons in Numba's took three seconds to compile.
+    Its instructions are emitted here, since Numba takes three seconds to type and lower half a thousand comparisons.
     """
 
     @intrinsic  # type: ignore[untyped-decorator]
     def step(typing: Any, source: Any, start: Any, stride: Any, line: Any, x: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            read, start, stride, written, x = arguments
-            lines = _Lines(context, builder, line, written, x, x.type(STRIDE))
-            values = _values(builder, _Lines(context, builder, source, read, start, stride), stage)
+            array, start, stride, scratch, x = arguments
+            lines = _Lines(context, builder, line, scratch, x, x.type(STRIDE))
+            values = _values(builder, _Lines(context, builder, source, array, start, stride), stage)
             for number, value in enumerate(values, first):
                 lines.write(number, value)
             return context.get_dummy_value()
