@@ -253,8 +253,8 @@ def _soften(
     for place in range(n // 2 - 1, -1, -1):
         _sift(heap, score, place, n)
     # What a group has kept lies together, in the order in which it was kept.
-    kept = np.empty((3, n), np.float32)
-    kept_start, kept_end, kept_length = kept[0], kept[1], kept[2]
+    store = np.empty((3, n), np.float32)
+    kept_start, kept_end, kept_length = store[0], store[1], store[2]
     count = np.zeros(len(first), np.int64)  # kept, by group
     met = np.zeros(n, np.int64)  # how many of its group's kept segments a candidate has lost score to
     rows = np.empty(min(n, most), np.int64)
