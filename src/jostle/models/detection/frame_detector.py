@@ -283,8 +283,8 @@ class FrameDetector(Detector[C]):
         changed = [beside is None or row is not beside[0][i] for i, row in enumerate(rows)]
         for number, reach in enumerate(self.layers):
             length = len(changed) // reach.stride
-            seen = [range(max(reach.first(i), 0), reach.first(i) + reach.kernel) for i in range(length)]
-            changed = [any(changed[steps.start : steps.stop]) for steps in seen]
+            first = [reach.first(i) for i in range(length)]
+            changed = [any(changed[max(lo, 0) : lo + reach.kernel]) for lo in first]
             places = [i for i, yes in enumerate(changed) if yes]
             done = outputs[-1][:length] if beside is None else list(beside[number + 1])
             for place, row in zip(places, self._layer(number, outputs[-1], places), strict=True):
@@ -298,8 +298,8 @@ class FrameDetector(Detector[C]):
         nothing = torch.zeros_like(rows[0])
         for lo in range(0, len(places), size):
             some = places[lo : lo + size]
-            seen = [reach.first(i) + k for i in some for k in range(reach.kernel)]
-            steps = torch.stack([rows[i] if 0 <= i < len(rows) else nothing for i in seen])
+            indices = [reach.first(i) + k for i in some for k in range(reach.kernel)]
+            steps = torch.stack([rows[i] if 0 <= i < len(rows) else nothing for i in indices])
             near = torch.unflatten(steps, 0, (len(some), reach.kernel))
             if len(some) < size:
                 near = torch.cat([near, near.new_zeros(size - len(some), *near.shape[1:])])

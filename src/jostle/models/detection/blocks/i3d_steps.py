@@ -67,8 +67,8 @@ def split_branches(block: I3DMixed, x: Tensor) -> Tensor:
 def join_branches(block: I3DMixed, near: Tensor) -> Tensor:
     """Apply what a block does to three steps, after `split_branches`: (N, 3, C, H, W) to (N, c, H, W)."""
     widths = [unit.conv3d.out_channels for unit in (block.b0, block.b1a, block.b2a)]
-    alone, first, second, pooled = torch.split(near, [*widths, near.shape[2] - sum(widths)], 2)
-    last = convolve(block.b3b, pooled.amax(1, keepdim=True))
+    alone, first, second, maxima = torch.split(near, [*widths, near.shape[2] - sum(widths)], 2)
+    last = convolve(block.b3b, maxima.amax(1, keepdim=True))
     return torch.cat([alone[:, 1], convolve(block.b1b, first), convolve(block.b2b, second), last], 1)
 
 
