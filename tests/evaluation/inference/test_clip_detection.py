@@ -236,6 +236,19 @@ def test_layer_by_layer_is_the_network(name: str) -> None:
         )
 
 
+def test_a_gpu_computes_i3d_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network elsewhere says that it is on a GPU: nothing is computed step by step, and clips come out whole."""
+    detector = detector_of("afsd").eval()
+    clip = torch.rand(1, 32, 3, 32, 32)
+    with torch.inference_mode():
+        expected = detector.join(clip)
+        monkeypatch.setattr(type(detector), "device", torch.device("cuda"))
+        assert list(detector.layers) == []
+        assert list(detector.finished) == [0]
+        found = detector.finish([clip])
+    assert torch.equal(found.logits, expected.logits)
+
+
 def test_a_black_frame_is_looked_at_once() -> None:
     detector, clip = detector_of("basictad"), film(150)
     taken, _ = detector.sample_indices(150, 20.0)

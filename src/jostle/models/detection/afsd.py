@@ -202,7 +202,7 @@ def _joined(levels: list[Tensor]) -> Tensor:
 class AFSD(FrameDetector[AfsdConfig]):
     """AFSD detector, for clips of a fixed length, trained end to end from pixels."""
 
-    layered_at_once: ClassVar[Mapping[str, int]] = {"cpu": 8, "cuda": 16}
+    layered_at_once: ClassVar[Mapping[str, int]] = {"cpu": 8}
     points: Tensor
     level: Tensor
 
@@ -223,12 +223,14 @@ class AFSD(FrameDetector[AfsdConfig]):
 
     @property
     def layers(self) -> Sequence[Reach]:
-        """Layers of I3D, each of which mixes a few neighbouring steps."""
-        return [layer.reach for layer in self.backbone.steps]
+        """Layers of I3D, each of which mixes a few neighbouring steps; none on a GPU, whose 3D kernels are fast."""
+        return [] if self.device.type == "cuda" else [layer.reach for layer in self.backbone.steps]
 
     @property
     def finished(self) -> Sequence[int]:
-        """The two stages of I3D that the pyramid is made of."""
+        """The two stages of I3D that the pyramid is made of; without layers, the pictures."""
+        if not self.layers:
+            return super().finished
         return [1 + number for number, layer in enumerate(self.backbone.steps) if layer.stage in I3D_STAGES]
 
     def layer(self, number: int, near: Tensor) -> Tensor:
@@ -237,6 +239,8 @@ class AFSD(FrameDetector[AfsdConfig]):
 
     def finish(self, rows: Sequence[Tensor]) -> AfsdOutputs:
         """Return the raw outputs of clips from both stages of I3D, (B, T / 4, ...) and (B, T / 8, ...)."""
+        if not self.layers:
+            return self.join(*rows)
         stages = [steps.transpose(1, 2) for steps in rows]
         return self.coarse_pyramid_detection(stages, self.points)  # type: ignore[no-any-return]
 
