@@ -40,7 +40,7 @@ class DarkIsDamaged:
     def push(self, frame: Any, time: float | None = None) -> list[Verdict]:
         assert time is not None
         damaged = not frame.any()
-        self._waiting.append(Verdict(self._count, time, damaged, 0.95, "black" if damaged else "clean"))
+        self._waiting.append(Verdict(self._count, time, damaged, 0.95 if damaged else 0.98, "black" if damaged else "clean"))
         self._count += 1
         return [self._waiting.pop(0)] if len(self._waiting) > self._lookahead else []
 

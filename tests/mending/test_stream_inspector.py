@@ -11,8 +11,15 @@ import pytest
 from jostle.core.types.clip import Frames
 from jostle.errors import BadValue
 from jostle.mending import stream_inspector
+from jostle.mending.confidence import NETWORK
 from jostle.mending.descriptor_layout import Descriptors
-from jostle.mending.stream_inspector import KindlessPrediction, NetworkAlarm, StreamInspector, open_network
+from jostle.mending.stream_inspector import (
+    NETWORK_ON,
+    KindlessPrediction,
+    NetworkAlarm,
+    StreamInspector,
+    open_network,
+)
 from jostle.mending.verdicts import KINDS, Verdict
 
 
@@ -156,7 +163,7 @@ def alarms(probabilities: Sequence[float]) -> list[int]:
 
 
 def test_the_network_must_be_sure_for_some_frames_and_is_believed_until_it_is_not() -> None:
-    sure, low = 0.999, 0.1
+    sure, low = NETWORK_ON, 0.1
     assert alarms([low, sure, low, sure, sure, low, low, sure]) == []
     assert alarms([low, sure, sure, low, sure, sure, 0.7, low, 0.6, low, low, sure]) == [1, 2, 4, 5, 6, 8]
 
@@ -178,7 +185,7 @@ class LateNetwork:
         kinds = np.eye(len(KINDS), dtype=np.float32)[KINDS.index("blurred")]
         numbers = range(self._answered, max(stop, self._answered))
         self._answered = numbers.stop
-        return [KindlessPrediction(0.995 if number >= 10 else 0.01, kinds) for number in numbers]
+        return [KindlessPrediction(NETWORK_ON if number >= 10 else 0.01, kinds) for number in numbers]
 
 
 @pytest.mark.parametrize(("late", "lookahead", "first"), [(0, 0, 13), (0, 5, 10), (5, 5, 13), (5, 15, 10)])
@@ -189,7 +196,7 @@ def test_a_network_that_looks_ahead_fits_in(
     inspector = StreamInspector(lookahead=lookahead, inspector=object())  # type: ignore[arg-type]
     verdicts = [verdict for frame in noisy_film(30) for verdict in inspector.push(frame)] + inspector.flush()
     assert [verdict.kind for verdict in verdicts] == ["clean"] * first + ["blurred"] * (30 - first)
-    assert verdicts[-1].confidence == pytest.approx(0.995)
+    assert verdicts[-1].confidence == NETWORK
 
 
 def test_the_bundled_network_gives_the_causal_probabilities() -> None:

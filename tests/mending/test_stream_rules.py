@@ -177,6 +177,47 @@ def test_a_dark_soft_cover_before_a_still_camera_is_found() -> None:
     assert kinds_of(film, 5) == clean(20) + ["covered"] * 25 + clean(15)
 
 
+def test_a_board_that_moves_in_before_a_panning_camera_is_covered() -> None:
+    film = moving_film(70, step=1)
+    for t in range(20, 50):
+        film[t, 96 - min(16 * (t - 19), 72) :, 20:100] = (150, 120, 90)
+    kinds = kinds_of(film, 15)
+    assert kinds[:20] == clean(20)
+    assert kinds[22:50] == ["covered"] * 28
+    assert kinds[50:] == clean(20)
+
+
+def test_the_end_of_a_missing_part_is_no_cover() -> None:
+    film = moving_film(60, noise=0.5)
+    film[:, 50:] = film[:, 50:] // 8 + 20
+    film[20:40, 48:] = 128
+    assert kinds_of(film, 5) == clean(20) + ["missing_part"] * 20 + clean(20)
+
+
+def displace_blocks(frames: Frames, side: int, share: float) -> Frames:
+    rng, out = np.random.default_rng(0), frames.copy()
+    for frame, source in zip(out, frames, strict=True):
+        blocks = np.argwhere(rng.random((SIDE // side, 128 // side)) < share) * side
+        for y, x in blocks:
+            v, u = blocks[rng.integers(len(blocks))]
+            frame[y : y + side, x : x + side] = source[v : v + side, u : u + side]
+    return out
+
+
+@pytest.mark.parametrize("side", [16, 32])
+def test_displaced_blocks_are_blocky(side: int) -> None:
+    film = moving_film(60)
+    film[20:45] = displace_blocks(film[20:45], side, 0.5)
+    assert kinds_of(film, 5) == clean(20) + ["blocky"] * 25 + clean(15)
+
+
+def test_the_grid_of_a_codec_in_bad_quality_is_content() -> None:
+    film = moving_film(60)
+    coarse = film[20:45].reshape(25, SIDE // 8, 8, 16, 8, 3).mean((2, 4)).repeat(8, 1).repeat(8, 2)
+    film[20:45] = np.clip(film[20:45] * 0.5 + coarse * 0.5, 0, 255)
+    assert "blocky" not in kinds_of(film, 5)
+
+
 def test_a_cut_is_content() -> None:
     film = np.concatenate([moving_film(40), moving_film(40, seed=7), moving_film(40, seed=8, step=0) // 3])
     assert kinds_of(film, 0) == clean(120)

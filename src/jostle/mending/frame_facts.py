@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.clip import Frame
+from jostle.mending.block_edges import EdgeShares, block_edges
 from jostle.mending.descriptor import sample_points
 from jostle.mending.descriptor_layout import CELLS, COLOUR, DETAIL, FINEST, LIGHT, POINTS, TOP, Descriptor
 
@@ -43,6 +44,7 @@ class FrameFacts:
         low: darkest light but `EDGE`.
         high: brightest light but `EDGE`.
         cell_lights: (CELLS, CELLS) mean lights of the cells.
+        block_edges: (PERIOD,) shares of edges by their distance from a codec's block grid.
     """
 
     lights: Values
@@ -54,6 +56,7 @@ class FrameFacts:
     low: int
     high: int
     cell_lights: npt.NDArray[np.float32]
+    block_edges: EdgeShares
 
 
 def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
@@ -77,6 +80,7 @@ def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
         int(ordered[EDGE]),
         int(ordered[-1 - EDGE]),
         descriptor[LIGHT].mean(0, dtype=np.float32),
+        block_edges(frame),
     )
 
 

@@ -1,7 +1,7 @@
-"""Plain rule for a stream that finds sudden changes of the picture of one scene: light, colour, detail, a cover.
+"""Plain rule for a stream that finds sudden changes of the picture of one scene: light, colour or detail.
 
 A cut changes everything, motion changes a little at a time. A camera or link that fails changes one thing in one frame
-while the scene behind it goes on: the light, the colours, the sharpness, the noise, or a part of the picture.
+while the scene behind it goes on: the light, the colours, the sharpness or the noise.
 """
 
 from __future__ import annotations
@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
 from jostle.mending.descriptor_layout import CELLS
-from jostle.mending.frame_facts import BEND, DEVIATION, FrameFacts, Mask, correlation, detail_code
+from jostle.mending.frame_facts import BEND, FrameFacts, Mask, correlation, detail_code
 from jostle.mending.stream_rules import Finding
 
 LAGS = (1, 2)  # clean frames before the present one that it is compared with: the first may be a blend
-STEADY, STEADY_COVER = 3, 5  # frames that a change must last, longer than a flash or a blended frame
-SUDDEN, SUDDEN_COVER = (
-    3.5,
-    5.0,
-)  # times the largest change from frame to frame in the last `CALM` ones that a sudden change has
+STEADY = 3  # frames that a change must last, longer than a flash or a blended frame
+SUDDEN = 3.5  # times the largest change from frame to frame in the last `CALM` ones that a sudden change has
 CALM, MIN_CALM = 8, 3  # and of them at least
 LASTING, LASTING_CUT = 0.5, 0.8  # share of the change that a frame must have to belong to it, and one after a cut
 FLASH, FLASH_LEFT = 8, 0.75  # frames after a rise of the light in which more of it must be left, else it is a flash
@@ -38,12 +34,7 @@ BLUR_SCENE = 0.9  # correlation that a blurred picture keeps
 BRIGHT, BRIGHT_STEP, BRIGHT_SHARE = 244, 22.0, 0.12  # white cells, rise of the mean, and of the share of white cells
 BRIGHT_SCENE = 0.55  # correlation of the lights that are not white
 DIM_SHARE, DIM_FROM = 0.62, 25.0  # share of the light that is left, of at least so many grey levels
-CAST_STEP, CAST_EVEN = 7.0, 1.2  # shift of a colour's mean (half grey levels), and its size against its spread
-COVER_LIGHT, COVER_DETAIL = 18.0, 30  # change of the light, or fall of the detail, of a covered cell
-COVER_SHARE = (0.1, 0.9)  # share of the picture that a cover takes
-COVER_WHOLE = 0.8  # share of the changed cells that hang together
-COVER_FALLS = 0.5  # share of them where detail is lost
-COVER_REST = 5.0  # grey levels by which the rest may change
+CAST_STEP, CAST_EVEN = 9.0, 0.8  # shift of a colour's mean (half grey levels), and its size against its spread
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,7 +60,7 @@ class SceneChange:
     def lasts(self, facts: FrameFacts, last: FrameFacts | None) -> bool:
         """Return whether a frame is nearer to the frames that have the change than to those before it."""
         if last is not None and correlation(last.lights, facts.lights) < CUT:
-            return self.kind not in ("covered", "blurred") and self.left(facts) >= LASTING_CUT
+            return self.kind != "blurred" and self.left(facts) >= LASTING_CUT
         return self.left(facts) >= LASTING
 
     def left(self, facts: FrameFacts) -> float:
@@ -78,15 +69,14 @@ class SceneChange:
 
 
 class StepRule:
-    """Rule for sudden changes: `noisy`, `blurred`, `overexposed`, `underexposed`, `colour_cast`, `covered`.
+    """Rule for sudden changes: `noisy`, `blurred`, `overexposed`, `underexposed`, `colour_cast`.
 
     The frame is compared with clean ones shortly before it. The lights of the scene must stay where they are (their
-    correlation) while one measure jumps; for a cover, most of the picture must stay what it is while cells that hang
-    together change and lose detail. A change that lasts `STEADY` frames is damage until the measure is back half way,
-    or for `STEP_SECONDS`.
+    correlation) while one measure jumps. A change that lasts `STEADY` frames is damage until the measure is back half
+    way, or for `STEP_SECONDS`.
 
-    Misses: what is there from the first frame; what comes slowly, as defocus or dusk; weak changes; a cover before a
-    camera that moves much. False: lamps that are switched, stage lights, things that jump before the lens.
+    Misses: what is there from the first frame; what comes slowly, as defocus or dusk; weak changes. False:
+    lamps that are switched, stage lights.
     """
 
     def __init__(self) -> None:
@@ -104,7 +94,7 @@ class StepRule:
                 if step.kind == "overexposed" and index - step.first < FLASH and step.left(facts) < FLASH_LEFT:
                     self._step, self._calm = None, deque(maxlen=CALM)
                     return []
-                steady = index - step.first + 1 >= (STEADY_COVER if step.kind == "covered" else STEADY)
+                steady = index - step.first + 1 >= STEADY
                 return [Finding(step.first, index, step.kind, 0.9)] if steady else []
             self._step = None
             self._clean.clear()
@@ -128,29 +118,28 @@ class StepRule:
             kind, cells = step
             number = MEASURES[kind]
             calm = [changes[number] for changes in self._calm][: len(self._calm) - lag + 1]
-            if measure_changes(before, facts)[number] >= (SUDDEN_COVER if kind == "covered" else SUDDEN) * max(calm):
+            if measure_changes(before, facts)[number] >= SUDDEN * max(calm):
                 values = [measure(kind, one, cells) for one in (before, facts)]
                 return SceneChange(kind, index, time, cells, values[0], values[1])
         return None
 
 
-Changes = tuple[float, float, float, float]
+Changes = tuple[float, float, float]
 MEASURES = {  # which of `measure_changes` a kind moves
     "overexposed": 0,
     "underexposed": 0,
     "noisy": 1,
     "blurred": 1,
     "colour_cast": 2,
-    "covered": 3,
 }
 
 
 def measure_changes(before: FrameFacts, facts: FrameFacts) -> Changes:
-    """Return by how much the mean light, the mean detail, a mean colour and the single cells change."""
+    """Return by how much the mean light, the mean detail and a mean colour change."""
     light = abs(facts.mean - before.mean)
     detail = abs(float((facts.detail[BEND] - before.detail[BEND]).mean()))
     colour = float(np.abs((facts.colours - before.colours).mean((1, 2))).max())
-    return light, detail, colour, max(float(_changed_cells(before, facts).mean()), 1 / CELLS**2)
+    return light, detail, colour
 
 
 def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
@@ -174,8 +163,7 @@ def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
         means, spreads = np.abs(shift.mean(1)), shift.std(1)
         if (means >= np.maximum(CAST_STEP, CAST_EVEN * spreads)).any():
             return "colour_cast", everywhere
-    cover = find_cover(before, facts)
-    return None if cover is None else ("covered", cover)
+    return None
 
 
 def _is_overexposed(before: FrameFacts, facts: FrameFacts) -> bool:
@@ -197,41 +185,14 @@ def _is_overexposed(before: FrameFacts, facts: FrameFacts) -> bool:
     return correlation(before.lights[rest], facts.lights[rest]) >= BRIGHT_SCENE
 
 
-def find_cover(before: FrameFacts, facts: FrameFacts) -> Mask | None:
-    """Return (CELLS, CELLS) the cells that something covers since an earlier frame, or None."""
-    change = np.abs(facts.cell_lights - before.cell_lights)
-    fall = before.detail[DEVIATION] - facts.detail[DEVIATION]
-    changed = _changed_cells(before, facts)
-    share = float(changed.mean())
-    if not COVER_SHARE[0] <= share <= COVER_SHARE[1] or float(change[~changed].mean()) > COVER_REST:
-        return None
-    _, labels = cv2.connectedComponents(changed.astype(np.uint8), connectivity=8)
-    sizes = np.bincount(labels.reshape(-1))[1:]
-    cells: Mask = labels == int(sizes.argmax()) + 1
-    if sizes.max() < COVER_WHOLE * changed.sum() or cells.mean() < COVER_SHARE[0]:
-        return None
-    falls = (fall[cells] >= COVER_DETAIL / 2) | (facts.detail[DEVIATION][cells] <= detail_code(1.5))
-    return cells if falls.mean() >= COVER_FALLS else None
-
-
-def _changed_cells(before: FrameFacts, facts: FrameFacts) -> Mask:
-    fall = before.detail[DEVIATION] - facts.detail[DEVIATION]
-    tint = np.abs(facts.colours - before.colours).max(0)
-    change = np.abs(facts.cell_lights - before.cell_lights)
-    changed: Mask = (change >= COVER_LIGHT) | (fall >= COVER_DETAIL) | (tint >= COVER_LIGHT / 2)
-    return changed
-
-
 def measure(kind: str, facts: FrameFacts, cells: Mask) -> float:
     """Return the number that a kind of change moves."""
     values: npt.NDArray[np.generic]
     if kind in ("noisy", "blurred"):
         values = facts.detail[BEND][cells]
-    elif kind in ("overexposed", "underexposed"):
-        values = facts.lights
     elif kind == "colour_cast":
         blue, red = facts.colours.mean((1, 2))
         return float(blue) if abs(blue - 128) >= abs(red - 128) else float(red)
     else:
-        return float(facts.cell_lights[cells].mean() + facts.detail[DEVIATION][cells].mean())
+        values = facts.lights
     return float(values.mean())

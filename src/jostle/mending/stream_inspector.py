@@ -13,9 +13,12 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frame, check_frames, check_rate
 from jostle.errors import BadValue
+from jostle.mending.block_rules import BlockRule
+from jostle.mending.confidence import clean_confidence, damage_confidence
+from jostle.mending.cover_rules import CoverRule
 from jostle.mending.descriptor import describe_frame
 from jostle.mending.descriptor_layout import Descriptors
-from jostle.mending.frame_facts import frame_facts
+from jostle.mending.frame_facts import FrameFacts, frame_facts
 from jostle.mending.part_rules import MissingPartRule
 from jostle.mending.step_rules import StepRule
 from jostle.mending.stream_rules import FrozenRule, OneColourRule, OrderRule, Rule
@@ -29,10 +32,9 @@ DEFAULT_RATE = 25.0  # frames a second of frames that come without times
 GAP_SECONDS = 1.0  # between two frames, from which they are not compared with each other
 
 # The network must be sure in so many of so many frames, and is believed until it is no longer.
-NETWORK_ON, NETWORK_OFF = 0.985, 0.5
+NETWORK_ON, NETWORK_OFF = 0.9995, 0.5
 NETWORK_FRAMES, NETWORK_WINDOW = 4, 5
 WHOLE_RULES = 3  # rules that judge what a frame shows; those after them compare it with clean frames before
-CLEAN = 0.98  # confidence of a clean verdict where no rule and no network objects
 
 
 class NetworkPrediction(Protocol):
@@ -98,27 +100,27 @@ class PendingFrame:
     Attributes:
         index: number of the frame.
         time: its time in seconds.
-        findings: kind and confidence by the rule's number.
-        network: kind and confidence of a persistent alarm of the network.
+        findings: kind and strength by the rule's number.
+        network: kind that a persistent alarm of the network has.
         doubt: probability of damage that the network sees, whether it persists or not.
     """
 
     index: int
     time: float
     findings: dict[int, tuple[str, float]] = field(default_factory=dict)
-    network: tuple[str, float] | None = None
+    network: str | None = None
     doubt: float = 0.0
 
     def verdict(self) -> Verdict:
         """Return the verdict: of the rules, else of the network, else clean."""
         damages = [finding for finding in self.findings.values() if finding[0] != "clean"]
         if damages:
-            kind, confidence = max(damages, key=lambda finding: finding[1])
-            return Verdict(self.index, self.time, True, confidence, kind)
+            kind, _ = max(damages, key=lambda finding: finding[1])
+            return Verdict(self.index, self.time, True, damage_confidence(kind, by_rule=True), kind)
         if self.network is not None:
-            kind, confidence = self.network
-            return Verdict(self.index, self.time, True, confidence, kind)
-        return Verdict(self.index, self.time, False, min(CLEAN, max(1 - self.doubt, 0.5)), "clean")
+            confidence = damage_confidence(self.network, by_rule=False)
+            return Verdict(self.index, self.time, True, confidence, self.network)
+        return Verdict(self.index, self.time, False, clean_confidence(self.doubt), "clean")
 
 
 class NetworkAlarm:
@@ -128,8 +130,8 @@ class NetworkAlarm:
         self._recent: deque[tuple[int, NetworkPrediction]] = deque(maxlen=NETWORK_WINDOW)
         self._on = False
 
-    def push(self, index: int, prediction: NetworkPrediction) -> list[tuple[int, tuple[str, float]]]:
-        """Add a prediction; return frames that the alarm holds for, each with its kind and confidence."""
+    def push(self, index: int, prediction: NetworkPrediction) -> list[tuple[int, str]]:
+        """Add a prediction; return frames that the alarm holds for, each with its kind."""
         self._recent.append((index, prediction))
         begun = False
         if not self._on:
@@ -194,12 +196,7 @@ class StreamInspector:
         self._pending.append(PendingFrame(index, time))
         descriptor = describe_frame(frame)
         facts = frame_facts(frame, descriptor)
-        for number, rule in enumerate(self._rules):
-            for finding in rule.push(index, time, facts):
-                for pending in self._pending_between(finding.first, finding.last):
-                    pending.findings[number] = finding.kind, finding.confidence
-                if number < WHOLE_RULES and finding.kind != "clean":
-                    self._rules[WHOLE_RULES:] = _comparing_rules()
+        self._judge(index, time, facts)
         if self._network is not None:
             self._add_predictions(self._network.push(descriptor[None]))
         return self._release(self.lookahead)
@@ -210,6 +207,24 @@ class StreamInspector:
         verdicts = self._release(0)
         self._begin()
         return verdicts
+
+    def _judge(self, index: int, time: float, facts: FrameFacts) -> None:
+        """Let the rules judge a frame. No rule compares frames with one that another rule takes for damaged."""
+        damaged = [self._apply(number, index, time, facts) for number in range(WHOLE_RULES)]
+        if not any(damaged):
+            damaged += [self._apply(number, index, time, facts) for number in range(WHOLE_RULES, len(self._rules))]
+        if any(damaged):
+            for number, rule in enumerate(_comparing_rules(), WHOLE_RULES):
+                if not any(damaged[number : number + 1]):
+                    self._rules[number] = rule
+
+    def _apply(self, number: int, index: int, time: float, facts: FrameFacts) -> bool:
+        """Add the findings of one rule to the frames that wait; return whether any is damage."""
+        findings = self._rules[number].push(index, time, facts)
+        for finding in findings:
+            for pending in self._pending_between(finding.first, finding.last):
+                pending.findings[number] = finding.kind, finding.strength
+        return any(finding.kind != "clean" for finding in findings)
 
     def _next_time(self) -> float:
         return self._time + self._interval if self._count else 0.0
@@ -241,9 +256,9 @@ class StreamInspector:
         for prediction in predictions:
             for pending in self._pending_between(self._predicted, self._predicted):
                 pending.doubt = prediction.probability
-            for number, alarm in self._alarm.push(self._predicted, prediction):
+            for number, kind in self._alarm.push(self._predicted, prediction):
                 for pending in self._pending_between(number, number):
-                    pending.network = alarm
+                    pending.network = kind
             self._predicted += 1
 
     def _pending_between(self, first: int, last: int) -> list[PendingFrame]:
@@ -260,14 +275,13 @@ class StreamInspector:
 
 def _comparing_rules() -> list[Rule]:
     """Return new rules that compare frames: the end of a freeze or of a black picture is no change of the scene."""
-    return [OrderRule(), StepRule()]
+    return [OrderRule(), StepRule(), CoverRule(), BlockRule()]
 
 
-def _name_kind(prediction: NetworkPrediction) -> tuple[str, float]:
-    """Return the kind of a damage that a network sees, and its confidence."""
+def _name_kind(prediction: NetworkPrediction) -> str:
+    """Return the kind of a damage that a network sees."""
     kinds = np.asarray(prediction.kinds)[1:]
-    kind = KINDS[1 + int(kinds.argmax())] if kinds.any() else "unknown"
-    return kind, float(prediction.probability)
+    return KINDS[1 + int(kinds.argmax())] if kinds.any() else "unknown"
 
 
 def _check_time(time: float) -> float:

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
+from jostle.mending.confidence import clean_confidence
 from jostle.mending.repair import BLEND_UNIT, blend_frames
 from jostle.mending.verdicts import Verdict
 
 StreamMendMethod = Literal["hold", "blend", "mark"]
 Picture = npt.NDArray[Any]  # integers: an RGB frame, or the bytes of its planes as they came
 RECENT = 8  # clean pictures that are kept: an alarm may come a few frames after the damage that it is about
-SURE = 0.9  # confidence from which a clean picture may be held
+SURE = clean_confidence(0.0)  # confidence from which a clean picture may be held: the network has no doubt
 
 
 @dataclass(frozen=True, eq=False, slots=True)

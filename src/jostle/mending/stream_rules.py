@@ -25,13 +25,13 @@ class Finding:
         first: first frame of the span.
         last: last frame of the span, inclusive.
         kind: one of `jostle.mending.verdicts.KINDS`.
-        confidence: probability that the rule is right.
+        strength: where several rules find damage in a frame, the strongest names it.
     """
 
     first: int
     last: int
     kind: str
-    confidence: float
+    strength: float
 
 
 class Rule(Protocol):

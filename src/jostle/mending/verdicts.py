@@ -32,7 +32,7 @@ class Verdict:
         index: number of the frame in the stream, from 0.
         time: time of the frame in seconds.
         damaged: whether the frame counts as damaged.
-        confidence: how sure the decision is, from 0 to 1; not a calibrated probability.
+        confidence: share of such decisions that were right on footage with known damage, from 0 to 1.
         kind: one of `KINDS`; "clean" exactly where the frame is not damaged.
         frame: picture to show in its place, or None where the caller asked for verdicts only.
     """
