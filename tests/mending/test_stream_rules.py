@@ -103,6 +103,13 @@ def test_a_frozen_picture_under_a_clock_is_found() -> None:
     assert kinds_of(film)[27:50] == ["frozen"] * 23
 
 
+def test_a_frozen_picture_that_a_codec_refines_is_found() -> None:
+    film = moving_film(60).astype(np.float32)
+    grain = np.random.default_rng(1).normal(0, 1, (25, *film.shape[1:]))
+    film[25:50] = film[25] + np.cumsum(grain * (0.5 ** np.arange(25))[:, None, None, None], 0)
+    assert kinds_of(np.clip(film, 0, 255).astype(np.uint8))[26:50] == ["frozen"] * 24
+
+
 def test_a_static_camera_with_noise_is_not_frozen() -> None:
     assert kinds_of(moving_film(80, step=0)) == clean(80)
 

@@ -124,6 +124,8 @@ def _is_grey(facts: FrameFacts) -> bool:
 
 STILL = 0.4  # grey levels by which the pixels of a cell that stands still may change, the trace of a codec
 STILL_CELLS = 2  # cells that may change nevertheless
+REFINED, REFINED_SO_FAR = 2.2, 4.0  # grey levels by which a codec refines a cell of a still picture, at once and in all
+QUIET, LIVELY_CHANGE = 0.2, 3.0  # share of the change of lively frames that this may be, and grey levels of the latter
 OVERLAY_CELLS, OVERLAY_BOX = 16, 24  # cells that change under a clock, and those of the box around them
 ACTIVE_CELLS = 8  # cells that usually change where a picture without change is unusual,
 ACTIVE_UNDER_OVERLAY = 40  # and where a picture that changes in one corner only is
@@ -144,7 +146,8 @@ class FrozenRule:
 
     What is typical decides: the cells that changed in the last frames, and how long the picture stood still before. A
     stream of 24 frames played at 30 has still runs of one frame, drawn films of two to four; a camera whose codec skips
-    an empty room has long ones, and is left alone. A still after a cut is a title.
+    an empty room has long ones, and is left alone. A codec may refine a still picture (`REFINED`) where frames were
+    lively before. A still after a cut is a title.
 
     Misses: the first frames of a freeze without look-ahead; a freeze of a scene in which hardly anything moved and
     that has no noise; one that begins the stream, for `TITLE_SECONDS`. False: a freeze frame as an effect.
@@ -168,8 +171,13 @@ class FrozenRule:
         changes = cell_changes(facts, last)
         moving = changes > STILL
         typical = median(self._activity) if len(self._activity) >= MIN_ACTIVITY else 0
-        if self._stands_still(moving, typical) and self._stands_still(
-            cell_changes(facts, self._anchor) > 3 * STILL, typical
+        lively = float(np.quantile(self._changes, LIVELY)) if self._changes else 0.0
+        so_far = cell_changes(facts, self._anchor)
+        if (self._stands_still(moving, typical) and self._stands_still(so_far > 3 * STILL, typical)) or (
+            lively >= LIVELY_CHANGE
+            and float(changes.mean()) <= QUIET * lively
+            and int((changes > REFINED).sum()) <= STILL_CELLS
+            and int((so_far > REFINED_SO_FAR).sum()) <= STILL_CELLS
         ):
             self._run += 1
             return self._judge(index, time, typical)
@@ -179,7 +187,6 @@ class FrozenRule:
             self._runs.popleft()
         self._activity.append(int(moving.sum()))
         change = float(changes.mean())
-        lively = float(np.quantile(self._changes, LIVELY)) if self._changes else 0.0
         self._title = change >= max(TITLE_CHANGE, TITLE_RATIO * lively) or (
             change >= TITLE_CHANGE and correlation(last.lights, facts.lights) < TITLE_SCENE
         )
