@@ -40,7 +40,8 @@ class DarkIsDamaged:
     def push(self, frame: Any, time: float | None = None) -> list[Verdict]:
         assert time is not None
         damaged = not frame.any()
-        self._waiting.append(Verdict(self._count, time, damaged, 0.95 if damaged else 0.98, "black" if damaged else "clean"))
+        kind, confidence = ("black", 0.95) if damaged else ("clean", 0.98)
+        self._waiting.append(Verdict(self._count, time, damaged, confidence, kind))
         self._count += 1
         return [self._waiting.pop(0)] if len(self._waiting) > self._lookahead else []
 

@@ -11,7 +11,7 @@ from jostle.core.types.clip import Frame
 EDGE = 8  # pixels along an edge, and between the lines of the finest grid
 PERIOD = 32  # pixels between the lines of the coarsest grid
 EDGE_STEP = 10  # grey levels by which an edge is steeper than the picture on both sides of it
-MAX_STRIPS = 40  # strips of edges that are looked at in each direction, evenly spread
+MAX_STRIPS = 40  # strips of edges that are searched in each direction, evenly spread
 
 EdgeShares = npt.NDArray[np.float32]
 
@@ -19,7 +19,7 @@ EdgeShares = npt.NDArray[np.float32]
 def block_edges(frame: Frame) -> EdgeShares:
     """Return (PERIOD,) the share of edges among the places for one, at each distance from the lines of the grid.
 
-    Edges are looked for in the green channel.
+    Edges are those of the green channel.
 
     >>> frame = np.zeros((64, 64, 3), np.uint8)
     >>> frame[8:24, 16:48] = 200

@@ -51,11 +51,11 @@ class BlockRule:
             self._first = -1
             self._calm.clear()
         if len(self._calm) >= MIN_CALM:
-            usual = np.max(self._calm, axis=0)
-            rise = np.where(excess >= OUTSTANDING * others, excess - usual, 0.0)
+            highest = np.max(self._calm, axis=0)
+            rise = np.where(excess >= OUTSTANDING * others, excess - highest, 0.0)
             if rise.max() >= RISE:
                 self._grid = int(rise.argmax())
-                self._level = float(usual[self._grid] + LASTING * rise[self._grid])
+                self._level = float(highest[self._grid] + LASTING * rise[self._grid])
                 self._first, self._last, self._since = index, index, time
                 return []
         self._calm.append(excess)
