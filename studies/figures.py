@@ -41,6 +41,7 @@ FIGURES = (
     Figure("mending", "mending: main", "relative, as is", 2, "relative robustness as is, %, and its spread over seeds"),
     Figure("recognisers-on-film", "on film: recognition", "UCF101-P", 1, "accuracy over UCF101-P, %, 95 %"),
     Figure("detectors-on-film", "on film: mending", "relative, as is", 2, "relative robustness as is, %, over seeds"),
+    Figure("watching-a-stream", "watching: confidence", "right, %", 1, "right verdicts, %, by their confidence"),
     Figure("on-film", "film: stability", "pm-10, %", 1, "pm-10, %, with 95 % intervals over sequences"),
 )  # fmt: skip
 

@@ -4,9 +4,9 @@
 
 `choose` sets the thresholds of FFmpeg's blockdetect and blurdetect, which have none, by the clean clips directly in the
 folder that `--choosing` names. `damage` puts a stretch of every kind of `studies.world_damage` into `--count` of the
-clips, `clean` watches all of them, or `--clean` of them, as they are. `record` puts the records beside this file. A
-clip is a video file or a folder of pictures, anywhere below the folders that `--clips` names; clips to judge by must
-not be among those to choose by.
+clips, each clip with its own seed, `clean` watches all of them, or `--clean` of them, as they are. `record` puts the
+records beside this file. A clip is a video file or a folder of pictures, anywhere below the folders that `--clips`
+names; clips to judge by must not be among those to choose by.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import av
 import av.filter
@@ -30,8 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 import jostle
+from jostle.mending import stream_inspector
 from jostle.mending.inspector import Inspector
-from jostle.mending.stream_inspector import StreamInspector
+from jostle.mending.stream_inspector import KindlessPrediction, StreamInspector
 from jostle.mending.verdicts import Verdict
 from studies.harness import STUDIES, GridRun, Record, finish, parse_arguments, run_grid
 from studies.world_damage import BEFORE, KINDS, WORDS, Frames, Mask, damage_clip
@@ -66,7 +68,8 @@ def main() -> None:
         print(peers.read_text(), flush=True)
     paths = {path.name: path for path in sorted(find_clips(arguments.clips))}
     clips = list(paths)
-    runs = [WatchRun(clip, kind, arguments.seed) for clip in spread_over(clips, arguments.count) for kind in KINDS]
+    chosen = enumerate(spread_over(clips, arguments.count), arguments.seed)
+    runs = [WatchRun(clip, kind, seed) for seed, clip in chosen for kind in KINDS]
     results, failed = arguments.work / RESULTS.name, []
     measure = partial(measure_run, paths=paths, thresholds=json.loads(peers.read_text()))
     grid = partial(run_grid, measure=measure, results=results, at_once=arguments.jobs, summarise=summarise)
@@ -179,20 +182,48 @@ def load_network() -> Inspector:
 def watch(frames: Frames, fps: float, _: dict[str, float], *, lookahead: int, use_network: bool) -> Answers:
     """Watch frames by the inspector of a stream."""
     network = load_network() if use_network else None
-    inspector = StreamInspector(lookahead=lookahead, inspector=network, fps=round(fps, 3), use_network=use_network)
-    verdicts: list[Verdict] = []
-    for frame in frames:
-        verdicts += inspector.push(frame)
-    verdicts += inspector.flush()
+    replay = ReplayedNetwork(causal_probabilities(frames)) if use_network else None
+    with mock.patch.object(stream_inspector, "open_network", return_value=replay):
+        inspector = StreamInspector(lookahead=lookahead, inspector=network, fps=round(fps, 3), use_network=use_network)
+        verdicts: list[Verdict] = []
+        for frame in frames:
+            verdicts += inspector.push(frame)
+        verdicts += inspector.flush()
     assert [verdict.index for verdict in verdicts] == list(range(len(frames)))
     alarms = np.array([verdict.damaged for verdict in verdicts])
     return alarms, [verdict.kind for verdict in verdicts], [verdict.confidence for verdict in verdicts]
 
 
+class ReplayedNetwork:
+    """Causal network of a stream whose probabilities are known: they are the same for every look-ahead."""
+
+    def __init__(self, probabilities: npt.NDArray[np.float64]) -> None:
+        self._left = iter(probabilities.tolist())
+
+    def push(self, descriptors: npt.NDArray[np.uint8]) -> list[KindlessPrediction]:
+        """Return the predictions of the next frames."""
+        return [KindlessPrediction(next(self._left)) for _ in descriptors]
+
+    def flush(self) -> list[KindlessPrediction]:
+        """Return nothing: a causal network does not wait."""
+        return []
+
+
+def causal_probabilities(frames: Frames) -> npt.NDArray[np.float64]:
+    """Return the causal network's probabilities of damage, those of the last clip again without computing them."""
+    if _last.get("frames") is not frames:
+        _last.update(frames=frames, probabilities=np.array(list(load_network().inspect(frames, causal=True))))
+    probabilities: npt.NDArray[np.float64] = _last["probabilities"]
+    return probabilities
+
+
+_last: dict[str, Any] = {}
+
+
 def inspect(frames: Frames, _: float, __: dict[str, float], *, causal: bool) -> Answers:
     """Inspect frames by the network alone, frame by frame, as `jostle inspect` does."""
     inspector = load_network()
-    probabilities = np.array(list(inspector.inspect(frames, causal=causal)))
+    probabilities = causal_probabilities(frames) if causal else np.array(list(inspector.inspect(frames, causal=False)))
     return probabilities >= inspector.threshold(causal=causal), ["unknown"] * len(frames), []
 
 
@@ -273,7 +304,7 @@ def choose_thresholds(folder: Path) -> dict[str, float]:
 
 
 SYSTEMS: dict[str, System] = {
-    **{f"rules {n}": partial(watch, lookahead=n, use_network=False) for n in LOOKAHEADS},
+    "rules 5": partial(watch, lookahead=5, use_network=False),
     **{f"stream {n}": partial(watch, lookahead=n, use_network=True) for n in LOOKAHEADS},
     "both sides": partial(inspect, causal=False),
     "causal": partial(inspect, causal=True),

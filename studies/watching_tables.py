@@ -10,9 +10,8 @@ from studies.harness import STUDIES, Record, fill_tables, markdown_table, read_r
 from studies.watching import SYSTEMS, poisson_interval
 from studies.world_damage import KINDS, TABLE
 
-PEERS = ("blackdetect", "freezedetect", "blockdetect", "blurdetect")
-OURS = tuple(name for name in SYSTEMS if name not in PEERS)
-BINS = (0.5, 0.8, 0.9, 0.95, 0.99, 1.01)  # edges of confidences
+STREAMS = tuple(name for name in SYSTEMS if name.startswith(("rules", "stream")))
+BINS = (0.4, 0.8, 0.92, 0.955, 0.965, 0.975, 0.985, 1.01)  # edges of confidences
 read_results = partial(read_records, STUDIES / "watching.jsonl")
 
 
@@ -40,7 +39,7 @@ def delay_table(records: Sequence[Record]) -> str:
     for kind in KINDS:
         own = [record for record in records if record["run"]["kind"] == kind and record["damaged"]]
         cells = []
-        for system in OURS[:6]:
+        for system in STREAMS:
             scores = [record["systems"][system] for record in own]
             delays = [score["delay"] for score in scores if score["delay"] is not None]
             found = sum(score["found"] for score in scores)
@@ -50,7 +49,7 @@ def delay_table(records: Sequence[Record]) -> str:
             delay = median(ordered) if ordered else float("inf")
             cells.append(f"{'never' if delay == float('inf') else f'{delay:g}'}, {right}")
         rows.append([kind, *cells])
-    return markdown_table(["delay in frames, right kind in %", *OURS[:6]], rows)
+    return markdown_table(["delay in frames, right kind in %", *STREAMS], rows)
 
 
 def false_table(records: Sequence[Record]) -> str:
@@ -70,10 +69,10 @@ def false_table(records: Sequence[Record]) -> str:
 
 
 def confidence_table(records: Sequence[Record]) -> str:
-    """Format how often verdicts of a confidence are right, for the look-ahead of 5, on damaged clips."""
+    """Format how often verdicts of a confidence are right, for the look-ahead of 5, on clean and damaged clips."""
     counts = [[0, 0, 0.0] for _ in BINS[1:]]
     for record in records:
-        for value, right, count in record["confidences"].get("stream 5", ()) if record["damaged"] else ():
+        for value, right, count in record["confidences"].get("stream 5", ()):
             here = counts[sum(value >= edge for edge in BINS[1:-1])]
             here[0], here[1], here[2] = here[0] + count * right, here[1] + count, here[2] + count * value
     rows = [

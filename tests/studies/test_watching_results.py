@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from studies.harness import RESULT_PAGES
 from studies.watching import SYSTEMS, count_events, poisson_interval
+from studies.watching_calibration import fit_tables
 from studies.watching_tables import TABLES, fill_page, read_results
 
 from studies import world_damage
@@ -63,3 +64,11 @@ def test_alarms_close_together_are_one_event() -> None:
 
 def test_the_interval_of_a_count_is_exact() -> None:
     assert np.allclose(poisson_interval(3), (0.6187, 8.7673), atol=1e-4)
+
+
+def test_confidences_are_shares_of_right_verdicts_and_fall_with_the_doubt() -> None:
+    answers = [("black", 0.2, True)] * 3 + [("black", 0.2, False)]
+    answers += [("clean", 0.0, False)] * 9 + [("clean", 0.0, True)] + [("clean", 0.4, False)] * 2
+    tables = fit_tables(answers)
+    assert tables["kinds"] == {"black": 0.75}
+    assert tables["clean"] == [0.9] * 7
