@@ -9,13 +9,14 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import spearmanr
+from scipy.stats import t as student
 
 from jostle.core.random import rng_for
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, POSITIONS
 from jostle.reporting.published.table import published_models
 from studies import film_adaptation, film_cuts, film_detection, film_recognition, recognition_tables
 from studies.detection import PUPPETS_C, SHARES
-from studies.detection_tables import AT_HALF, NAMES, by_corruption, clean_and_corrupted, relative, value
+from studies.detection_tables import AT_HALF, NAMES, by_corruption, clean_and_corrupted, corrupted, relative, value
 from studies.harness import Record, fill_tables, select_records, spread
 from studies.harness import markdown_table as table
 from studies.mending_features import KNOWN, MENDED
@@ -182,6 +183,23 @@ def detection_table(film: Film) -> str:
     return table(["detector", "trained", "clean", "corrupted", "relative robustness", "runs"], rows)
 
 
+def trained_table(film: Film) -> str:
+    """What one way of training has over another, over pairs of the same detector and seed."""
+    rows = []
+    for first, second in (("drop", "clean"), ("drop + TRC", "drop"), ("drop + TRC", "clean")):
+        row = [f"{first}, less {second}"]
+        for measure in (relative, corrupted, partial(value, cell="clean")):
+            pairs = [
+                measure(one) - measure(other)
+                for detector in film_detection.DETECTORS
+                for one, other in zip(_runs(film, detector, first), _runs(film, detector, second), strict=True)
+            ]
+            reach = student.ppf(0.975, len(pairs) - 1) * np.std(pairs, ddof=1) / np.sqrt(len(pairs))
+            row.append(f"{np.mean(pairs):+.1f} [{np.mean(pairs) - reach:+.1f}, {np.mean(pairs) + reach:+.1f}]")
+        rows.append(row)
+    return table(["difference in points", "relative robustness", "corrupted", "clean"], rows)
+
+
 def cell_table(film: Film) -> str:
     """Each corruption at its three shares."""
     rows = [[NAMES[name], *by_corruption(_runs(film, name, "clean"))] for name in film_detection.DETECTORS]
@@ -293,6 +311,7 @@ TABLES = {
     "order": order_table,
     "ranks": rank_table,
     "detection": detection_table,
+    "trained": trained_table,
     "cells": cell_table,
     "positions": position_table,
     "mending": mending_table,
