@@ -33,7 +33,7 @@ def test_every_set_is_on_the_shelf(ours: Callable[[Any], list[Any]]) -> None:
             *embedded,
             *("activitynet", "multithumos", "thumos14"),
             *("hmdb51", "kinetics400", "mini-kinetics200", "mini-ssv2", "ssv2", "ucf101"),
-            *("imagenet-vid-robust", "imagenet-vid-robust-boxes", "ytbb-robust", "folder"),
+            *("imagenet-vid-robust", "imagenet-vid-robust-boxes", "ytbb-robust", "folder", "joined-clips"),
             *("charades", "ego4d-moments", "epic-kitchens-nouns", "epic-kitchens-verbs", "fineaction", "hacs"),
             *("diving48", "egtea", "jester", "moments-in-time", "ucf101-ds"),
             *("egoschema", "mlvu", "mvbench", "next-qa", "perception-test", "tempcompass", "video-mme"),
