@@ -165,7 +165,8 @@ def _maker(network: str, work: Path, out: Path, learn: bool) -> Callable[[Order]
     return partial(_write_test, extractor, finders, out)
 
 
-def _open(extractor: Any, order: Order, **options: Any) -> tuple[Any, Any]:
+def _open(extractor: Any, order: Order) -> tuple[Any, Any]:
+    """Return the reader of a video, and a function that makes its features with some options."""
     from jostle.features.caches import CachedFrames
     from jostle.features.engine import VideoFeatures
     from jostle.io.video.decode import Reader
@@ -174,10 +175,10 @@ def _open(extractor: Any, order: Order, **options: Any) -> tuple[Any, Any]:
     reader = Reader(path, threads=1)
     frames = CachedFrames(reader)
 
-    def video(**more: Any) -> VideoFeatures:
+    def video(**options: Any) -> VideoFeatures:
         return VideoFeatures(
             frames, extractor, video_id=name, segments=segments, path=reader.coded_path,
-            bit_rate=reader.facts.bit_rate, **options, **more,
+            bit_rate=reader.facts.bit_rate, **options,
         )  # fmt: skip
 
     return reader, video

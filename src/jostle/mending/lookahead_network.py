@@ -59,11 +59,6 @@ class LookaheadNetwork(nn.Module):
         """Later embeddings that the logits of a frame depend on."""
         return sum(self.ahead)
 
-    @property
-    def past_embeddings(self) -> int:
-        """Earlier embeddings that the logits of a frame depend on."""
-        return 2 * sum(DILATIONS) - self.next_embeddings
-
     def forward(self, descriptors: Tensor, medians: list[Tensor] | None = None) -> Tensor:
         """Map (B, T, CHANNELS, CELLS, CELLS) bytes of whole streams to (B, T, 1 + kinds) logits.
 

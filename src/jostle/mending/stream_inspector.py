@@ -210,12 +210,13 @@ class StreamInspector:
 
     def _judge(self, index: int, time: float, facts: FrameFacts) -> None:
         """Let the rules judge a frame. No rule compares frames with one that another rule takes for damaged."""
-        damaged = [self._apply(number, index, time, facts) for number in range(WHOLE_RULES)]
-        if not any(damaged):
-            damaged += [self._apply(number, index, time, facts) for number in range(WHOLE_RULES, len(self._rules))]
-        if any(damaged):
+        found = {number for number in range(WHOLE_RULES) if self._apply(number, index, time, facts)}
+        if not found:
+            comparing = range(WHOLE_RULES, len(self._rules))
+            found = {number for number in comparing if self._apply(number, index, time, facts)}
+        if found:
             for number, rule in enumerate(_comparing_rules(), WHOLE_RULES):
-                if not any(damaged[number : number + 1]):
+                if number not in found:
                     self._rules[number] = rule
 
     def _apply(self, number: int, index: int, time: float, facts: FrameFacts) -> bool:
