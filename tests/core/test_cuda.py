@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import copy
 import itertools
 import threading
 
@@ -57,7 +59,7 @@ def test_weights_are_brought_to_fewer_digits_once() -> None:
 
 
 def test_replays_call_the_method_on_a_cpu() -> None:
-    replays = GraphReplays()
+    replays = GraphReplays(torch.nn.Identity())
     for number in range(4):
         assert replays(torch.neg, torch.full((2,), float(number))).tolist() == [-number, -number]
 
@@ -77,6 +79,42 @@ def test_replays_of_a_network_have_the_bits_of_its_calls(precision: str) -> None
             windows = np.stack([encodings[start : start + 16] for start in range(24)])
             assert replayed.join(windows).tobytes() == eager.join(windows).tobytes()
     assert len(replayed._replays._graphs) == 2
+    assert not eager._replays._graphs
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_graph_is_not_replayed_once_weights_have_moved() -> None:
+    network = torch.nn.Linear(4, 1).to("cuda").requires_grad_(False)
+    replays, x = GraphReplays(network), torch.ones(1, 4, device="cuda")
+    for _ in range(4):
+        before = replays(network.forward, x).item()
+    network.weight.mul_(2), network.bias.mul_(2)
+    assert replays(network.forward, x).item() == pytest.approx(2 * before)
+    network.weight.data = torch.zeros(1, 4, device="cuda")
+    network.bias.data = torch.zeros(1, device="cuda")
+    assert replays(network.forward, x).item() == 0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("name", ["actionformer", "temporalmaxer", "tridet"])
+def test_replays_of_a_detector_have_the_bits_of_its_calls(name: str) -> None:
+    """Videos of different lengths share a graph, and outputs that are still read are not overwritten."""
+    from jostle.models.loading.models import load_detector
+
+    detector = load_detector(f"{name}_puppets", weights="clean").to("cuda")
+    rng = np.random.default_rng(0)
+    videos = [rng.standard_normal((rows, 128), np.float32) for rows in (70, 90, 70, 110, 90, 70, 400, 300)]
+    eager = copy.deepcopy(detector)
+    eager._replay = eager.forward
+    facts = {"fps": 30.0, "duration": 60.0, "stride": 4, "window": 16}
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda video: detector.detect(video, **facts), videos * 3))
+    for segments, video in zip(found, videos * 3, strict=True):
+        plain = eager.detect(video, **facts)
+        assert len(plain)
+        for column in ("start", "end", "label", "score"):
+            assert getattr(segments, column).tobytes() == getattr(plain, column).tobytes()
+    assert len(detector._replays._graphs) == 2
     assert not eager._replays._graphs
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -12,11 +13,14 @@ import pytest
 
 from helpers.numpy_extractor import TwoParts
 from helpers.small_recognition import SAMPLING, Weigher, write_videos
+from jostle.core.types.moments import MomentItem
+from jostle.core.types.questions import QuestionItem
 from jostle.core.types.segments import Segments
 from jostle.datasets.class_matching import ClassMatch
 from jostle.evaluation.inference import remote
 from jostle.evaluation.inference.footage import open_footage
 from jostle.evaluation.inference.jobs import VideoJob
+from jostle.evaluation.inference.language import MomentPredictor, QuestionPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.features.deferred_corruption import (
@@ -24,8 +28,10 @@ from jostle.features.deferred_corruption import (
     DeferredCorruptions,
     can_corrupt_on_device,
     corrupt_on_device,
+    corrupt_to_host,
 )
 from jostle.features.engine import VideoFeatures
+from jostle.models.language.interface import Answer, Windows
 from jostle.parallel.serving.client import batching_of
 
 torch = pytest.importorskip("torch")
@@ -153,6 +159,61 @@ def test_scores_are_the_same_wherever_clips_are_struck(batch: int, order: VideoJ
     assert model.sent < (there.clean + there.cells).joined  # clips are sent once for several cells
 
 
+class Answering:
+    """Answers questions, and finds sentences, by the sum of what it sees."""
+
+    frames = 24
+
+    def answer(self, questions: Any) -> list[Answer]:
+        return [Answer((-1.0, -float(one.frames.mean()) / 100), None, 0) for one in questions]
+
+    def locate(self, sentences: Any) -> list[Windows]:
+        return [Windows(((0.0, float(one.frames.sum(dtype=np.int64)), 1.0),)) for one in sentences]
+
+
+class StrikingAnswers:
+    """The same in another process, which strikes frames first."""
+
+    def __init__(self) -> None:
+        self.frames, self.corrupted = Answering.frames, list[str]()
+        self._holder = mock.Mock(language_model=Answering(), guard=nullcontext)
+        self._holder.language_model.device = torch.device("cpu")
+
+    def can_corrupt(self, spec: str) -> bool:
+        return Striking().can_corrupt(spec)
+
+    def answer(self, questions: Any, corruption: Any = None) -> Any:
+        return self._ask("answer", questions, corruption)
+
+    def locate(self, sentences: Any, corruption: Any = None) -> Any:
+        return self._ask("locate", sentences, corruption)
+
+    def _ask(self, method: str, asked: Any, corruption: Any) -> Any:
+        self.corrupted += [corruption.spec] if corruption else []
+        return remote._ask_about(self._holder, *pickle.loads(pickle.dumps((method, asked, corruption))))
+
+
+def test_answers_are_the_same_wherever_frames_are_struck(order: VideoJob) -> None:
+    items = (
+        QuestionItem("a0", "a", "What?", ("one", "two"), 0, "what"),
+        QuestionItem("a1", "a", "Where?", ("one", "two"), 0, "where", start=0.3, end=0.6),
+    )
+    job = replace(order, items=items)
+    model = StrikingAnswers()
+    here, there = (QuestionPredictor(one)(job) for one in (Answering(), model))
+    assert there.outputs == here.outputs
+    assert {*model.corrupted} == {*SPECS[:-1], "contrast:2"}
+    assert len({answers.answers for answers in here.outputs.values()}) == len(CELLS)
+
+
+def test_windows_are_the_same_wherever_frames_are_struck(order: VideoJob) -> None:
+    job = replace(order, items=(MomentItem("a0", "a", "A wave.", ((0.2, 1.2),)),))
+    model = StrikingAnswers()
+    here, there = (MomentPredictor(one)(job) for one in (Answering(), model))
+    assert there.outputs == here.outputs
+    assert {*model.corrupted} == {*SPECS[:-1], "contrast:2"}
+
+
 def test_a_model_strikes_on_a_gpu_only() -> None:
     on_gpu, on_cpu = mock.Mock(device=torch.device("cuda")), mock.Mock(device=torch.device("cpu"))
     with mock.patch("jostle.core.triton_support.can_compile", return_value=True):
@@ -207,3 +268,13 @@ def test_an_extractor_on_a_gpu_sees_what_it_strikes_as_what_it_is_sent(order: Vi
             parts = [(clean, DeferredCorruptions([corruption, corruption])), (sent, NO_CORRUPTIONS)]
             there, here = remote._see_together(look, parts)
             assert there.tobytes() == 2 * here.tobytes()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_gives_frames_back_to_models_that_prepare_them_on_the_cpu(order: VideoJob) -> None:
+    with open_footage(order) as footage:
+        rows = np.arange(0, 48, 3)
+        clean = footage.clean.block(0, 48)[rows].copy()
+        for cell in CELLS[1:-2]:
+            made = corrupt_to_host(torch.device("cuda"), clean, footage.deferred(cell)(rows))
+            assert np.array_equal(made, footage.under(cell).block(0, 48)[rows])

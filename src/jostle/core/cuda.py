@@ -15,16 +15,18 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Started = TypeVar("Started")
+Output = TypeVar("Output")
 Items = TypeVar("Items", bound=Any)  # an array or a tensor with a row for each item
 BLOCKING_SYNC = 4  # CU_CTX_SCHED_BLOCKING_SYNC
+MOST_GRAPHS = 32  # that a network has, as each holds memory for all of its intermediate values
 THREAD_COUNTS = {"cpu": 1, "cuda": 3}  # on a GPU, one waits for results, one computes, and one prepares
 _launch_lock = threading.RLock()
 
@@ -131,45 +133,56 @@ class GraphReplays:
     """CUDA graphs of a network's methods: what a method launches operation by operation starts as one.
 
     A method is recorded at its third call with inputs of one kind, after its kernels were chosen and compiled. It must
-    launch the same operations whatever the values of its input. Calls are in a `network_stream`, one after the other;
-    an output is overwritten by the next call.
+    launch the same operations whatever the values of its inputs. Calls are in a `network_stream`, one after the other;
+    an output is overwritten by the next call. A graph reads weights where they were when it was recorded, so it is
+    not replayed once they have moved.
+
+    Args:
+        network: whose weights the methods use.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
         self._calls: Counter[Hashable] = Counter()
-        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Any]] = {}
 
-    def __call__(self, method: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
-        """Return `method(inputs)`, with the same bits."""
-        if not inputs.is_cuda:
-            return method(inputs)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GraphReplays, (self._network,)  # a copy records its own
+
+    def __call__(self, method: Callable[..., Output], *inputs: Tensor) -> Output:
+        """Return `method(*inputs)`, with the same bits."""
+        if not inputs[0].is_cuda:
+            return method(*inputs)
         precision = (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"))
         tf32 = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
         mode = (torch.is_inference_mode_enabled(), *precision, *tf32)
-        key = (method, inputs.device, inputs.dtype, inputs.shape, inputs.stride(), mode)
+        layout = tuple((x.device, x.dtype, x.shape, x.stride()) for x in inputs)
+        weights = tuple(weight.data_ptr() for weight in self._network.parameters())
+        key = (method, layout, weights, mode)
         if key not in self._graphs:
             self._calls[key] += 1
-            if self._calls[key] < 3:
-                return method(inputs)
+            if self._calls[key] < 3 or len(self._graphs) >= MOST_GRAPHS:
+                return method(*inputs)
             self._graphs[key] = self._record(method, inputs, *precision)
         graph, static, outputs = self._graphs[key]
-        static.copy_(inputs)
+        for buffer, value in zip(static, inputs, strict=True):
+            buffer.copy_(value)
         graph.replay()
-        return outputs
+        return cast(Output, outputs)
 
     @staticmethod
     def _record(
-        method: Callable[[Tensor], Tensor], inputs: Tensor, autocast: bool, dtype: torch.dtype
-    ) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
-        graph, static = torch.cuda.CUDAGraph(), inputs.clone()
-        stream: Any = torch.cuda.Stream(inputs.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(inputs.device))
+        method: Callable[..., Any], inputs: tuple[Tensor, ...], autocast: bool, dtype: torch.dtype
+    ) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Any]:
+        graph, static, device = torch.cuda.CUDAGraph(), tuple(x.clone() for x in inputs), inputs[0].device
+        stream: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(device))
         # Weights in lower precision are computed in the graph: a cached copy would be freed with its context.
         with torch.autocast("cuda", dtype, enabled=autocast, cache_enabled=False):
             with torch.cuda.stream(stream):
-                method(static)  # libraries set up each thread and stream at its first call, which cannot be recorded
+                method(*static)  # libraries set up each thread and stream at its first call, which cannot be recorded
             with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):  # others go on copying
-                outputs = method(static)
+                outputs = method(*static)
         return graph, static, outputs
 
 

@@ -61,7 +61,7 @@ def can_corrupt_on_device(model: Any, spec: str) -> bool:
     device = getattr(model, "device", None)
     if device is None or device.type != "cuda":
         return False
-    if not hasattr(model, "together") and not hasattr(model, "see_together"):
+    if not any(hasattr(model, method) for method in ("together", "see_together", "answer", "locate")):
         return False  # a user's model, which may accept arrays only
     from jostle.core.triton_support import can_compile
     from jostle.corruptions.gpu.batch import gpu_kernel
@@ -97,3 +97,12 @@ def corrupt_copies(model: Any, requests: Sequence[tuple[Frames, DeferredCorrupti
             clean = to_device(frames, model.device)
             copies += [corrupt_on_device(clean, corruption) for corruption in corruptions]
     return copies
+
+
+def corrupt_to_host(device: Any, frames: Frames, corruption: DeferredCorruption) -> Frames:
+    """Return frames that a device has corrupted, for a model that prepares them on the CPU."""
+    from jostle.core.cuda import launch_turn, to_device
+
+    with launch_turn(device):
+        corrupted: Frames = corrupt_on_device(to_device(frames, device), corruption).cpu().numpy()
+    return corrupted

@@ -59,7 +59,7 @@ def test_margins_equal_those_of_the_whole_video_corrupted_and_asked_again(data: 
 
         def judge(first: int, frames: int, name: str = name, clip: Any = clip, job: Any = job) -> tuple[Any, Any]:
             damaged = jostle.corrupt(clip, f"{BLACK}:1", placement=f"frames:{first}-{first + frames}", video_id=name)
-            answers = ask_in_orders(job, model, job.items, damaged.frames, clip.pts, "drawn")
+            answers = ask_in_orders(job, model.answer, job.items, damaged.frames, clip.pts, "drawn")
             return task.judge(name, VideoAnswers(tuple(answers), {}, {}), 0.0)
 
         for curve in video.curves:

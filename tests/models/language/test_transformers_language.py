@@ -14,12 +14,12 @@ torch = pytest.importorskip("torch")
 
 from helpers.tiny_language import KINDS, save_tiny
 from jostle.errors import BadValue, CheckpointError, DataError, MissingExtra, NonFiniteOutput, ResourceError
+from jostle.models.language import vision_cache
 from jostle.models.language.interface import Question
 from jostle.models.language.loading import load_question_model
 from jostle.models.language.preparation import OWN, LibraryPreparation, QwenPreparation
 from jostle.models.language.qwen_preparation import QwenFrames
 from jostle.models.language.transformers_model import FAMILIES, TransformersModel, letter_tokens
-from jostle.models.language.vision_cache import AT_ONCE
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
@@ -75,7 +75,7 @@ def test_transformers_families_answer_from_end_to_end_with_torchvision(kind: str
 def test_unchanged_frames_are_seen_once_by_transformers_with_torchvision(
     kind: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(AT_ONCE, "cpu", at_once)  # pictures in a batch
+    monkeypatch.setattr(vision_cache, "_pictures_at_once", lambda *_: at_once)
     save_tiny(kind, tmp_path)
     changed = FRAMES.copy()
     changed[2] = 0

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +26,16 @@ from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.footage import Footage, open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
-from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.features.caches import CachedFrames, SlidingFrames
+from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory
 from jostle.features.engine import Cost
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.mending.damage_finders import Mending
 from jostle.models.language.interface import Answer, MomentModel, Question, QuestionModel, Sentence
 
 Indices = npt.NDArray[np.int64]
+Given = TypeVar("Given")  # answer to one question or sentence
 OptionOrder = Literal["drawn", "published", "cyclic"]
 BASELINES = ("blind", "one_frame")  # no frames, and the one in the middle
 
@@ -82,8 +85,15 @@ def sample_rows(times: npt.NDArray[np.float64], end_s: float, count: int, start:
 class _CellFrames:
     """Frames of a video as one cell shows them, with what identifies their pixels."""
 
-    def __init__(self, footage: Footage, top: PipelineSource, every: Indices, damaged: Any = None) -> None:
-        self.footage, self._top, self._every = footage, top, every
+    def __init__(
+        self,
+        footage: Footage,
+        top: PipelineSource,
+        every: Indices,
+        damaged: Any = None,
+        deferred: DeferredCorruptionFactory | None = None,
+    ) -> None:
+        self.footage, self._top, self._every, self._deferred = footage, top, every, deferred
         self._replaced = None if damaged is None else nearest_undamaged(damaged)
         self.read = 0
 
@@ -96,14 +106,18 @@ class _CellFrames:
         came_from = self._every[rows if self._replaced is None else self._replaced[rows]]
         return came_from.tobytes() if (came_from != MADE).all() else None
 
+    def corruption(self, rows: Indices) -> DeferredCorruption | None:
+        """Return the corruption that the model's device applies to these frames; None if they are as they should be."""
+        return self._deferred(rows) if self._deferred is not None and self.key(rows) is None else None
+
     def take(self, rows: Indices) -> Frames:
-        """Return these frames as the cell shows them, (T, H, W, 3)."""
+        """Return these frames as they are sent to the model, (T, H, W, 3)."""
         if not len(rows):
             return np.zeros((0, *self.footage.clean.size, 3), np.uint8)
         indices = rows if self._replaced is None else self._replaced[rows]
         self.read += len(indices)
         order = np.argsort(indices, kind="stable")  # sources are read forwards
-        frames = SlidingFrames(self._top).take(indices[order])
+        frames = SlidingFrames(self._top if self._deferred is None else self.footage.clean).take(indices[order])
         return frames[np.argsort(order, kind="stable")]
 
 
@@ -130,11 +144,19 @@ class LanguagePredictor:
                     with naming(cell=cell.name):
                         damaged = finding.find_damaged(top, every)
                     mended[cell.name] = MendingResult(damaged, bool(damaged.all()))
-                cell_frames = _CellFrames(footage, top, every, damaged)
+                deferred = footage.deferred(cell) if finding is None and self._corrupts_on_device(cell) else None
+                cell_frames = _CellFrames(footage, top, every, damaged, deferred)
                 outputs[cell.name] = process(cell.name, cell_frames)
                 spent[CLEAN if cell.name == CLEAN else ""] += cell_frames.read
             clean = Cost(footage.decoded, spent[CLEAN], 0)
             return VideoResult(outputs, clean, Cost(0, spent[""], 0), mended=None if finding is None else mended)
+
+    def _corrupts_on_device(self, cell: Cell) -> bool:
+        """Whether a cell is one corruption that the model's device applies to frames."""
+        can_corrupt = getattr(self.language_model, "can_corrupt", None)
+        if can_corrupt is None or len(cell.specs) != 1 or not cell.parsed[0].severity:
+            return False
+        return bool(can_corrupt(cell.specs[0]))
 
 
 @dataclass(frozen=True)
@@ -180,8 +202,9 @@ class QuestionPredictor(LanguagePredictor):
             key = cell_frames.key(rows)
             left = [item for item in items if key is None or (item.id, key) not in known]
             if left:
-                times = cell_frames.footage.clean.pts[rows]
-                new = ask_in_orders(job, self.language_model, left, cell_frames.take(rows), times, self.orders, cell)
+                times, corruption = cell_frames.footage.clean.pts[rows], cell_frames.corruption(rows)
+                ask = partial(_ask, self.language_model.answer, corruption)
+                new = ask_in_orders(job, ask, left, cell_frames.take(rows), times, self.orders, cell)
                 answers |= dict(zip((item.id for item in left), new, strict=True))
             for item in items:
                 if key is not None:
@@ -191,7 +214,7 @@ class QuestionPredictor(LanguagePredictor):
 
 def ask_in_orders(
     job: VideoJob,
-    model: QuestionModel,
+    ask: Callable[[list[Question]], Sequence[Answer]],
     items: Sequence[QuestionItem],
     frames: Frames,
     times: npt.NDArray[np.float64],
@@ -205,12 +228,19 @@ def ask_in_orders(
         for item, plan in zip(items, plans, strict=True)
         for order in plan
     ]
-    given = iter(call_model(job.name, lambda: _checked_answers(model, questions), cell=cell))
+    given = iter(call_model(job.name, lambda: _checked_answers(ask, questions), cell=cell))
     return [merge_orders([(next(given), order) for order in plan]) for plan in plans]
 
 
-def _checked_answers(model: QuestionModel, questions: Sequence[Question]) -> list[Answer]:
-    answers = list(model.answer(questions))
+def _ask(
+    method: Callable[..., Sequence[Given]], corruption: DeferredCorruption | None, asked: Sequence[Any]
+) -> list[Given]:
+    """Call a model's method; frames that are sent clean come with the corruption to apply first."""
+    return list(method(asked) if corruption is None else method(asked, corruption))
+
+
+def _checked_answers(ask: Callable[[list[Question]], Sequence[Answer]], questions: list[Question]) -> list[Answer]:
+    answers = list(ask(questions))
     if len(answers) != len(questions):
         raise DataError(f"the model gave {len(answers)} answers to {len(questions)} questions", fault="F159")
     for answer, question in zip(answers, questions, strict=True):
@@ -296,7 +326,8 @@ class MomentPredictor(LanguagePredictor):
         frames = cell_frames.take(rows)
         items: Sequence[MomentItem] = job.items
         sentences = [Sentence(frames, footage.clean.pts[rows], item.text, footage.end_s) for item in items]
-        given = call_model(job.name, lambda: list(self.language_model.locate(sentences)), cell=cell)
+        ask = partial(_ask, self.language_model.locate, cell_frames.corruption(rows))
+        given = call_model(job.name, lambda: ask(sentences), cell=cell)
         if len(given) != len(sentences):
             raise DataError(f"the model gave windows for {len(given)} of {len(sentences)} sentences", fault="F159")
         predictions = tuple(MomentPrediction(one.windows) for one in given)

@@ -21,9 +21,11 @@ from jostle.core.types.segments import Segments
 from jostle.evaluation.inference.feature_detection import check_segments
 from jostle.evaluation.recipes.sampling import RemoteInputSpec
 from jostle.features.deferred_corruption import (
+    DeferredCorruption,
     DeferredCorruptions,
     can_corrupt_on_device,
     corrupt_copies,
+    corrupt_to_host,
 )
 from jostle.models.extractors.protocol import Features
 
@@ -233,7 +235,17 @@ class RemoteLanguageModel:
     ask: RemoteCall
     frames: int  # number of frames that it wants
 
-    answer, locate = _forward("language_model", "answer"), _forward("language_model", "locate")
+    def answer(self, questions: Sequence[Any], corruption: DeferredCorruption | None = None) -> Any:
+        """Answer questions about the same frames, corrupted there first."""
+        return self.ask(_ask_about, "answer", questions, corruption)
+
+    def locate(self, sentences: Sequence[Any], corruption: DeferredCorruption | None = None) -> Any:
+        """Find sentences in the same frames, corrupted there first."""
+        return self.ask(_ask_about, "locate", sentences, corruption)
+
+    def can_corrupt(self, spec: str) -> bool:
+        """Whether this corruption is applied where the model is, so that frames are sent clean."""
+        return _corrupts_remotely(self.ask, "language_model", spec)
 
 
 @dataclass(frozen=True)
@@ -256,6 +268,15 @@ class RemoteModel:
     def submit(self, frames: Frames, corruptions: DeferredCorruptions = DeferredCorruptions()) -> Callable[[], Any]:  # noqa: B008
         """Submit frames; the returned function waits for the output, of each corruption one after the other."""
         return self.ask.submit(_predict, frames, corruptions, together=self.most)
+
+
+def _ask_about(predictor: Any, method: str, asked: Sequence[Any], corruption: DeferredCorruption | None) -> Any:
+    """Ask about frames that all questions or sentences share."""
+    with exits_as_errors(), predictor.guard():
+        if corruption is not None:
+            frames = corrupt_to_host(predictor.language_model.device, asked[0].frames, corruption)
+            asked = [replace(one, frames=frames) for one in asked]
+        return getattr(predictor.language_model, method)(asked)
 
 
 def _see(predictor: Any, frames: Frames, corruptions: DeferredCorruptions) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar, final
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jostle.core.cuda import launch_turn, network_stream, wait_for_networks
+from jostle.core.cuda import GraphReplays, launch_turn, network_stream, wait_for_networks
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue, DataError
 from jostle.models.detection.blocks.assignment import Actions, Targets, assign, distance_iou, focal
@@ -102,7 +103,9 @@ class FeatureDetector(Detector[C]):
             )
         with inference_mode():
             outputs = self._outputs([rows])
-            columns = {"cls": outputs.logits[0], "offsets": self.every_offset(outputs)[0], "mask": outputs.mask[0]}
+            mask, offsets = outputs.mask[0], self.every_offset(outputs)[0]
+            valid = mask.view(-1, *[1] * (offsets.ndim - 1))  # a GPU computes more than the video
+            columns = {"cls": outputs.logits[0] * mask[:, None], "offsets": offsets * valid, "mask": mask}
         sizes = list(outputs.points.sizes)
         return {
             name: [_pad_rows(x, n) for x, n in zip(torch.split(column.cpu(), sizes), outputs.padded, strict=True)]
@@ -203,7 +206,7 @@ class FeatureDetector(Detector[C]):
             raise BadValue("a batch needs at least one video")
         return self._stacked([self._checked(video) for video in videos])
 
-    def compiled_for(self, features: Tensor) -> tuple[Any, Tensor]:
+    def launcher_for(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
         """Return the function to run instead of `forward`, and the features in its layout."""
         return self.forward, features
 
@@ -224,7 +227,7 @@ class FeatureDetector(Detector[C]):
             if steps != count or self.config.stretches:
                 x = F.interpolate(x, steps, mode="linear", align_corners=self.aligned_ends)
                 lengths = torch.full_like(lengths, steps)
-            run, x = self.compiled_for(x)
+            run, x = self.launcher_for(x)
             with network_stream(x, lengths):
                 outputs: Outputs = self.infer(run, x, lengths)
         wait_for_networks(self.device)
@@ -257,7 +260,7 @@ def _pad_rows(x: Tensor, length: int) -> Array:
 
 
 P = TypeVar("P", bound=PointConfig)
-BUCKET = 384  # steps that compiled sequences are rounded up to
+BUCKET = 384  # steps that sequences on a GPU are rounded up to
 MOMENTUM = 0.9  # of the running number of positives
 
 
@@ -279,7 +282,8 @@ class PointDetector(FeatureDetector[P]):
         super().__init__(config)
         # State that the originals keep outside of their checkpoints.
         self.register_buffer("loss_normalizer", torch.tensor(config.normaliser), persistent=False)
-        self._fast: Callable[..., Outputs] | None = None
+        self._fast: Callable[[Tensor, Tensor], Outputs] | None = None
+        self._replays = GraphReplays(self)
 
     def padded(self, length: int) -> int:
         """Return the length that the original pads `length` steps to."""
@@ -343,12 +347,19 @@ class PointDetector(FeatureDetector[P]):
         """Apply soft-NMS, and voting for class-agnostic suppression."""
         return suppress(candidates, self.config)
 
-    def compiled_for(self, features: Tensor) -> tuple[Any, Tensor]:
-        """Return the compiled network if settings and GPU allow it, with features padded to a few lengths."""
-        if not (self.config.compiled and features.is_cuda):
+    def launcher_for(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
+        """Return the network as a GPU runs it, compiled or recorded, with features padded to a few lengths."""
+        if not features.is_cuda:
             return self.forward, features
-        # A few lengths instead of any, so that few graphs are compiled. Never beyond the padding: it has a say.
+        # A few lengths instead of any, so that there are few graphs. Never beyond the padding: it has a say.
         length = features.shape[-1]
         padded_length = min(-(-length // BUCKET) * BUCKET, self.padded(length))
-        self._fast = self._fast or torch.compile(self.forward, dynamic=False)
-        return self._fast, F.pad(features, (0, padded_length - length))
+        if self.config.compiled:
+            self._fast = self._fast or torch.compile(self.forward, dynamic=False)
+        return self._fast or self._replay, F.pad(features, (0, padded_length - length))
+
+    def _replay(self, features: Tensor, lengths: Tensor) -> Outputs:
+        """Return what `forward` does, launched as one; its tensors are copied, as the next call overwrites them."""
+        outputs = self._replays(self.forward, features, lengths)
+        own: dict[str, Any] = {name: x.clone() for name, x in vars(outputs).items() if isinstance(x, Tensor)}
+        return replace(outputs, **own)

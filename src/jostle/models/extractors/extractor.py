@@ -139,7 +139,7 @@ class Extractor:
     def __init__(self, kind: ExtractorKind, network: nn.Module) -> None:
         self.kind = kind
         self.network = network.eval()
-        self._replays = GraphReplays()
+        self._replays = GraphReplays(network)
 
     @property
     def spec(self) -> InputSpec:

@@ -88,6 +88,12 @@ class TransformersModel:
         self._reserved = self.preparation.placeholders()
         self._vision = attach_vision_cache(self.network, self.family)
 
+    @property
+    def device(self) -> torch.device:
+        """Device that holds the network, where frames can be corrupted too."""
+        device: torch.device = self.network.device
+        return device
+
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
         """Answer questions one by one, as batches would be filled up and change the numbers.
 

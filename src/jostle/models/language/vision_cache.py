@@ -9,6 +9,7 @@ questions of a video. What is kept is found by its content and compared value by
 from __future__ import annotations
 
 import inspect
+import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ TOWERS = {
 GRID = "grid_thw"  # argument of towers that take pictures as rows of patches
 BY_PICTURE = ("patch_attention_mask", "merge_sizes")  # arguments with a row for each picture, or for each video
 KEPT = 128  # outputs of pictures
-AT_ONCE = {"cpu": 1, "cuda": 4}  # pictures in a batch
+BATCH_VALUES = 2**22  # numbers that a GPU puts through the tower at once, about
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,8 @@ class VisionCache:
                 twins[place] = before
             else:
                 missing.setdefault(pictures[place].pixels.shape, []).append(place)
-        size = AT_ONCE.get(pixels.device.type, 1)
-        for places in missing.values():
+        for shape, places in missing.items():
+            size = _pictures_at_once(pixels.device, shape)
             for some in (places[lo : lo + size] for lo in range(0, len(places), size)):
                 new = self._compute(first, [pictures[place] for place in some], size, arguments)
                 for place, output in zip(some, new, strict=True):
@@ -142,6 +143,13 @@ def _split_pictures(pixels: Tensor, others: dict[str, Tensor]) -> Iterator[_Pict
         for _ in range(count):
             yield _Picture(pixels[row : row + height * width], {GRID: grid, **own})
             row += height * width
+
+
+def _pictures_at_once(device: torch.device, shape: torch.Size) -> int:
+    """Return the number of pictures in a batch: on a GPU a power of two, by their size alone."""
+    if device.type != "cuda":
+        return 1
+    return int(2 ** max(round(math.log2(BATCH_VALUES / shape.numel())), 0))
 
 
 def _checksum(pixels: Tensor) -> Tensor:
