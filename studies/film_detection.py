@@ -28,7 +28,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.dataset import Dataset
 from jostle.parallel.workers import map_unordered
 from jostle.training.detection_config import TrainingConfig
-from studies.detection import CELLS, PUPPETS_C, TIOUS, TREATMENTS, WEIGHT, train_detector
+from studies.detection import CELLS, PUPPETS_C, TIOUS, TREATMENTS, WEIGHT, load_trained, train_detector
 from studies.film_recognition import FilmRun
 from studies.harness import CORES, STUDIES, GridRun, Record, finish, parse_arguments, read_records, run_grid
 from studies.mending_features import AS_IS, KNOWN, MENDED, WAYS, counts, find_in_states
@@ -37,6 +37,7 @@ STEPS = ("weights", "features", "study", "record")
 RESULTS, FOUND = STUDIES / "film_detection.jsonl", STUDIES / "film_found.jsonl"
 DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
 SEEDS = (0, 1, 2)
+SUBSETS = ("training", "test")
 # FrameDrop draws anew in every epoch where features are of single frames; otherwise drops are drawn once.
 TREATMENTS_OF = {
     "lite0": ("clean", "drop", "drop + TRC"),
@@ -80,27 +81,35 @@ def study_runs() -> list[FilmDetectorRun]:
 def main() -> None:
     """Do the steps that are arguments."""
     arguments = parse_arguments(
-        __doc__, STEPS, footage=Path, jobs=CORES, at_once=CORES, networks=tuple(TREATMENTS_OF), seeds=list(SEEDS)
-    )
+        __doc__, STEPS, footage=Path, jobs=CORES, at_once=CORES, networks=tuple(TREATMENTS_OF), seeds=list(SEEDS),
+        subsets=SUBSETS,
+    )  # fmt: skip
     results, work = arguments.work / RESULTS.name, arguments.work
     if "weights" in arguments.steps:
         write_lite0(work / "film_lite0.safetensors")
-    data = {
-        subset: jostle.load_dataset("joined-clips", subset, root=arguments.footage / "ucf10", jobs=arguments.jobs)
-        for subset in ("training", "test")
-    }
+    data = load_films(arguments.footage, arguments.jobs)
     if "features" in arguments.steps:
         for network in arguments.networks:
-            for subset, films in data.items():
-                make_film_features(films, network, work, learn=subset == "training", jobs=arguments.jobs)
+            for subset in arguments.subsets:
+                make_film_features(data[subset], network, work, learn=subset == "training", jobs=arguments.jobs)
     if "study" in arguments.steps:
-        truths = {subset: films.folder / f"{subset}.json" for subset, films in data.items()}
-        measure = partial(measure_run, work=work, truths=truths)
+        measure = partial(measure_run, work=work, truths=truth_files(data))
         runs = [run for run in study_runs() if run.features in arguments.networks and run.seed in arguments.seeds]
         finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
     if "record" in arguments.steps:
         shutil.copy(results, RESULTS)
         FOUND.write_text(json.dumps({"network": "lite0", "found": sum_found(work / "features-lite0" / "test")}) + "\n")
+
+
+def load_films(footage: Path, jobs: int) -> dict[str, Dataset]:
+    """Join the videos that are missing, and return them by subset."""
+    root = footage / "ucf10"
+    return {subset: jostle.load_dataset("joined-clips", subset, root=root, jobs=jobs) for subset in SUBSETS}
+
+
+def truth_files(data: Mapping[str, Dataset]) -> dict[str, Path]:
+    """Return the paths of the annotations of each subset."""
+    return {subset: films.folder / f"{subset}.json" for subset, films in data.items()}
 
 
 def write_lite0(path: Path) -> None:
@@ -122,7 +131,7 @@ def load_film_extractor(network: str, work: Path) -> Any:
     from jostle.models.checkpoints import read_weights
     from jostle.models.extractors.extractor import as_extractor, load_extractor
     from jostle.models.recognition.recogniser import Recogniser
-    from studies import film_recognition
+    from studies import film_networks, film_recognition  # noqa: F401  # the former registers an extractor
 
     torch.set_num_threads(1)
     torch.backends.cudnn.allow_tf32 = False
@@ -271,12 +280,24 @@ def settings_for(run: FilmDetectorRun, work: Path, truth: Path) -> TrainingConfi
     )
 
 
-def measure_run(run: FilmDetectorRun, work: Path, truths: Mapping[str, Path]) -> Record:
-    """Train a detector, and score it on the test videos in every state."""
+def trained_detector(run: FilmDetectorRun, work: Path, truth: Path) -> Any:
+    """Return the detector of a run, trained unless its weights are there."""
+    import torch
+
     from studies import film_networks  # noqa: F401  # registers the extractor
 
+    config, folder = settings_for(run, work, truth), work / "runs" / run.folder
+    weights = folder / "last.safetensors"
+    if not weights.exists() or (folder / "checkpoint.safetensors").exists():
+        return train_detector(config, folder)
+    detector = load_trained(config.detector, weights, **config.settings)
+    return detector.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
+def measure_run(run: FilmDetectorRun, work: Path, truths: Mapping[str, Path]) -> Record:
+    """Train a detector, and score it on the test videos in every state."""
     begin = time.monotonic()
-    detector = train_detector(settings_for(run, work, truths["training"]), work / "runs" / run.folder)
+    detector = trained_detector(run, work, truths["training"])
     trained = time.monotonic()
     truth = jostle.load_truth(truths["test"], subset="test", protocol="thumos14")
     test = work / f"features-{run.features}" / "test"
