@@ -223,7 +223,7 @@ def _finder(mend: str, device: str, *, alone: bool) -> Mending:
     made = MendingOptions(mend).get(device)
     if alone:
         assert made.inspector is not None
-        made.inspector.blank_rule = False
+        made.inspector.rules = False
     return made
 
 

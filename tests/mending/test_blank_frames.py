@@ -153,9 +153,9 @@ def test_an_inspector_is_told_of_them_streamed_and_at_once() -> None:
     assert np.abs(at_once - told).max() < 1e-5
     causal = list(inspector.inspect(frames, causal=True))
     other = inspector.to("cpu")
-    other.blank_rule = False
+    other.rules = False
     assert other.fingerprint != inspector.fingerprint == inspector.to("cpu").fingerprint
-    assert not other.to("cpu").blank_rule
+    assert not other.to("cpu").rules
     assert list(other.inspect(frames, causal=True)) == causal
     alone = np.array(list(other.inspect(frames)))
     assert (alone < 1).all()

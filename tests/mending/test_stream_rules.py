@@ -8,20 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
+from helpers.moving_film import SIDE, moving_film
 from jostle.core.types.clip import Frames
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import KINDS
-
-SIDE = 96
-
-
-def moving_film(count: int, *, seed: int = 0, noise: float = 2.0, step: float = 2.0) -> Frames:
-    """Return a textured scene before a camera that pans."""
-    rng = np.random.default_rng(seed)
-    coarse, fine = (cv2.GaussianBlur(rng.normal(0, 1, (SIDE, 640, 3)), (0, 0), sigma) for sigma in (14, 1))
-    wide = np.clip(110 + 40 * coarse / coarse.std() + 12 * fine / fine.std(), 10, 230)
-    frames = [wide[:, int(step * t) % 500 : int(step * t) % 500 + 128] for t in range(count)]
-    return np.clip(np.stack(frames) + rng.normal(0, noise, (count, SIDE, 128, 3)), 0, 255).astype(np.uint8)
 
 
 def kinds_of(frames: Sequence[np.ndarray], lookahead: int = 15, fps: float = 25) -> list[str]:

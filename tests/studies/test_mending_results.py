@@ -63,7 +63,7 @@ def test_the_sample_of_recognition_is_as_large_as_the_page_says(results: Results
 def test_mended_was_by_the_shipped_inspector_with_its_rule_but_where_the_page_says_otherwise(results: Results) -> None:
     inspector = load_inspector()
     with_rule = inspector.fingerprint
-    inspector.blank_rule = False
+    inspector.rules = False
     told = {(record["run"]["group"], record["inspector"]) for record in results.records if "inspector" in record}
     alone = inspector.fingerprint
     assert told == {(group, alone if group in BEFORE_THE_RULE else with_rule) for group in EVERY if group != UNSEEN}

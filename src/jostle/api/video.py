@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.finite import naming
-from jostle.core.types.clip import Clip, Frame, Frames, check_frames, check_rate, times_at_rate
+from jostle.core.types.clip import Clip, Frame, Frames, Times, check_frames, check_rate, times_at_rate
 from jostle.core.types.inspection import Inspection
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import corrupt_one, corrupted_frames
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jostle.io.video.frame_objects import ObjectReader
     from jostle.mending.inspector import Inspector
     from jostle.mending.repair import MendedVideo, MendMethod
+    from jostle.mending.rule_set import RuleSet
     from jostle.reporting.figures.sheet import Sheet
 
 FramesOrClip = TypeVar("FramesOrClip", Frames, Clip, Any)  # anything else is a tensor, of a library that may be absent
@@ -308,15 +309,16 @@ def inspect(
 ) -> npt.NDArray[np.float64]:
     """Return (T,) probabilities that each frame is damaged: black, blurred, covered, broken, overexposed ...
 
-    Each frame is compared with its neighbours, so that cuts, fades and flashes are not taken for damage. Frames of
-    one colour are damaged where the same scene goes on before and after them; if all frames are of one colour, all
-    are damaged. A video is streamed, and memory does not grow with its length.
+    A network compares each frame with its neighbours on both sides, so that cuts, fades and flashes are not taken for
+    damage, and plain rules find what it does not know, such as frozen or covered pictures: what a rule finds has the
+    probability 1. Frames of one colour are damaged where the same scene goes on before and after them; if all frames
+    are of one colour, all are damaged. A video is streamed, and frames are not kept.
 
     Args:
         frames: (T, H, W, 3) uint8 RGB, a Clip, the path of a video or of a folder of images, or a torchcodec
             `VideoDecoder`.
         inspector: `jostle` for the one that comes along, weights of your own, or an `Inspector`.
-        causal: from what came before a frame alone, as live use needs it.
+        causal: from what came before a frame alone, by the network alone; for live use there is `Watcher`.
         device: `auto`, `cpu` or `cuda`.
         fps: the rate of images that have no `times.json`.
         progress: called with (frames done, frames in all).
@@ -345,29 +347,31 @@ def inspection(
     """
     from jostle.io.video.frame_objects import is_frame_object
     from jostle.mending.loading import load_inspector
+    from jostle.mending.video_rules import join_kinds
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
     one = load_inspector(inspector, device=device) if isinstance(inspector, str | Path) else inspector
     if isinstance(frames, str | Path) or (not isinstance(frames, Clip) and is_frame_object(frames)):
         with _open_reader(frames, fps) as reader:
-            passed = _Passed(reader, len(reader), pictures)
+            passed = _Passed(reader, reader.pts, pictures, rules=one.rules and not causal)
             threads = min(available_cpus(), DECODED)
             with naming(video=Path(frames).name if isinstance(frames, str | Path) else type(frames).__name__):
                 probabilities = _damage_probabilities(one, passed, len(reader), causal, threads, progress)
-            pts, rate, small, blank = reader.pts, reader.fps, passed.small, passed.blank
+            pts, rate = reader.pts, reader.fps
     else:
         clip = frames if isinstance(frames, Clip) else None
         known = check_frames(frames) if clip is None else clip.frames
-        probabilities = _damage_probabilities(one, known, len(known), causal, available_cpus(), progress)
         rate = check_rate(30 if fps is None else fps) if clip is None else clip.fps
         pts = times_at_rate(len(known), rate) if clip is None else clip.pts
-        small = [_small(known[number]) for number in sorted(_spread(len(known), pictures))]
-        blank = all(map(_is_blank, known))
-    if blank and one.blank_rule and not causal:  # it has no scene to come back; live, nobody knows what follows
+        passed = _Passed(known, pts, pictures, rules=one.rules and not causal)
+        probabilities = _damage_probabilities(one, passed, len(known), causal, available_cpus(), progress)
+    if passed.blank:  # it has no scene to come back; live, nobody knows what follows
         probabilities[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
-    return Inspection(probabilities, least, pts, rate, causal, one.name, one.fingerprint, tuple(small))
+    kinds = join_kinds(passed.kinds(), probabilities >= least)
+    probabilities[(kinds != "clean") & (kinds != "unknown")] = 1.0
+    return Inspection(probabilities, least, pts, rate, causal, one.name, one.fingerprint, kinds, tuple(passed.small))
 
 
 def _open_reader(source: str | Path | Any, fps: Fraction | float | None) -> Reader | ObjectReader:
@@ -459,23 +463,44 @@ def _damage_probabilities(
 
 
 class _Passed:
-    """Frames on their way past, some of them kept as small copies.
+    """Frames on their way past: the rules see them, and some are kept as small copies.
+
+    Args:
+        rules: whether the rules see them.
 
     Attributes:
-        blank: whether nothing was to be seen in any of them.
+        blank: whether nothing was to be seen in any of them, by the rules.
     """
 
-    def __init__(self, frames: Iterable[Frame], total: int, pictures: int) -> None:
-        self._frames, self._wanted = frames, _spread(total, pictures)
+    def __init__(self, frames: Iterable[Frame], pts: Times, pictures: int, *, rules: bool) -> None:
+        from jostle.mending.rule_set import RuleSet
+        from jostle.mending.video_rules import FindingLog
+
+        self._frames, self._pts, self._wanted = frames, pts, _spread(len(pts), pictures)
+        self._rules, self._findings = RuleSet() if rules else None, FindingLog()
         self.small: list[Frame] = []
-        self.blank = True
+        self.blank = rules
 
     def __iter__(self) -> Iterator[Frame]:
         for number, frame in enumerate(self._frames):
-            self.blank = self.blank and _is_blank(frame)
+            if self._rules is not None:
+                self._apply_rules(self._rules, number, frame)
             if number in self._wanted:
                 self.small.append(_small(frame))
             yield frame
+
+    def kinds(self) -> npt.NDArray[np.str_]:
+        """Return (T,) the kinds of damage that the rules found."""
+        return self._findings.kinds(len(self._pts))
+
+    def _apply_rules(self, rules: RuleSet, number: int, frame: Frame) -> None:
+        from jostle.mending.blank_frames import find_blank
+        from jostle.mending.descriptor import describe_frame
+        from jostle.mending.frame_facts import frame_facts
+
+        descriptor = describe_frame(frame)
+        self.blank = self.blank and bool(find_blank(descriptor[None])[0])
+        self._findings.add(rules.push(number, float(self._pts[number]), frame_facts(frame, descriptor)))
 
 
 def _spread(total: int, pictures: int) -> set[int]:
@@ -486,13 +511,6 @@ def _spread(total: int, pictures: int) -> set[int]:
 def _small(frame: Frame) -> Frame:
     step = max(1, min(frame.shape[:2]) // TALL)
     return np.array(frame[::step, ::step])
-
-
-def _is_blank(frame: Frame) -> bool:
-    from jostle.mending.blank_frames import find_blank
-    from jostle.mending.descriptor import describe_frame
-
-    return bool(find_blank(describe_frame(frame)[None])[0])
 
 
 def mend(

@@ -173,10 +173,10 @@ def inspect(
     if as_json:
         console.show_json(inspection.to_dict() | {"out": None if out is None else str(out)})
         return
-    rows = [["frames", "seconds", "probability"]]
+    rows = [["frames", "seconds", "kind", "probability"]]
     for one in inspection.to_dict()["stretches"]:
         frames = f"{one['first']}-{one['stop'] - 1}" if one["stop"] - one["first"] > 1 else str(one["first"])
-        rows.append([frames, f"{one['start_s']:.2f}-{one['end_s']:.2f}", percent(one["probability"])])
+        rows.append([frames, f"{one['start_s']:.2f}-{one['end_s']:.2f}", one["kind"], percent(one["probability"])])
     if len(rows) > 1:
         console.show_lines(lines_of(rows))
     count, total = int(inspection.struck.sum()), len(inspection.probabilities)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-import numpy as np
-import numpy.typing as npt
-
 from jostle.mending.block_edges import EDGE
 from jostle.mending.frame_facts import FrameFacts
 from jostle.mending.stream_rules import Finding
@@ -20,7 +17,7 @@ GONE = 3  # frames without it after which it is over
 BLOCK_SECONDS = 60.0  # after which blocks are taken for the picture as it is
 
 
-Shares = npt.NDArray[np.float32]
+Shares = tuple[float, float]  # on grids of 16 and 32 pixels
 
 
 class BlockRule:
@@ -43,19 +40,22 @@ class BlockRule:
         """Add a frame and return what it shows."""
         excess, others = grid_excess(facts)
         if self._first >= 0:
-            there = bool(excess[self._grid] >= self._level)
+            there = excess[self._grid] >= self._level
             self._last = index if there else self._last
             if index - self._last < GONE and time - self._since < BLOCK_SECONDS:
                 steady = self._last - self._first + 1 >= STEADY
                 return [Finding(self._first, self._last, "blocky", 0.95)] if steady and there else []
-            self._first = -1
+            self._first, self._last, self._since, self._grid, self._level = -1, -1, 0.0, 0, 0.0
             self._calm.clear()
         if len(self._calm) >= MIN_CALM:
-            highest = np.max(self._calm, axis=0)
-            rise = np.where(excess >= OUTSTANDING * others, excess - highest, 0.0)
-            if rise.max() >= RISE:
-                self._grid = int(rise.argmax())
-                self._level = float(highest[self._grid] + LASTING * rise[self._grid])
+            highest = [max(calm[grid] for calm in self._calm) for grid in range(2)]
+            rises = [
+                one - high if one >= OUTSTANDING * other else 0.0
+                for one, high, other in zip(excess, highest, others, strict=True)
+            ]
+            if max(rises) >= RISE:
+                self._grid = rises.index(max(rises))
+                self._level = highest[self._grid] + LASTING * rises[self._grid]
                 self._first, self._last, self._since = index, index, time
                 return []
         self._calm.append(excess)
@@ -67,6 +67,6 @@ def grid_excess(facts: FrameFacts) -> tuple[Shares, Shares]:
 
     The other lines are those of the grid of 8 pixels that the coarser grid leaves out.
     """
-    lines = facts.block_edges[::EDGE]
-    others = np.array([lines[1::2].mean(), lines[1:].mean()], np.float32)
-    return np.array([lines[::2].mean(), lines[0]], np.float32) - others, others
+    every, second, third, fourth = facts.block_edges[::EDGE].tolist()
+    others = (second + fourth) / 2, (second + third + fourth) / 3
+    return ((every + third) / 2 - others[0], every - others[1]), others

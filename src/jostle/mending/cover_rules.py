@@ -25,6 +25,8 @@ LEAST_REST = 0.1  # share of the picture that is not covered
 LOOK, STILL_SMOOTH = 22.0, detail_code(5.0)  # change of the light, and deviation, of a cell that remains covered
 REMAINS = 0.5  # share of the covered cells that must remain covered
 BEGUN = 0.2  # share of them that are covered in the first frame of a cover that comes in
+HISTORY = 64  # frames before, in which cells that looked as they do now were not covered then,
+SEEN, SEEN_CELLS = 9.0, 0.7  # by the change of their light, and the share of the cells: something went away
 COVER_SECONDS = 60.0  # after which a cover is taken for part of the picture
 
 
@@ -56,7 +58,7 @@ class CoverRule:
 
     Cells that hang together change their light or colour within one, two or six frames (`LEAST`), lose their detail,
     are all alike, and stay so for `STEADY` frames, while the rest of the picture goes on. The cover lasts until half of
-    its cells look otherwise, or for `COVER_SECONDS`.
+    its cells look otherwise, or for `COVER_SECONDS`. Cells that look as they did in the last seconds are uncovered.
 
     Misses: what takes longer than six frames to come in or is there from the first frame; covers of less than a
     sixteenth of the picture, with a texture in focus (a sheet of print), or of a plain wall in its own colour; covers
@@ -65,7 +67,7 @@ class CoverRule:
     """
 
     def __init__(self) -> None:
-        self._past: deque[FrameFacts] = deque(maxlen=STEADY + max(LEAST))
+        self._past: deque[FrameFacts] = deque(maxlen=HISTORY)
         self._cover: Cover | None = None
 
     def push(self, index: int, time: float, facts: FrameFacts) -> list[Finding]:
@@ -83,6 +85,8 @@ class CoverRule:
 
     def _find(self, index: int, time: float) -> Cover | None:
         past = list(self._past)
+        if np.count_nonzero(past[-1].detail[DEVIATION] <= SMOOTH) < min(LEAST.values()):
+            return None
         for lag, least in LEAST.items():
             onset = len(past) - STEADY  # frame from which on the cover is there
             if onset < lag:
@@ -93,8 +97,12 @@ class CoverRule:
                 if cells.sum() < least:
                     break
                 cells &= covered_cells(before, facts)
+            if cells.sum() < least:
+                continue
             cells = _largest_part(cells)
             if cells.sum() >= least and _is_cover(before, past[onset], cells):
+                if any(_look_alike(earlier, past[-1], cells) for earlier in past[: onset - lag]):
+                    return None
                 coming = past[onset - lag + 1 :]
                 begun = [float(covered_cells(before, facts)[cells].mean()) >= BEGUN for facts in coming]
                 first = index - len(coming) + 1 + begun.index(True)
@@ -104,9 +112,9 @@ class CoverRule:
 
 def covered_cells(before: FrameFacts, facts: FrameFacts) -> Mask:
     """Return (CELLS, CELLS) the cells that changed and became smooth since an earlier frame."""
+    deviation = facts.detail[DEVIATION]
     change = np.abs(facts.cell_lights - before.cell_lights)
     tint = np.abs(facts.colours - before.colours).max(0)
-    deviation = facts.detail[DEVIATION]
     lost = (before.detail[DEVIATION] - deviation >= FALL) | (change >= CONTRAST)
     changed = (change >= COVER_LIGHT) | (tint >= COVER_TINT)
     covered: Mask = changed & (deviation <= SMOOTH) & lost & (facts.cell_lights < GLARE)
@@ -120,6 +128,12 @@ def _is_cover(before: FrameFacts, facts: FrameFacts, cells: Mask) -> bool:
     rest = cv2.dilate(cells.astype(np.uint8), np.ones((3, 3), np.uint8)) == 0
     change = np.abs(facts.cell_lights - before.cell_lights)
     return float(rest.mean()) >= LEAST_REST and float(np.median(change[rest])) <= REST
+
+
+def _look_alike(earlier: FrameFacts, facts: FrameFacts, cells: Mask) -> bool:
+    """Return whether most of some cells look as they did in an earlier frame."""
+    change = np.abs(facts.cell_lights[cells] - earlier.cell_lights[cells])
+    return float((change <= SEEN).mean()) >= SEEN_CELLS
 
 
 def _largest_part(cells: Mask) -> Mask:

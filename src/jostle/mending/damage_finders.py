@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +17,13 @@ from jostle.mending.repair import Mask
 
 if TYPE_CHECKING:
     from jostle.mending.descriptor_layout import Descriptors
+    from jostle.mending.frame_facts import FrameFacts
     from jostle.mending.inspected_video import InspectedVideo
     from jostle.mending.inspector import Inspector
+    from jostle.mending.video_rules import VideoRules
 
 BLOCK = 64  # frames per read
+IN_MEMORY = 4096  # frames whose samples are kept in memory, 28 kB each; of longer videos they are in a temporary file
 
 Indices = npt.NDArray[np.int64]
 
@@ -58,23 +62,31 @@ class KnownFrames:
 
 
 class InspectedFrames:
-    """Damaged frames as an inspector predicts them; unchanged frames are processed once for all states.
+    """Damaged frames as an inspector and rules find them; unchanged frames are processed once for all states.
 
     Args:
-        clean: the video without corruption. Its descriptors are cached, 1,584 bytes a frame.
+        clean: the video without corruption. Its descriptors are cached, 1,584 bytes a frame, and what the rules know of
+            a frame, 33 kB.
     """
 
     def __init__(self, clean: PipelineSource, inspector: Inspector) -> None:
         self._clean, self._inspector = clean, inspector
         self._video: InspectedVideo | None = None
+        self._rules: VideoRules | None = None
 
     def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
         from jostle.mending.inspected_video import InspectedVideo
+        from jostle.mending.video_rules import VideoRules, join_kinds
 
         if self._video is None:
-            self._video = InspectedVideo(self._inspector, _describe(self._clean, np.arange(len(self._clean))))
-        probabilities = self._video.probabilities_for(came_from, _describe(top, np.flatnonzero(came_from == MADE)))
-        return np.asarray(probabilities >= self._inspector.threshold())
+            descriptors, facts = _describe(self._clean, np.arange(len(self._clean)), rules=self._inspector.rules)
+            self._video = InspectedVideo(self._inspector, descriptors)
+            self._rules = VideoRules(facts, self._clean.pts) if self._inspector.rules else None
+        descriptors, facts = _describe(top, np.flatnonzero(came_from == MADE), rules=self._inspector.rules)
+        damaged = self._video.probabilities_for(came_from, descriptors) >= self._inspector.threshold()
+        if self._rules is None:
+            return np.asarray(damaged)
+        return np.asarray(join_kinds(self._rules.kinds_for(came_from, facts), damaged) != "clean")
 
 
 def find_damaged(mending: Mending, clean: PipelineSource, states: Mapping[str, PipelineSource]) -> dict[str, Mask]:
@@ -86,9 +98,35 @@ def find_damaged(mending: Mending, clean: PipelineSource, states: Mapping[str, P
     return masks
 
 
-def _describe(source: PipelineSource, which: Indices) -> Descriptors:
-    """Compute the descriptors of some frames, holding few frames in memory at once."""
+def _describe(source: PipelineSource, which: Indices, *, rules: bool) -> tuple[Descriptors, list[FrameFacts]]:
+    """Compute the descriptors of some frames and, for the rules, their facts, holding few frames in memory at once."""
     from jostle.mending.descriptor import describe_frames
+    from jostle.mending.descriptor_layout import CELLS, CHANNELS
+    from jostle.mending.frame_facts import frame_facts
 
+    descriptors = np.zeros((len(which), CHANNELS, CELLS, CELLS), np.uint8)
+    facts: list[FrameFacts] = []
+    samples = _make_samples(len(which) if rules else 0)
     blocks = (source.block(lo, min(lo + BLOCK, b)) for a, b in stretches(which) for lo in range(a, b, BLOCK))
-    return describe_frames(frame for block in blocks for frame in block)
+    done = 0
+    for block in blocks:
+        own = descriptors[done : done + len(block)]
+        own[:] = describe_frames(block)
+        if rules:
+            for number, (frame, descriptor) in enumerate(zip(block, own, strict=True), done):
+                one = frame_facts(frame, descriptor)
+                samples[number] = one.samples
+                facts.append(replace(one, samples=samples[number]))
+        done += len(block)
+    return descriptors, facts
+
+
+def _make_samples(count: int) -> npt.NDArray[np.uint8]:
+    """Return room for the samples of frames, on disk where they are many."""
+    from jostle.mending.frame_facts import SIDE
+
+    shape = (count, SIDE, SIDE, 3)
+    if count <= IN_MEMORY:
+        return np.empty(shape, np.uint8)
+    with TemporaryFile() as file:
+        return np.asarray(np.memmap(file, np.uint8, "w+", shape=shape))

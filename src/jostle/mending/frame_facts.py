@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.kernels import kernel
 from jostle.core.types.clip import Frame
 from jostle.mending.block_edges import EdgeShares, block_edges
 from jostle.mending.descriptor import sample_points
@@ -40,6 +41,8 @@ class FrameFacts:
         detail: (5, CELLS, CELLS) codes of `detail_code`.
         samples: (SIDE, SIDE, 3) single pixels.
         mean: of the lights.
+        bend: mean code of the bends.
+        tints: means of the two colours.
         spread: mean absolute deviation of the lights.
         low: darkest light but `EDGE`.
         high: brightest light but `EDGE`.
@@ -52,6 +55,8 @@ class FrameFacts:
     detail: Values
     samples: npt.NDArray[np.uint8]
     mean: float
+    bend: float
+    tints: tuple[float, float]
     spread: float
     low: int
     high: int
@@ -70,12 +75,16 @@ def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
     rows, columns, _, _ = sample_points(*frame.shape[:2])
     mean = float(lights.mean())
     ordered = np.sort(lights, axis=None)
+    colours, detail = descriptor[COLOUR].astype(np.int16), descriptor[DETAIL].astype(np.int16)
+    blue, red = colours.mean((1, 2))
     return FrameFacts(
         lights,
-        descriptor[COLOUR].astype(np.int16),
-        descriptor[DETAIL].astype(np.int16),
+        colours,
+        detail,
         frame[rows[:, None], columns],
         mean,
+        float(detail[BEND].mean()),
+        (float(blue), float(red)),
         float(np.abs(lights - mean).mean()),
         int(ordered[EDGE]),
         int(ordered[-1 - EDGE]),
@@ -86,13 +95,45 @@ def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
 
 def cell_changes(one: FrameFacts, other: FrameFacts) -> npt.NDArray[np.float32]:
     """Return (CELLS, CELLS) the mean absolute difference of the pixels of two frames, in grey levels."""
-    difference = np.abs(one.samples.astype(np.int16) - other.samples)
-    means: npt.NDArray[np.float32] = difference.reshape(CELLS, PER_CELL, CELLS, -1).mean((1, 3), dtype=np.float32)
+    sums = np.zeros((CELLS, CELLS), np.int32)
+    sum_changes(one.samples, other.samples, sums)
+    means: npt.NDArray[np.float32] = sums.astype(np.float32) / np.float32(3 * PER_CELL * PER_CELL)
     return means
+
+
+@kernel
+def sum_changes(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], sums: npt.NDArray[np.int32]) -> None:
+    """Add the absolute differences of two frames' samples to the sums of their cells."""
+    for y in range(SIDE):
+        for x in range(SIDE):
+            change = np.int32(0)
+            for channel in range(3):
+                change += abs(np.int32(one[y, x, channel]) - np.int32(other[y, x, channel]))
+            sums[y // PER_CELL, x // PER_CELL] += change
 
 
 def correlation(one: Values, other: Values) -> float:
     """Return the correlation of two arrays; 0 where one of them is constant."""
-    a, b = one - np.float32(one.mean()), other - np.float32(other.mean())
-    scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum()) / scale if scale > 0 else 0.0
+    value: float = correlate(one.ravel(), other.ravel())
+    return value
+
+
+@kernel
+def correlate(one: Values, other: Values) -> float:
+    """Return the correlation of two flat arrays; 0 where one of them is constant."""
+    a = b = aa = bb = ab = np.int64(0)
+    for number in range(len(one)):
+        x, y = np.int64(one[number]), np.int64(other[number])
+        a, b, aa, bb, ab = a + x, b + y, aa + x * x, bb + y * y, ab + x * y
+    count = len(one)
+    scale = float(count * aa - a * a) * float(count * bb - b * b)
+    return (count * ab - a * b) / np.sqrt(scale) if scale > 0 else 0.0
+
+
+@kernel
+def mean_change(one: Values, other: Values) -> float:
+    """Return the mean absolute difference of two flat arrays."""
+    total = np.int64(0)
+    for number in range(len(one)):
+        total += abs(np.int64(one[number]) - np.int64(other[number]))
+    return total / len(one)

@@ -59,7 +59,7 @@ class InspectedVideo:
     def __init__(self, inspector: Inspector, descriptors: Descriptors) -> None:
         self._network, self._device = inspector.network, inspector.device
         self._layers = _Layers(self._network)
-        self._blank = find_blank(descriptors) if inspector.blank_rule else None
+        self._blank = find_blank(descriptors) if inspector.rules else None
         count = len(descriptors)
         blocks = torch.arange(0, count, BLOCK)
         self._median_frames: Indices = self._network.median_frames(blocks, count).numpy()

@@ -135,8 +135,9 @@ class Inspector:
     Attributes:
         name: name or path it was loaded from.
         device: device that it runs on.
-        blank_rule: whether blank frames between two frames of one scene count as damaged whatever the network says; not
-            in causal mode. False leaves the decision to the network, as a study of the network needs it.
+        rules: whether plain rules add to what the network finds: here blank frames between two frames of one scene, and
+            in `jostle.inspect` and mending those of `VideoRules`; not in causal mode. False leaves the decision to the
+            network, as a study of the network needs it.
     """
 
     def __init__(
@@ -146,9 +147,9 @@ class Inspector:
         *,
         name: str,
         device: str = "cpu",
-        blank_rule: bool = True,
+        rules: bool = True,
     ) -> None:
-        self.name, self.blank_rule = name, blank_rule
+        self.name, self.rules = name, rules
         self._networks = networks.to(device).eval()
         self.device = torch.device(device)
         self._thresholds = {side: float(thresholds[side]) for side in SIDES}
@@ -157,7 +158,7 @@ class Inspector:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the weights, thresholds and rule, for records."""
-        content = f"{self._weights} {sorted(self._thresholds.items())}{' blank frames' if self.blank_rule else ''}"
+        content = f"{self._weights} {sorted(self._thresholds.items())}{' blank frames' if self.rules else ''}"
         return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
 
     @property
@@ -174,7 +175,7 @@ class Inspector:
     def to(self, device: str) -> Inspector:
         """Return a copy on another device."""
         networks = copy.deepcopy(self._networks)
-        return Inspector(networks, self._thresholds, name=self.name, device=device, blank_rule=self.blank_rule)
+        return Inspector(networks, self._thresholds, name=self.name, device=device, rules=self.rules)
 
     def threshold(self, *, causal: bool = False) -> float:
         """Return the probability from which a frame counts as damaged."""
@@ -197,7 +198,7 @@ class Inspector:
             jobs: threads that compute descriptors. With more than one, frames are read further ahead, by `at_once` and
                 some more; not for live use.
         """
-        network, rule = self._networks[SIDES[causal]], self.blank_rule and not causal
+        network, rule = self._networks[SIDES[causal]], self.rules and not causal
         stream = _Stream(network, self.device, at_once, blank_rule=rule, defer=jobs > 1)
         for descriptors in (
             stream_descriptors(frames, jobs) if jobs > 1 else (describe_frame(frame)[None] for frame in frames)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +18,7 @@ BAND_CELLS = CELLS - 1  # of a row or column that must be flat, and of one colou
 FILL_ROWS, OTHER_ROWS = 1.5, 3  # rows or columns of a band in a decoder's colours, and in any other
 CONTINUES = 0.5  # change of the rest of the picture, as a share of that of the band
 REST = 6.0  # grey levels that the rest may change by in any case
-TYPICAL = 0.02  # share of a new frame in what is typical of a row
+TYPICAL = 64  # frames; a row that is a band in half of them is one as a rule
 PART_SECONDS = 120.0  # after which a band is taken for part of the picture
 
 
@@ -33,27 +35,36 @@ class MissingPartRule:
 
     def __init__(self) -> None:
         self._last: FrameFacts | None = None  # last frame without a band that is not typical
-        self._usual: npt.NDArray[np.float32] | None = None  # (2, CELLS) how often each row and column was a band
+        self._bands: deque[bytes] = deque(maxlen=TYPICAL)  # (2, CELLS) which rows and columns were bands
+        self._often = np.zeros((2, CELLS), np.int64)  # in how many of those frames
         self._since: float | None = None
 
     def push(self, index: int, time: float, facts: FrameFacts) -> list[Finding]:
         """Add a frame and return what it shows."""
         bands = find_bands(facts)
-        if self._usual is None or self._last is None:
-            self._usual, self._last = bands.astype(np.float32), facts
+        if self._last is None:
+            self._begin(bands, facts)
             return []
-        new = bands & (self._usual < 0.5)
+        new = bands & (self._often < TYPICAL / 2)
         lines = int(new.sum(1).max())
         whole = bool(bands.all())
         if whole or lines < FILL_ROWS or not self._is_part(facts, new):
-            self._usual += TYPICAL * (bands - self._usual)
+            oldest = np.frombuffer(self._bands[0], np.bool_).reshape(2, CELLS)
+            self._often += bands.astype(np.int64) - oldest
+            self._bands.append(bands.tobytes())
             self._last, self._since = facts, None
             return []
         self._since = time if self._since is None else self._since
         if time - self._since > PART_SECONDS:
-            self._usual, self._last, self._since = bands.astype(np.float32), facts, None
+            self._begin(bands, facts)
             return []
         return [Finding(index, index, "missing_part", 0.97)]
+
+    def _begin(self, bands: Mask, facts: FrameFacts) -> None:
+        """Take what a frame shows for typical."""
+        self._bands.extend([bands.tobytes()] * TYPICAL)
+        self._often = TYPICAL * bands.astype(np.int64)
+        self._last, self._since = facts, None
 
     def _is_part(self, facts: FrameFacts, new: npt.NDArray[np.bool_]) -> bool:
         """Return whether new bands are a fill and the rest goes on."""
@@ -76,9 +87,12 @@ class MissingPartRule:
 def find_bands(facts: FrameFacts) -> Mask:
     """Return (2, CELLS) which rows and which columns of cells are flat and of one colour from edge to edge."""
     quarters = facts.lights.reshape(CELLS, 2, CELLS, 2)
-    flat = (quarters.max((1, 3)) - quarters.min((1, 3)) <= FLAT_RANGE) & (facts.detail[DEVIATION] <= FLAT_DETAIL)
-    values = np.concatenate([facts.cell_lights[None], facts.colours])
     bands = np.zeros((2, CELLS), np.bool_)
+    flat = facts.detail[DEVIATION] <= FLAT_DETAIL
+    if max(flat.sum(0).max(), flat.sum(1).max()) < BAND_CELLS:
+        return bands
+    flat &= quarters.max((1, 3)) - quarters.min((1, 3)) <= FLAT_RANGE
+    values = np.concatenate([facts.cell_lights[None], facts.colours])
     for axis, mask in enumerate((flat, flat.T)):
         enough = mask.sum(1) >= BAND_CELLS
         for line in np.flatnonzero(enough):

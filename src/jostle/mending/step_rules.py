@@ -23,6 +23,7 @@ CALM, MIN_CALM = 8, 3  # and of them at least
 LASTING, LASTING_CUT = 0.5, 0.8  # share of the change that a frame must have to belong to it, and one after a cut
 FLASH, FLASH_LEFT = 8, 0.75  # frames after a rise of the light in which more of it must be left, else it is a flash
 CUT = 0.5  # correlation of lights with the frame before under which the scene has changed
+HISTORY, SEEN = 64, 0.7  # clean frames before; share of the change in one of them: the picture comes back
 STEP_SECONDS = 60.0  # after which the new look is taken for the picture as it is
 
 SAME_SCENE = 0.85  # correlation of lights with the frame before
@@ -73,14 +74,14 @@ class StepRule:
 
     The frame is compared with clean ones shortly before it. The lights of the scene must stay where they are (their
     correlation) while one measure jumps. A change that lasts `STEADY` frames is damage until the measure is back half
-    way, or for `STEP_SECONDS`.
+    way, or for `STEP_SECONDS`. Where a frame of the last seconds looked as after the change, a change ends.
 
     Misses: what is there from the first frame; what comes slowly, as defocus or dusk; weak changes. False:
     lamps that are switched, stage lights.
     """
 
     def __init__(self) -> None:
-        self._clean: deque[FrameFacts] = deque(maxlen=max(LAGS))
+        self._clean: deque[FrameFacts] = deque(maxlen=HISTORY)
         self._calm: deque[Changes] = deque(maxlen=CALM)  # between clean frames
         self._last: FrameFacts | None = None
         self._step: SceneChange | None = None
@@ -120,8 +121,16 @@ class StepRule:
             calm = [changes[number] for changes in self._calm][: len(self._calm) - lag + 1]
             if measure_changes(before, facts)[number] >= SUDDEN * max(calm):
                 values = [measure(kind, one, cells) for one in (before, facts)]
-                return SceneChange(kind, index, time, cells, values[0], values[1])
+                change = SceneChange(kind, index, time, cells, values[0], values[1])
+                return None if self._comes_back(change, facts) else change
         return None
+
+    def _comes_back(self, change: SceneChange, facts: FrameFacts) -> bool:
+        """Return whether a clean frame before looked so: this is the end of a change, not its beginning."""
+        return any(
+            change.left(earlier) >= SEEN and correlation(earlier.lights, facts.lights) >= SAME_SCENE
+            for earlier in list(self._clean)[: -max(LAGS)]
+        )
 
 
 Changes = tuple[float, float, float]
@@ -137,28 +146,35 @@ MEASURES = {  # which of `measure_changes` a kind moves
 def measure_changes(before: FrameFacts, facts: FrameFacts) -> Changes:
     """Return by how much the mean light, the mean detail and a mean colour change."""
     light = abs(facts.mean - before.mean)
-    detail = abs(float((facts.detail[BEND] - before.detail[BEND]).mean()))
-    colour = float(np.abs((facts.colours - before.colours).mean((1, 2))).max())
-    return light, detail, colour
+    colour = max(abs(one - other) for one, other in zip(facts.tints, before.tints, strict=True))
+    return light, abs(facts.bend - before.bend), colour
 
 
 def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
     """Return the kind of a sudden change between two frames, and its cells; None where there is none."""
     everywhere = np.ones((CELLS, CELLS), np.bool_)
-    scene = correlation(before.lights, facts.lights)
-    finer = facts.detail[BEND] - before.detail[BEND]
     if _is_overexposed(before, facts):
         return "overexposed", everywhere
+    finer = facts.detail[BEND] - before.detail[BEND]
+    dimmer = facts.mean <= DIM_SHARE * before.mean and before.mean >= DIM_FROM
+    tinted = measure_changes(before, facts)[MEASURES["colour_cast"]] >= CAST_STEP
+    noisier = facts.bend - before.bend >= NOISE_STEP
+    softer = np.count_nonzero(finer <= -BLUR_STEP / 2) >= BLUR_CELLS * TEXTURED * finer.size
+    if not (dimmer or tinted or noisier or softer):  # most frames
+        return None
+    scene = correlation(before.lights, facts.lights)
     if scene >= SAME_SCENE:
-        if finer.mean() >= NOISE_STEP and (finer >= NOISE_STEP / 2).mean() >= NOISE_CELLS:
+        if noisier and (finer >= NOISE_STEP / 2).mean() >= NOISE_CELLS:
             return "noisy", everywhere
-        if facts.mean <= DIM_SHARE * before.mean and before.mean >= DIM_FROM:
+        if dimmer:
             return "underexposed", everywhere
         textured = before.detail[BEND] >= TEXTURE
         if scene >= BLUR_SCENE and textured.mean() >= TEXTURED:
             falls = -finer[textured]
             if falls.mean() >= BLUR_STEP and (falls >= BLUR_STEP / 2).mean() >= BLUR_CELLS:
                 return "blurred", textured
+        if not tinted:
+            return None
         shift = (facts.colours - before.colours).reshape(2, -1)
         means, spreads = np.abs(shift.mean(1)), shift.std(1)
         if (means >= np.maximum(CAST_STEP, CAST_EVEN * spreads)).any():
@@ -191,8 +207,8 @@ def measure(kind: str, facts: FrameFacts, cells: Mask) -> float:
     if kind in ("noisy", "blurred"):
         values = facts.detail[BEND][cells]
     elif kind == "colour_cast":
-        blue, red = facts.colours.mean((1, 2))
-        return float(blue) if abs(blue - 128) >= abs(red - 128) else float(red)
+        blue, red = facts.tints
+        return blue if abs(blue - 128) >= abs(red - 128) else red
     else:
         values = facts.lights
     return float(values.mean())

@@ -13,15 +13,11 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frame, check_frames, check_rate
 from jostle.errors import BadValue
-from jostle.mending.block_rules import BlockRule
 from jostle.mending.confidence import clean_confidence, damage_confidence
-from jostle.mending.cover_rules import CoverRule
 from jostle.mending.descriptor import describe_frame
 from jostle.mending.descriptor_layout import Descriptors
-from jostle.mending.frame_facts import FrameFacts, frame_facts
-from jostle.mending.part_rules import MissingPartRule
-from jostle.mending.step_rules import StepRule
-from jostle.mending.stream_rules import FrozenRule, OneColourRule, OrderRule, Rule
+from jostle.mending.frame_facts import frame_facts
+from jostle.mending.rule_set import GAP_SECONDS, RuleSet
 from jostle.mending.verdicts import KINDS, Verdict
 
 if TYPE_CHECKING:
@@ -29,12 +25,10 @@ if TYPE_CHECKING:
 
 MAX_LOOKAHEAD = 250  # frames; memory and delay are bounded by it
 DEFAULT_RATE = 25.0  # frames a second of frames that come without times
-GAP_SECONDS = 1.0  # between two frames, from which they are not compared with each other
 
 # The network must be sure in so many of so many frames, and is believed until it is no longer.
 NETWORK_ON, NETWORK_OFF = 0.9995, 0.5
 NETWORK_FRAMES, NETWORK_WINDOW = 4, 5
-WHOLE_RULES = 3  # rules that judge what a frame shows; those after them compare it with clean frames before
 
 
 class NetworkPrediction(Protocol):
@@ -180,6 +174,7 @@ class StreamInspector:
         self._pending: deque[PendingFrame] = deque()
         self._count, self._time = 0, 0.0
         self._size: tuple[int, ...] = ()
+        self._rules = RuleSet()
         self._begin()
 
     def push(self, frame: Frame, time: float | None = None) -> list[Verdict]:
@@ -196,7 +191,9 @@ class StreamInspector:
         self._pending.append(PendingFrame(index, time))
         descriptor = describe_frame(frame)
         facts = frame_facts(frame, descriptor)
-        self._judge(index, time, facts)
+        for number, finding in self._rules.push(index, time, facts):
+            for pending in self._pending_between(finding.first, finding.last):
+                pending.findings[number] = finding.kind, finding.strength
         if self._network is not None:
             self._add_predictions(self._network.push(descriptor[None]))
         return self._release(self.lookahead)
@@ -207,25 +204,6 @@ class StreamInspector:
         verdicts = self._release(0)
         self._begin()
         return verdicts
-
-    def _judge(self, index: int, time: float, facts: FrameFacts) -> None:
-        """Let the rules judge a frame. No rule compares frames with one that another rule takes for damaged."""
-        found = {number for number in range(WHOLE_RULES) if self._apply(number, index, time, facts)}
-        if not found:
-            comparing = range(WHOLE_RULES, len(self._rules))
-            found = {number for number in comparing if self._apply(number, index, time, facts)}
-        if found:
-            for number, rule in enumerate(_comparing_rules(), WHOLE_RULES):
-                if number not in found:
-                    self._rules[number] = rule
-
-    def _apply(self, number: int, index: int, time: float, facts: FrameFacts) -> bool:
-        """Add the findings of one rule to the frames that wait; return whether any is damage."""
-        findings = self._rules[number].push(index, time, facts)
-        for finding in findings:
-            for pending in self._pending_between(finding.first, finding.last):
-                pending.findings[number] = finding.kind, finding.strength
-        return any(finding.kind != "clean" for finding in findings)
 
     def _next_time(self) -> float:
         return self._time + self._interval if self._count else 0.0
@@ -239,13 +217,14 @@ class StreamInspector:
             self._begin()
             self._size = size
         elif time - self._time > GAP_SECONDS:
-            kept = [rule for rule in self._rules if isinstance(rule, (OneColourRule, FrozenRule))]
             self._end_network()
-            self._begin()
-            self._rules[: len(kept)] = kept
+            self._begin_network()
 
     def _begin(self) -> None:
-        self._rules: list[Rule] = [OneColourRule(), FrozenRule(), MissingPartRule(), *_comparing_rules()]
+        self._rules.restart()
+        self._begin_network()
+
+    def _begin_network(self) -> None:
         self._network = None if self._inspector is None else open_network(self._inspector, self.lookahead)
         self._alarm, self._predicted = NetworkAlarm(), self._count  # next frame to be predicted
 
@@ -272,11 +251,6 @@ class StreamInspector:
     def _release(self, keep: int) -> list[Verdict]:
         """Return the verdicts of all frames but the last ones."""
         return [self._pending.popleft().verdict() for _ in range(len(self._pending) - keep)]
-
-
-def _comparing_rules() -> list[Rule]:
-    """Return new rules that compare frames: the end of a freeze or of a black picture is no change of the scene."""
-    return [OrderRule(), StepRule(), CoverRule(), BlockRule()]
 
 
 def _name_kind(prediction: NetworkPrediction) -> str:

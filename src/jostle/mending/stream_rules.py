@@ -7,6 +7,7 @@ before the present one; whoever waits for later frames can still use them. Each 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
@@ -14,7 +15,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, cell_changes, correlation, detail_code
+from jostle.core.kernels import kernel
+from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, cell_changes, correlation, detail_code, mean_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class OneColourRule:
         if not is_one_colour(facts):
             findings = [] if self._first < 0 else self._end_run(index, facts)
             self._first, self._before = -1, facts
+            self._since, self._abrupt, self._kind = 0.0, False, ""
             self._spreads.append(facts.spread)
             return findings
         if self._first < 0:
@@ -171,16 +174,20 @@ class FrozenRule:
         changes = cell_changes(facts, last)
         moving = changes > STILL
         typical = median(self._activity) if len(self._activity) >= MIN_ACTIVITY else 0
-        lively = float(np.quantile(self._changes, LIVELY)) if self._changes else 0.0
-        so_far = cell_changes(facts, self._anchor)
-        if (self._stands_still(moving, typical) and self._stands_still(so_far > 3 * STILL, typical)) or (
+        lively = quantile(self._changes, LIVELY) if self._changes else 0.0
+        still = self._stands_still(moving, typical)
+        refined = (
             lively >= LIVELY_CHANGE
             and float(changes.mean()) <= QUIET * lively
             and int((changes > REFINED).sum()) <= STILL_CELLS
-            and int((so_far > REFINED_SO_FAR).sum()) <= STILL_CELLS
-        ):
-            self._run += 1
-            return self._judge(index, time, typical)
+        )
+        if still or refined:
+            so_far = cell_changes(facts, self._anchor)
+            if (still and self._stands_still(so_far > 3 * STILL, typical)) or (
+                refined and int((so_far > REFINED_SO_FAR).sum()) <= STILL_CELLS
+            ):
+                self._run += 1
+                return self._judge(index, time, typical)
         if self._run and not self._alarmed:
             self._runs.append((time, self._run))
         while self._runs and self._runs[0][0] < time - RUNS_SECONDS:
@@ -239,6 +246,7 @@ class OrderRule:
 
     def __init__(self) -> None:
         self._past: deque[FrameFacts] = deque(maxlen=ORDER_WINDOW)
+        self._distances = np.zeros((ORDER_WINDOW, ORDER_WINDOW))  # between the lights of those
         self._usual: deque[float] = deque(maxlen=DETOURS)
         self._since = 0  # frames in a row with a detour
         self._until = -1  # last frame up to which a lesser detour goes on with an alarm
@@ -246,22 +254,26 @@ class OrderRule:
     def push(self, index: int, time: float, facts: FrameFacts) -> list[Finding]:
         """Add a frame and return what it shows."""
         self._past.append(facts)
+        self._distances[:-1, :-1] = self._distances[1:, 1:].copy()
+        self._distances[-1, -len(self._past) :] = [
+            mean_change(one.lights.ravel(), facts.lights.ravel()) for one in self._past
+        ]
+        self._distances[:, -1] = self._distances[-1]
+        if index > self._until:
+            self._until = -1
         if len(self._past) < ORDER_WINDOW:
             return []
         means = [one.mean for one in self._past]
         if max(means) - min(means) > LIGHT_RANGE:
             return []
-        lights = np.stack([one.lights for one in self._past]).reshape(ORDER_WINDOW, -1)
-        distances = np.abs(lights[:, None] - lights).mean(2)
-        late, detour, moved = _detour(distances)
+        late, detour, moved = find_detour(self._distances)
         if moved < MOVED:
             self._since = 0
             return []
         if index <= self._until and detour >= USUAL_DETOUR:
             self._until = index + ORDER_WINDOW
             return [Finding(index - 1, index, "out_of_order", 0.9)]
-        unusual = len(self._usual) >= MIN_DETOURS and float(np.quantile(self._usual, 0.9)) <= USUAL_DETOUR
-        if detour < DETOUR or not unusual:
+        if detour < DETOUR or len(self._usual) < MIN_DETOURS or quantile(self._usual, 0.9) > USUAL_DETOUR:
             self._usual.append(min(detour, 2 * DETOUR))
             self._since = 0
             return []
@@ -272,21 +284,51 @@ class OrderRule:
         return [Finding(max(index - ORDER_WINDOW + late, 0), index, "out_of_order", 0.9)]
 
 
-def _detour(distances: npt.NDArray[np.float64]) -> tuple[int, float, float]:
+@kernel
+def find_detour(distances: npt.NDArray[np.float64]) -> tuple[int, float, float]:
     """Return the first frame that is late, or -1, the detour and the mean step of a way through frames."""
-    others = np.where(np.eye(len(distances), dtype=np.bool_), np.inf, distances)
-    nearest = others.min(1)
-    kept = np.flatnonzero(nearest <= OUTLIER * max(float(np.median(nearest)), 0.25))
+    count = len(distances)
+    nearest = np.empty(count)
+    for a in range(count):
+        nearest[a] = np.inf
+        for b in range(count):
+            if a != b:
+                nearest[a] = min(nearest[a], distances[a, b])
+    kept = np.flatnonzero(nearest <= OUTLIER * max(np.median(nearest), 0.25))
     if len(kept) < ORDER_WINDOW // 2:
         return -1, 1.0, 0.0
-    near = distances[np.ix_(kept, kept)]
-    steps = np.diagonal(near, 1)
-    tree, reach, waiting = 0.0, near[0].copy(), list(range(1, len(kept)))
-    while waiting:
-        nearest_one = min(waiting, key=lambda one: reach[one])
-        tree += float(reach[nearest_one])
-        waiting.remove(nearest_one)
-        reach = np.minimum(reach, near[nearest_one])
-    late = [t for t in range(2, len(kept)) if near[t, t - 1] > DETOUR * near[t, : t - 1].min()]
-    moved = float(steps.mean())
-    return (int(kept[late[0]]) if late else -1), float(steps.sum()) / max(tree, 1e-6), moved
+    way, late = 0.0, -1
+    for t in range(1, len(kept)):
+        step = distances[kept[t], kept[t - 1]]
+        way += step
+        shortest = np.inf
+        for earlier in range(t - 1):
+            shortest = min(shortest, distances[kept[t], kept[earlier]])
+        if late < 0 and t >= 2 and step > DETOUR * shortest:
+            late = kept[t]
+    tree = 0.0
+    reach, joined = distances[kept[0]][kept], np.zeros(len(kept), np.bool_)
+    joined[0] = True
+    for _ in range(len(kept) - 1):
+        next_one = -1
+        for one in range(len(kept)):
+            if not joined[one] and (next_one < 0 or reach[one] < reach[next_one]):
+                next_one = one
+        tree += reach[next_one]
+        joined[next_one] = True
+        for one in range(len(kept)):
+            reach[one] = min(reach[one], distances[kept[next_one], kept[one]])
+    return late, way / max(tree, 1e-6), way / (len(kept) - 1)
+
+
+def quantile(values: Collection[float], share: float) -> float:
+    """Return a quantile, between two values in proportion.
+
+    >>> quantile([3.0, 1.0, 2.0], 0.75)
+    2.5
+    """
+    ordered = sorted(values)
+    rank = share * (len(ordered) - 1)
+    low = int(rank)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (rank - low) * (ordered[high] - ordered[low])

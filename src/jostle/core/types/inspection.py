@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,6 +25,7 @@ class Inspection:
         causal: whether only past frames were used.
         inspector: name of the inspector.
         fingerprint: of the inspector's weights.
+        kinds: (T,) kind of damage of each frame: `clean` where there is none, `unknown` where no rule names it.
         small: thumbnails of some frames, evenly spread, for figures.
     """
 
@@ -34,6 +36,7 @@ class Inspection:
     causal: bool
     inspector: str
     fingerprint: str
+    kinds: npt.NDArray[np.str_]
     small: tuple[Frame, ...] = ()
 
     @property
@@ -64,6 +67,7 @@ class Inspection:
                     "stop": hi,
                     "start_s": float(self.pts[lo]),
                     "end_s": float(end[hi - 1]),
+                    "kind": Counter(self.kinds[lo:hi].tolist()).most_common(1)[0][0],
                     "probability": float(self.probabilities[lo:hi].mean()),
                 }
                 for lo, hi in self.stretches

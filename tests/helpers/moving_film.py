@@ -1,0 +1,19 @@
+"""A film with texture, motion and noise, for the rules of a stream."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from jostle.core.types.clip import Frames
+
+SIDE = 96  # rows of the film
+
+
+def moving_film(count: int, *, seed: int = 0, noise: float = 2.0, step: float = 2.0) -> Frames:
+    """Return a textured scene before a camera that pans."""
+    rng = np.random.default_rng(seed)
+    coarse, fine = (cv2.GaussianBlur(rng.normal(0, 1, (SIDE, 640, 3)), (0, 0), sigma) for sigma in (14, 1))
+    wide = np.clip(110 + 40 * coarse / coarse.std() + 12 * fine / fine.std(), 10, 230)
+    frames = [wide[:, int(step * t) % 500 : int(step * t) % 500 + 128] for t in range(count)]
+    return np.clip(np.stack(frames) + rng.normal(0, noise, (count, SIDE, 128, 3)), 0, 255).astype(np.uint8)

@@ -1,0 +1,164 @@
+"""The plain rules on whole videos: a state is judged as if alone, and rules and network give one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import jostle
+import jostle.api
+from helpers.moving_film import moving_film
+from jostle import Clip
+from jostle.core.types.clip import Frames
+from jostle.corruptions.engine.stages import MADE, ClipSource
+from jostle.mending import damage_finders
+from jostle.mending.damage_finders import Mending
+from jostle.mending.descriptor import describe_frame
+from jostle.mending.frame_facts import FrameFacts, frame_facts
+from jostle.mending.rule_set import RuleSet
+from jostle.mending.stream_rules import Finding
+from jostle.mending.video_rules import FindingLog, VideoRules, join_kinds
+
+FPS = 25
+FIRST, STOP = 60, 76
+
+
+def black(frames: Frames) -> Frames:
+    return np.zeros_like(frames)
+
+
+def half_grey(frames: Frames) -> Frames:
+    half = frames.copy()
+    half[:, frames.shape[1] // 2 :] = 128
+    return half
+
+
+def noisy(frames: Frames) -> Frames:
+    noise = np.random.default_rng(0).normal(0, 45, frames.shape)
+    return np.clip(frames + noise, 0, 255).astype(np.uint8)
+
+
+def frozen(frames: Frames) -> Frames:
+    return np.repeat(frames[:1], len(frames), 0)
+
+
+DAMAGES: dict[str, Callable[[Frames], Frames]] = {
+    "black": black,
+    "missing_part": half_grey,
+    "noisy": noisy,
+    "frozen": frozen,
+}
+
+
+def facts_of(frames: Frames) -> list[FrameFacts]:
+    return [frame_facts(frame, describe_frame(frame)) for frame in frames]
+
+
+def damage(film: Frames, kind: str) -> Frames:
+    damaged = film.copy()
+    damaged[FIRST:STOP] = DAMAGES[kind](film[FIRST:STOP])
+    return damaged
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_state_is_judged_as_if_alone_and_the_rules_stop_where_they_know_no_more_of_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film, times = moving_film(300), np.arange(300) / FPS
+    clean, new = facts_of(film), facts_of(damage(film, kind)[FIRST:STOP])
+    video = VideoRules(clean, times)
+    assert (video.kinds == "clean").all()
+    came_from = np.arange(300)
+    came_from[FIRST:STOP] = MADE
+    alone = VideoRules([*clean[:FIRST], *new, *clean[STOP:]], times).kinds
+    pushed, push = [], RuleSet.push
+    monkeypatch.setattr(RuleSet, "push", lambda rules, index, *rest: pushed.append(index) or push(rules, index, *rest))
+    kinds = video.kinds_for(came_from, new)
+    assert np.array_equal(kinds, alone)
+    assert (kinds[FIRST + 1 : STOP] == kind).all()
+    assert (kinds[:FIRST] == "clean").all()
+    assert (kinds[STOP:] == "clean").all()
+    assert FIRST - 16 < min(pushed) <= FIRST
+    assert max(pushed) < 200
+    assert video.kinds_for(np.arange(300), []) is video.kinds
+
+
+def test_frames_from_elsewhere_in_the_video_are_judged_too() -> None:
+    film, times = moving_film(200), np.arange(200) / FPS
+    facts = facts_of(film)
+    came_from = np.arange(200)
+    came_from[80:100] = 80
+    kinds = VideoRules(facts, times).kinds_for(came_from, [])
+    assert (kinds[81:100] == "frozen").all()
+    assert np.array_equal(kinds, VideoRules([facts[origin] for origin in came_from], times).kinds)
+
+
+def test_the_strongest_finding_names_a_frame_and_what_is_taken_back_is_clean() -> None:
+    log = FindingLog()
+    log.add([(0, Finding(2, 4, "black", 0.98)), (4, Finding(3, 6, "noisy", 0.9))])
+    log.add([(0, Finding(2, 5, "black", 0.98))])
+    assert log.kinds(8).tolist() == ["clean", "clean", "black", "black", "black", "black", "noisy", "clean"]
+    log.add([(0, Finding(2, 5, "clean", 0.8))])
+    assert log.kinds(8).tolist() == ["clean"] * 3 + ["noisy"] * 4 + ["clean"]
+
+
+def test_rules_and_network_give_one_kind_a_frame() -> None:
+    by_rules = np.array(["clean", "black", "black", "clean", "clean", "covered", "covered", "clean", "out_of_order"])
+    by_network = np.array([False, False, True, False, True, False, False, True, False])
+    kinds = join_kinds(by_rules, by_network)
+    # What is covered begins where damage that only the network found ends: the picture came back.
+    assert kinds.tolist() == ["clean", "black", "black", "clean", "unknown", "clean", "clean", "unknown", "clean"]
+    begun_before = join_kinds(
+        np.array(["clean", "covered", "covered", "covered"]), np.array([False, True, True, False])
+    )
+    assert begun_before.tolist() == ["clean", "covered", "covered", "covered"]
+    assert join_kinds(by_rules[:0], by_network[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_inspection_and_mending_find_what_the_rules_find_and_inspection_names_it(kind: str) -> None:
+    pytest.importorskip("torch")
+    film = moving_film(160)
+    damaged = damage(film, kind)
+    inspection = jostle.api.inspection(damaged, fps=FPS)
+    assert inspection.struck[FIRST + 1 : STOP].all()
+    assert not inspection.struck[:FIRST].any()
+    assert not inspection.struck[STOP:].any()
+    assert set(inspection.kinds[FIRST + 1 : STOP]) == {kind}
+    (stretch,) = inspection.to_dict()["stretches"]
+    assert (stretch["kind"], stretch["stop"]) == (kind, STOP)
+    finder = Mending(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(film, FPS)))
+    came_from = np.arange(160)
+    came_from[FIRST:STOP] = MADE
+    found = finder.find_damaged(ClipSource(Clip.at_rate(damaged, FPS)), came_from)
+    assert np.array_equal(found, inspection.struck)
+    mended = jostle.mend(Clip.at_rate(damaged, FPS)).frames
+    assert np.array_equal(mended[~found], damaged[~found])
+    assert all((mended[t] != damaged[t]).any() for t in np.flatnonzero(found))
+
+
+def test_an_inspector_without_rules_is_its_network_alone() -> None:
+    pytest.importorskip("torch")
+    inspector = jostle.load_inspector()
+    film = moving_film(120)
+    damaged = damage(film, "frozen")
+    assert jostle.api.inspection(damaged, inspector=inspector, fps=FPS).struck[FIRST + 1 : STOP].all()
+    inspector.rules = False
+    alone = jostle.api.inspection(damaged, inspector=inspector, fps=FPS)
+    assert alone.probabilities.tolist() == list(inspector.inspect(damaged))
+    assert set(alone.kinds) <= {"clean", "unknown"}
+    source = ClipSource(Clip.at_rate(damaged, FPS))
+    finder = Mending(inspector).finder_for(source)
+    assert np.array_equal(finder.find_damaged(source, np.arange(120)), alone.struck)
+
+
+def test_samples_of_a_long_video_are_in_a_file_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    source = ClipSource(Clip.at_rate(damage(moving_film(100), "frozen"), FPS))
+    mending = Mending(jostle.load_inspector())
+    in_memory = mending.finder_for(source).find_damaged(source, np.arange(100))
+    monkeypatch.setattr(damage_finders, "IN_MEMORY", 8)
+    assert np.array_equal(mending.finder_for(source).find_damaged(source, np.arange(100)), in_memory)
+    assert in_memory[FIRST + 1 : STOP].all()
