@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 import jostle
+import jostle.api
 from jostle.mending import stream_inspector
 from jostle.mending.inspector import Inspector
 from jostle.mending.stream_inspector import KindlessPrediction, StreamInspector
@@ -221,10 +222,16 @@ _last: dict[str, Any] = {}
 
 
 def inspect(frames: Frames, _: float, __: dict[str, float], *, causal: bool) -> Answers:
-    """Inspect frames by the network alone, frame by frame, as `jostle inspect` does."""
+    """Inspect frames by a network of the inspector alone, which has a rule for frames of one colour beside it."""
     inspector = load_network()
     probabilities = causal_probabilities(frames) if causal else np.array(list(inspector.inspect(frames, causal=False)))
     return probabilities >= inspector.threshold(causal=causal), ["unknown"] * len(frames), []
+
+
+def inspect_file(frames: Frames, fps: float, _: dict[str, float]) -> Answers:
+    """Inspect frames by rules and the network that looks at both sides, as `jostle inspect` and mending do."""
+    inspection = jostle.api.inspection(jostle.Clip.at_rate(frames, round(fps, 3)), inspector=load_network())
+    return inspection.struck, inspection.kinds.tolist(), []
 
 
 def filter_frames(frames: Frames, fps: float, name: str, options: str = "") -> Iterator[dict[str, str]]:
@@ -306,6 +313,7 @@ def choose_thresholds(folder: Path) -> dict[str, float]:
 SYSTEMS: dict[str, System] = {
     "rules 5": partial(watch, lookahead=5, use_network=False),
     **{f"stream {n}": partial(watch, lookahead=n, use_network=True) for n in LOOKAHEADS},
+    "file": inspect_file,
     "both sides": partial(inspect, causal=False),
     "causal": partial(inspect, causal=True),
     "blackdetect": blackdetect,
