@@ -156,16 +156,20 @@ def test_a_lookahead_out_of_range_is_refused(lookahead: int) -> None:
         rules_only(lookahead)
 
 
-def alarms(probabilities: Sequence[float]) -> list[int]:
-    alarm = NetworkAlarm()
+def alarms(probabilities: Sequence[float], lookahead: int) -> list[int]:
+    alarm = NetworkAlarm(lookahead)
     return sorted({number for index, probability in enumerate(probabilities)
                    for number, _ in alarm.push(index, KindlessPrediction(probability))})  # fmt: skip
 
 
 def test_the_network_must_be_sure_for_some_frames_and_is_believed_until_it_is_not() -> None:
     sure, low = NETWORK_ON, 0.1
-    assert alarms([low, sure, low, sure, sure, low, low, sure]) == []
-    assert alarms([low, sure, sure, low, sure, sure, 0.7, low, 0.6, low, low, sure]) == [1, 2, 4, 5, 6, 8]
+    assert alarms([low, sure, low, sure, sure, low, low, sure], 0) == []
+    brief = [low, sure, sure, low, sure, sure, 0.7, low, 0.6, low, low, sure]
+    assert alarms(brief, 0) == [1, 2, 4, 5, 6, 8]
+    assert alarms(brief, 5) == []
+    longer = [low, sure, sure, low, sure, sure, 0.7, sure, sure, sure, low, 0.6, low, low, sure]
+    assert alarms(longer, 5) == [1, 2, 4, 5, 6, 7, 8, 9, 11]
 
 
 class LateNetwork:
@@ -188,7 +192,7 @@ class LateNetwork:
         return [KindlessPrediction(NETWORK_ON if number >= 10 else 0.01, kinds) for number in numbers]
 
 
-@pytest.mark.parametrize(("late", "lookahead", "first"), [(0, 0, 13), (0, 5, 10), (5, 5, 13), (5, 15, 10)])
+@pytest.mark.parametrize(("late", "lookahead", "first"), [(0, 0, 13), (0, 5, 11), (5, 5, 16), (5, 15, 10)])
 def test_a_network_that_looks_ahead_fits_in(
     late: int, lookahead: int, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,31 @@ def test_a_sudden_change_of_one_scene_has_its_name(kind: str) -> None:
     assert kinds_of(film, 5) == clean(20) + [kind] * 25 + clean(15)
 
 
+def test_red_and_blue_that_change_places_are_a_colour_cast() -> None:
+    film = moving_film(60)
+    film[..., 0] = np.clip(film[..., 0].astype(np.int16) + 30, 0, 255)
+    film[20:40] = film[20:40, ..., ::-1]
+    assert kinds_of(film) == clean(20) + ["colour_cast"] * 20 + clean(20)
+
+
+def test_the_end_of_a_change_that_was_missed_is_no_damage() -> None:
+    """The picture is out of focus little by little, and sharp at once: so it was seconds before."""
+    film = moving_film(90, step=0)
+    for t in range(31, 61):
+        film[t] = cv2.GaussianBlur(film[t], (0, 0), 0.1 * (t - 28))
+    assert kinds_of(film) == clean(90)
+
+
+def test_the_end_of_a_cover_that_was_missed_is_no_cover() -> None:
+    """Something in focus stood before a plain wall, and goes away: the wall looks as it did before."""
+    film = moving_film(90, step=0)
+    film[:, 20:80, 20:80] = 120
+    texture = np.random.default_rng(1).integers(0, 256, (60, 60, 3))
+    film[30:60, 20:80, 20:80] = texture
+    kinds = kinds_of(film)
+    assert kinds[60:] == clean(30)
+
+
 def test_a_dark_soft_cover_before_a_still_camera_is_found() -> None:
     film = moving_film(60, step=0)
     cover = np.zeros(film.shape[1:3], np.float32)

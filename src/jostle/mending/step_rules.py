@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.mending.descriptor_layout import CELLS
-from jostle.mending.frame_facts import BEND, FrameFacts, Mask, correlation, detail_code
+from jostle.mending.frame_facts import BEND, FrameFacts, Mask, correlation, detail_code, mean_change
 from jostle.mending.stream_rules import Finding
 
 LAGS = (1, 2)  # clean frames before the present one that it is compared with: the first may be a blend
@@ -35,7 +35,9 @@ BLUR_SCENE = 0.9  # correlation that a blurred picture keeps
 BRIGHT, BRIGHT_STEP, BRIGHT_SHARE = 244, 22.0, 0.12  # white cells, rise of the mean, and of the share of white cells
 BRIGHT_SCENE = 0.55  # correlation of the lights that are not white
 DIM_SHARE, DIM_FROM = 0.62, 25.0  # share of the light that is left, of at least so many grey levels
-CAST_STEP, CAST_EVEN = 9.0, 0.8  # shift of a colour's mean (half grey levels), and its size against its spread
+CAST_STEP, CAST_EVEN = 12.0, 0.8  # shift of a colour's mean (half grey levels), and its size against its spread
+SWAP_STEP, SWAPPED = 4.0, 0.35  # mean change of colours, and share of it that is left if red and blue change places
+SWAP_CELLS = 4  # half grey levels between red and blue in the cells that tell whether they are back
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -158,9 +160,10 @@ def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
     finer = facts.detail[BEND] - before.detail[BEND]
     dimmer = facts.mean <= DIM_SHARE * before.mean and before.mean >= DIM_FROM
     tinted = measure_changes(before, facts)[MEASURES["colour_cast"]] >= CAST_STEP
+    swapped = _are_colours_swapped(before, facts)
     noisier = facts.bend - before.bend >= NOISE_STEP
     softer = np.count_nonzero(finer <= -BLUR_STEP / 2) >= BLUR_CELLS * TEXTURED * finer.size
-    if not (dimmer or tinted or noisier or softer):  # most frames
+    if not (dimmer or tinted or swapped or noisier or softer):  # most frames
         return None
     scene = correlation(before.lights, facts.lights)
     if scene >= SAME_SCENE:
@@ -173,6 +176,8 @@ def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
             falls = -finer[textured]
             if falls.mean() >= BLUR_STEP and (falls >= BLUR_STEP / 2).mean() >= BLUR_CELLS:
                 return "blurred", textured
+        if swapped:
+            return "colour_cast", before.colours[1] - before.colours[0] >= SWAP_CELLS
         if not tinted:
             return None
         shift = (facts.colours - before.colours).reshape(2, -1)
@@ -180,6 +185,16 @@ def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
         if (means >= np.maximum(CAST_STEP, CAST_EVEN * spreads)).any():
             return "colour_cast", everywhere
     return None
+
+
+def _are_colours_swapped(before: FrameFacts, facts: FrameFacts) -> bool:
+    """Return whether red and blue changed places, as where a program takes one order of channels for the other."""
+    if mean_change(facts.colours.ravel(), before.colours.ravel()) < SWAP_STEP:
+        return False
+    if not (before.colours[1] - before.colours[0] >= SWAP_CELLS).any():
+        return False
+    changes = np.abs(facts.colours - before.colours).mean()
+    return bool(np.abs(facts.colours[::-1] - before.colours).mean() <= SWAPPED * changes)
 
 
 def _is_overexposed(before: FrameFacts, facts: FrameFacts) -> bool:
@@ -206,6 +221,8 @@ def measure(kind: str, facts: FrameFacts, cells: Mask) -> float:
     values: npt.NDArray[np.generic]
     if kind in ("noisy", "blurred"):
         values = facts.detail[BEND][cells]
+    elif kind == "colour_cast" and not cells.all():
+        values = (facts.colours[1] - facts.colours[0])[cells]
     elif kind == "colour_cast":
         blue, red = facts.tints
         return blue if abs(blue - 128) >= abs(red - 128) else red
