@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
+from jostle.core.kernels import kernel
 from jostle.mending.descriptor_layout import CELLS
 from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, Values, detail_code
 from jostle.mending.stream_rules import Finding
@@ -112,13 +114,38 @@ class CoverRule:
 
 def covered_cells(before: FrameFacts, facts: FrameFacts) -> Mask:
     """Return (CELLS, CELLS) the cells that changed and became smooth since an earlier frame."""
-    deviation = facts.detail[DEVIATION]
-    change = np.abs(facts.cell_lights - before.cell_lights)
-    tint = np.abs(facts.colours - before.colours).max(0)
-    lost = (before.detail[DEVIATION] - deviation >= FALL) | (change >= CONTRAST)
-    changed = (change >= COVER_LIGHT) | (tint >= COVER_TINT)
-    covered: Mask = changed & (deviation <= SMOOTH) & lost & (facts.cell_lights < GLARE)
+    covered = np.zeros((CELLS, CELLS), np.bool_)
+    mark_covered(
+        before.cell_lights,
+        facts.cell_lights,
+        before.colours,
+        facts.colours,
+        before.detail[DEVIATION],
+        facts.detail[DEVIATION],
+        covered,
+    )
     return covered
+
+
+@kernel
+def mark_covered(
+    lights_before: npt.NDArray[np.float32],
+    lights: npt.NDArray[np.float32],
+    colours_before: Values,
+    colours: Values,
+    deviation_before: Values,
+    deviation: Values,
+    covered: Mask,
+) -> None:
+    """Mark the cells that changed and became smooth."""
+    for y in range(CELLS):
+        for x in range(CELLS):
+            if deviation[y, x] > SMOOTH or lights[y, x] >= GLARE:
+                continue
+            change = abs(lights[y, x] - lights_before[y, x])
+            tint = max(abs(colours[0, y, x] - colours_before[0, y, x]), abs(colours[1, y, x] - colours_before[1, y, x]))
+            lost = deviation_before[y, x] - deviation[y, x] >= FALL or change >= CONTRAST
+            covered[y, x] = lost and (change >= COVER_LIGHT or tint >= COVER_TINT)
 
 
 def _is_cover(before: FrameFacts, facts: FrameFacts, cells: Mask) -> bool:

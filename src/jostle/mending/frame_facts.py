@@ -81,7 +81,7 @@ def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
         lights,
         colours,
         detail,
-        frame[rows[:, None], columns],
+        frame.take(rows, 0).take(columns, 1),
         mean,
         float(detail[BEND].mean()),
         (float(blue), float(red)),
@@ -104,12 +104,13 @@ def cell_changes(one: FrameFacts, other: FrameFacts) -> npt.NDArray[np.float32]:
 @kernel
 def sum_changes(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], sums: npt.NDArray[np.int32]) -> None:
     """Add the absolute differences of two frames' samples to the sums of their cells."""
+    a, b = one.reshape(SIDE, CELLS, 3 * PER_CELL), other.reshape(SIDE, CELLS, 3 * PER_CELL)
     for y in range(SIDE):
-        for x in range(SIDE):
+        for cell in range(CELLS):
             change = np.int32(0)
-            for channel in range(3):
-                change += abs(np.int32(one[y, x, channel]) - np.int32(other[y, x, channel]))
-            sums[y // PER_CELL, x // PER_CELL] += change
+            for number in range(3 * PER_CELL):
+                change += abs(np.int32(a[y, cell, number]) - np.int32(b[y, cell, number]))
+            sums[y // PER_CELL, cell] += change
 
 
 def correlation(one: Values, other: Values) -> float:
