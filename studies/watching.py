@@ -34,7 +34,7 @@ import jostle
 import jostle.api
 from jostle.mending import stream_inspector
 from jostle.mending.inspector import Inspector
-from jostle.mending.stream_inspector import KindlessPrediction, StreamInspector
+from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import Verdict
 from studies.harness import STUDIES, GridRun, Record, finish, parse_arguments, run_grid
 from studies.world_damage import BEFORE, KINDS, WORDS, Frames, Mask, damage_clip
@@ -201,11 +201,11 @@ class ReplayedNetwork:
     def __init__(self, probabilities: npt.NDArray[np.float64]) -> None:
         self._left = iter(probabilities.tolist())
 
-    def push(self, descriptors: npt.NDArray[np.uint8]) -> list[KindlessPrediction]:
-        """Return the predictions of the next frames."""
-        return [KindlessPrediction(next(self._left)) for _ in descriptors]
+    def push(self, descriptors: npt.NDArray[np.uint8]) -> list[float]:
+        """Return the probabilities of the next frames."""
+        return [next(self._left) for _ in descriptors]
 
-    def flush(self) -> list[KindlessPrediction]:
+    def flush(self) -> list[float]:
         """Return nothing: a causal network does not wait."""
         return []
 

@@ -15,12 +15,11 @@ from jostle.mending.confidence import NETWORK
 from jostle.mending.descriptor_layout import Descriptors
 from jostle.mending.stream_inspector import (
     NETWORK_ON,
-    KindlessPrediction,
     NetworkAlarm,
     StreamInspector,
     open_network,
 )
-from jostle.mending.verdicts import KINDS, Verdict
+from jostle.mending.verdicts import Verdict
 
 
 def noisy_film(count: int, height: int = 48, width: int = 64, *, seed: int = 0) -> Frames:
@@ -159,7 +158,7 @@ def test_a_lookahead_out_of_range_is_refused(lookahead: int) -> None:
 def alarms(probabilities: Sequence[float], lookahead: int) -> list[int]:
     alarm = NetworkAlarm(lookahead)
     return sorted({number for index, probability in enumerate(probabilities)
-                   for number, _ in alarm.push(index, KindlessPrediction(probability))})  # fmt: skip
+                   for number in alarm.push(index, probability)})  # fmt: skip
 
 
 def test_the_network_must_be_sure_for_some_frames_and_is_believed_until_it_is_not() -> None:
@@ -172,34 +171,28 @@ def test_the_network_must_be_sure_for_some_frames_and_is_believed_until_it_is_no
     assert alarms(longer, 5) == [1, 2, 4, 5, 6, 7, 8, 9, 11]
 
 
-class LateNetwork:
-    """Network that is sure of blurred frames from the tenth on, and answers `late` frames late."""
+class SureNetwork:
+    """Network that is sure of damage from the tenth frame on."""
 
-    def __init__(self, late: int) -> None:
-        self._late, self._count, self._answered = late, 0, 0
+    def __init__(self) -> None:
+        self._count = 0
 
-    def push(self, descriptors: Descriptors) -> list[KindlessPrediction]:
+    def push(self, descriptors: Descriptors) -> list[float]:
         self._count += len(descriptors)
-        return self._answer(self._count - self._late)
+        return [NETWORK_ON if number >= 10 else 0.01 for number in range(self._count - len(descriptors), self._count)]
 
-    def flush(self) -> list[KindlessPrediction]:
-        return self._answer(self._count)
-
-    def _answer(self, stop: int) -> list[KindlessPrediction]:
-        kinds = np.eye(len(KINDS), dtype=np.float32)[KINDS.index("blurred")]
-        numbers = range(self._answered, max(stop, self._answered))
-        self._answered = numbers.stop
-        return [KindlessPrediction(NETWORK_ON if number >= 10 else 0.01, kinds) for number in numbers]
+    def flush(self) -> list[float]:
+        return []
 
 
-@pytest.mark.parametrize(("late", "lookahead", "first"), [(0, 0, 13), (0, 5, 11), (5, 5, 16), (5, 15, 10)])
-def test_a_network_that_looks_ahead_fits_in(
-    late: int, lookahead: int, first: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("lookahead", "first"), [(0, 13), (5, 11), (15, 10)])
+def test_an_alarm_of_the_network_reaches_back_over_the_lookahead(
+    lookahead: int, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_inspector, "open_network", lambda inspector, lookahead: LateNetwork(late))
+    monkeypatch.setattr(stream_inspector, "open_network", lambda inspector: SureNetwork())
     inspector = StreamInspector(lookahead=lookahead, inspector=object())  # type: ignore[arg-type]
     verdicts = [verdict for frame in noisy_film(30) for verdict in inspector.push(frame)] + inspector.flush()
-    assert [verdict.kind for verdict in verdicts] == ["clean"] * first + ["blurred"] * (30 - first)
+    assert [verdict.kind for verdict in verdicts] == ["clean"] * first + ["unknown"] * (30 - first)
     assert verdicts[-1].confidence == NETWORK
 
 
@@ -208,9 +201,9 @@ def test_the_bundled_network_gives_the_causal_probabilities() -> None:
 
     inspector, film = jostle.load_inspector(), noisy_film(12)
     film[6:] = np.random.default_rng(0).integers(0, 256, film[6:].shape)
-    network = open_network(inspector, 5)
+    network = open_network(inspector)
     descriptors = [stream_inspector.describe_frame(frame)[None] for frame in film]
-    probabilities = [one.probability for each in descriptors for one in network.push(each)]
+    probabilities = [one for each in descriptors for one in network.push(each)]
     assert probabilities == pytest.approx(list(inspector.inspect(film, causal=True)), abs=1e-5)
     stream = StreamInspector(lookahead=5, inspector=inspector)
     verdicts = [verdict for frame in film for verdict in stream.push(frame)] + stream.flush()

@@ -6,22 +6,20 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from jostle.core.types.clip import Frame, check_frames, check_rate
 from jostle.errors import BadValue
 from jostle.mending.confidence import clean_confidence, damage_confidence
 from jostle.mending.descriptor import describe_frame
-from jostle.mending.descriptor_layout import Descriptors
 from jostle.mending.frame_facts import frame_facts
 from jostle.mending.rule_set import GAP_SECONDS, RuleSet
-from jostle.mending.verdicts import KINDS, Verdict
+from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspector import Inspector, _Stream
 
 MAX_LOOKAHEAD = 250  # frames; memory and delay are bounded by it
 DEFAULT_RATE = 25.0  # frames a second of frames that come without times
@@ -33,60 +31,11 @@ NETWORK_FRAMES, NETWORK_WINDOW = 4, 5
 CONFIRMED_FRAMES, CONFIRMED_WINDOW, CONFIRMED_LOOKAHEAD = 7, 9, 5
 
 
-class NetworkPrediction(Protocol):
-    """Prediction of a network for one frame."""
+def open_network(inspector: Inspector) -> _Stream:
+    """Return the causal network of an inspector on a new stream."""
+    from jostle.mending.inspector import SIDES, _Stream
 
-    @property
-    def probability(self) -> float:
-        """Probability that the frame is damaged."""
-        ...
-
-    @property
-    def kinds(self) -> npt.NDArray[np.float32]:
-        """(len(KINDS),) probability of each kind; zeros where the network knows no kinds."""
-        ...
-
-
-class NetworkStream(Protocol):
-    """Network on a stream of descriptors; answers in order, at most the look-ahead late."""
-
-    def push(self, descriptors: Descriptors) -> Sequence[NetworkPrediction]:
-        """Add frames and return the predictions that became known."""
-        ...
-
-    def flush(self) -> Sequence[NetworkPrediction]:
-        """Return the predictions of the last frames."""
-        ...
-
-
-def open_network(inspector: Inspector, lookahead: int) -> NetworkStream:
-    """Return the network of a stream: the only place that knows which one it is."""
-    return CausalNetworkStream(inspector)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class KindlessPrediction:
-    """Prediction of a network that knows no kinds."""
-
-    probability: float
-    kinds: npt.NDArray[np.float32] = field(default_factory=lambda: np.zeros(len(KINDS), np.float32))
-
-
-class CausalNetworkStream:
-    """Causal network of an inspector on a stream; it uses no later frames."""
-
-    def __init__(self, inspector: Inspector) -> None:
-        from jostle.mending.inspector import SIDES, _Stream
-
-        self._stream = _Stream(inspector.side(SIDES[True]), inspector.device, 1, blank_rule=False, defer=False)
-
-    def push(self, descriptors: Descriptors) -> list[KindlessPrediction]:
-        """Add frames and return their predictions."""
-        return [KindlessPrediction(probability) for probability in self._stream.push(descriptors)]
-
-    def flush(self) -> list[KindlessPrediction]:
-        """Return the predictions of the last frames."""
-        return [KindlessPrediction(probability) for probability in self._stream.flush()]
+    return _Stream(inspector.side(SIDES[True]), inspector.device, 1, blank_rule=False, defer=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -97,14 +46,14 @@ class PendingFrame:
         index: number of the frame.
         time: its time in seconds.
         findings: kind and strength by the rule's number.
-        network: kind that a persistent alarm of the network has.
+        alarm: whether a persistent alarm of the network holds.
         doubt: probability of damage that the network sees, whether it persists or not.
     """
 
     index: int
     time: float
     findings: dict[int, tuple[str, float]] = field(default_factory=dict)
-    network: str | None = None
+    alarm: bool = False
     doubt: float = 0.0
 
     def verdict(self) -> Verdict:
@@ -113,9 +62,8 @@ class PendingFrame:
         if damages:
             kind, _ = max(damages, key=lambda finding: finding[1])
             return Verdict(self.index, self.time, True, damage_confidence(kind, by_rule=True), kind)
-        if self.network is not None:
-            confidence = damage_confidence(self.network, by_rule=False)
-            return Verdict(self.index, self.time, True, confidence, self.network)
+        if self.alarm:
+            return Verdict(self.index, self.time, True, damage_confidence("unknown", by_rule=False), "unknown")
         return Verdict(self.index, self.time, False, clean_confidence(self.doubt), "clean")
 
 
@@ -130,22 +78,22 @@ class NetworkAlarm:
         confirmed = lookahead >= CONFIRMED_LOOKAHEAD
         self._frames = CONFIRMED_FRAMES if confirmed else NETWORK_FRAMES
         window = CONFIRMED_WINDOW if confirmed else NETWORK_WINDOW
-        self._recent: deque[tuple[int, NetworkPrediction]] = deque(maxlen=window)
+        self._recent: deque[tuple[int, float]] = deque(maxlen=window)
         self._on = False
 
-    def push(self, index: int, prediction: NetworkPrediction) -> list[tuple[int, str]]:
-        """Add a prediction; return frames that the alarm holds for, each with its kind."""
-        self._recent.append((index, prediction))
+    def push(self, index: int, probability: float) -> list[int]:
+        """Add the probability of damage of a frame; return frames that the alarm holds for."""
+        self._recent.append((index, probability))
         begun = False
         if not self._on:
-            sure = [number for number, one in self._recent if one.probability >= NETWORK_ON]
+            sure = [number for number, one in self._recent if one >= NETWORK_ON]
             self._on = begun = len(sure) >= self._frames
-        elif all(one.probability < NETWORK_OFF for _, one in list(self._recent)[-2:]):
+        elif all(one < NETWORK_OFF for _, one in list(self._recent)[-2:]):
             self._on = False
         if not self._on:
             return []
-        frames = self._recent if begun else [(index, prediction)]
-        return [(number, _name_kind(one)) for number, one in frames if one.probability >= NETWORK_OFF]
+        frames = self._recent if begun else [(index, probability)]
+        return [number for number, one in frames if one >= NETWORK_OFF]
 
 
 class StreamInspector:
@@ -234,20 +182,20 @@ class StreamInspector:
         self._begin_network()
 
     def _begin_network(self) -> None:
-        self._network = None if self._inspector is None else open_network(self._inspector, self.lookahead)
+        self._network = None if self._inspector is None else open_network(self._inspector)
         self._alarm, self._predicted = NetworkAlarm(self.lookahead), self._count  # next frame to be predicted
 
     def _end_network(self) -> None:
         if self._network is not None:
             self._add_predictions(self._network.flush())
 
-    def _add_predictions(self, predictions: Sequence[NetworkPrediction]) -> None:
-        for prediction in predictions:
+    def _add_predictions(self, probabilities: Sequence[float]) -> None:
+        for probability in probabilities:
             for pending in self._pending_between(self._predicted, self._predicted):
-                pending.doubt = prediction.probability
-            for number, kind in self._alarm.push(self._predicted, prediction):
+                pending.doubt = probability
+            for number in self._alarm.push(self._predicted, probability):
                 for pending in self._pending_between(number, number):
-                    pending.network = kind
+                    pending.alarm = True
             self._predicted += 1
 
     def _pending_between(self, first: int, last: int) -> list[PendingFrame]:
@@ -260,12 +208,6 @@ class StreamInspector:
     def _release(self, keep: int) -> list[Verdict]:
         """Return the verdicts of all frames but the last ones."""
         return [self._pending.popleft().verdict() for _ in range(len(self._pending) - keep)]
-
-
-def _name_kind(prediction: NetworkPrediction) -> str:
-    """Return the kind of a damage that a network sees."""
-    kinds = np.asarray(prediction.kinds)[1:]
-    return KINDS[1 + int(kinds.argmax())] if kinds.any() else "unknown"
 
 
 def _check_time(time: float) -> float:
