@@ -18,9 +18,10 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 FIRST = ("av", "cv2", "jostle.api.video", "jostle.api.scoring", "jostle.cli", "jostle.core.kernels")
 NETWORKS = (
-    "jostle.models.devices",
     "jostle.models.devices",
     "jostle.evaluation.runner.runner",
     "jostle.training.loop",
@@ -103,6 +104,7 @@ def _serve(first: list[str]) -> None:
     for name in (*FIRST, *first):
         with contextlib.suppress(ImportError):  # torch is an extra
             importlib.import_module(name)
+    sys.modules["jostle"].corrupt(np.zeros((1, 16, 16, 3), np.uint8), "fog:1")  # a first kernel has Numba load its types
     gc.freeze()  # what is there is shared with the children, and not looked through by each of them
     replies = os.dup(1)
     os.dup2(2, 1)

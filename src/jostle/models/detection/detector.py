@@ -29,6 +29,7 @@ from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.outputs import Candidates, Losses, with_video_scores
 from jostle.models.finite import OutputCheck, check_weights
+from jostle.models.uninitialised import Uninitialised
 
 _RENAMED = (
     (r"^projection\.embed\.(\d+)\.conv\.", r"backbone.embd.\1.conv."),
@@ -239,7 +240,7 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
     if tensors is not None:
         normaliser = tensors.pop("loss_normalizer", None)
         # Settings may come from the file as well, so shapes are compared before room is made for them.
-        with torch.device("meta"):
+        with torch.device("meta"), Uninitialised():
             expected = {key: tuple(value.shape) for key, value in variant.model(settings).state_dict().items()}
         differing = describe_mismatch(expected, tensors)
         if differing:

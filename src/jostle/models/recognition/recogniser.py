@@ -24,6 +24,7 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.models.devices import inference_mode
 from jostle.models.finite import check_weights
 from jostle.models.input_spec import Frames, InputSpec
+from jostle.models.uninitialised import Uninitialised
 from jostle.models.weights.shipped.sources import WeightSource, fetch_hint, source_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
@@ -374,9 +375,12 @@ def with_weights(
         raise CheckpointError(f"{name}: the weights belong to another network: they have no {head}", fault="F54")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = build(len(weights[head]) if weights else classes)
-    if weights:
-        load_weights(name, network, weights)
+        if weights:
+            with Uninitialised():
+                network = build(len(weights[head]))
+            load_weights(name, network, weights)
+        else:
+            network = build(classes)
     return Recogniser(network, spec, name=name, head=head.removesuffix(".bias"))
 
 

@@ -116,6 +116,8 @@ class Embedding(nn.Module):
 
 def sinusoids(length: int, dim: int) -> Tensor:
     """(1, dim, length) sines in even channels and cosines in odd ones, wavelengths up to 10000, over sqrt(dim)."""
+    if torch.get_default_device().type == "meta":  # arithmetic there would import torch's compiler, for 1.6 s
+        return torch.empty(1, dim, length)
     channel = torch.arange(dim, dtype=torch.float64)
     rate = 10000.0 ** (-2 * torch.div(channel, 2, rounding_mode="floor") / dim)
     angle = rate[:, None] * torch.arange(length, dtype=torch.float64)  # (dim, length)
