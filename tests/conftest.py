@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import random
@@ -45,6 +46,17 @@ SHARED = TESTS.parents[1] / "shared"
 
 # Child processes import `helpers` as the tests do.
 os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ and session.config.getoption("assertmode") == "rewrite":
+        from helpers.rewriting import rewrite_share
+
+        rewrite_share(TESTS, session.config)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is imported stays: looking through it again and again takes seconds of every minute
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

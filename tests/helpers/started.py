@@ -104,7 +104,8 @@ def _serve(first: list[str]) -> None:
     for name in (*FIRST, *first):
         with contextlib.suppress(ImportError):  # torch is an extra
             importlib.import_module(name)
-    sys.modules["jostle"].corrupt(np.zeros((1, 16, 16, 3), np.uint8), "fog:1")  # a first kernel has Numba load its types
+    # The first kernel has Numba load its types, for half a second.
+    sys.modules["jostle"].corrupt(np.zeros((1, 16, 16, 3), np.uint8), "fog:1")
     gc.freeze()  # what is there is shared with the children, and not looked through by each of them
     replies = os.dup(1)
     os.dup2(2, 1)
