@@ -128,7 +128,7 @@ def content(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (out / "predictions").iterdir()}
 
 
-@pytest.mark.parametrize("mend", [None, "jostle"])
+@pytest.mark.parametrize("mend", [None, pytest.param("jostle", marks=pytest.mark.processes)])
 def test_object_stays_in_this_process(
     here: Path, tmp_path: Path, mend: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,7 +196,7 @@ def test_a_bad_video_of_a_folder_is_set_aside(jostled, world: Path, tmp_path: Pa
     assert done.code == 4
     assert list(json.loads(done.out)["set_aside"]) == ["bad"]
     assert "bad: set aside: bad.mp4: not a video" in done.err
-    found = jostled("detect", mixed, *DETECT, "--extractor-weights", "net.safetensors", "--json")
+    found = jostled("detect", mixed, *DETECT, "--extractor-weights", "net.safetensors", "-j", 1, "--json")
     assert found.code == 4
     assert list(json.loads(found.out)["results"]) == ["good"]
     assert "bad: set aside:" in found.err

@@ -65,7 +65,11 @@ def weights(
         norm = len(shape) == 1 or (len(shape) == 3 and shape[0] == 1 and shape[2] == 1)
         wide = (1.0, 0.4) if norm else (0.0, _gain(gain, name) * math.sqrt(3.0 / max(math.prod(shape[1:]), 1)))
         centre, half = next(((c, a) for pattern, c, a in rule if re.search(pattern, name)), wide)
-        values = centre + half * (2.0 * rng.random(math.prod(shape)) - 1.0)
+        values = rng.random(math.prod(shape))  # centre + half * (2 * drawn - 1), in place: there are many millions
+        values *= 2.0
+        values -= 1.0
+        values *= half
+        values += centre
         made[name] = values.astype(np.float32).reshape(shape)
     return made
 

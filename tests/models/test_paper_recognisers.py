@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,14 @@ IBM = [name for name in recognisers if recognisers[name].options]
 OURS = [*PARAMETERS, "mvit_base_32x3", "tam_resnet18"]
 
 
-def small(name: str, weights: Any = "random", **changes: Any) -> Recogniser:
+def small(name: str, weights: Any, **changes: Any) -> Recogniser:
     return jostle.load_recogniser(name, weights=weights, **(SMALL[name] | changes))
+
+
+@lru_cache(3)  # tests of one network follow each other
+def drawn(name: str) -> Recogniser:
+    """A network with random weights, which nobody changes."""
+    return small(name, "random")
 
 
 def network_of(model: Recogniser) -> nn.Module:
@@ -101,7 +108,7 @@ def slowfast_names(name: str, *, pooled: bool, channelwise: bool) -> str:
 
 @pytest.mark.parametrize("name", ["slow_r50", "i3d_r50", "c2d_r50", "slowfast_r50", "x3d_xs"])
 def test_weights_of_the_slowfast_code_base_give_the_same_scores(name: str) -> None:
-    own = small(name)
+    own = drawn(name)
     pooled, channelwise = name in ("i3d_r50", "c2d_r50"), name == "x3d_xs"
     tensors = network_of(own).state_dict()
     other = {slowfast_names(key, pooled=pooled, channelwise=channelwise): value for key, value in tensors.items()}
@@ -110,7 +117,7 @@ def test_weights_of_the_slowfast_code_base_give_the_same_scores(name: str) -> No
 
 
 def test_x3d_of_the_slowfast_code_base_has_one_more_norm() -> None:
-    own = small("x3d_xs")
+    own = drawn("x3d_xs")
     other = {
         slowfast_names(key, pooled=False, channelwise=True): value
         for key, value in network_of(own).state_dict().items()
@@ -125,7 +132,7 @@ def test_x3d_of_the_slowfast_code_base_has_one_more_norm() -> None:
 
 @pytest.mark.parametrize("stacked", ["torchvision", "slowfast"])
 def test_mvit_by_its_other_names(stacked: str) -> None:
-    own = small("mvit_base_16x4")
+    own = drawn("mvit_base_16x4")
     tensors = dict(network_of(own).state_dict())
     other: dict[str, Tensor] = {}
     for key, value in tensors.items():
@@ -158,7 +165,7 @@ def test_mvit_by_its_other_names(stacked: str) -> None:
 
 
 def test_pools_that_are_listed_twice_are_read_once() -> None:
-    own = dict(network_of(small("mvit_base_16x4")).state_dict())
+    own = dict(network_of(drawn("mvit_base_16x4")).state_dict())
     twice = own | {
         key.replace(".attn.pool_q.", ".attn._attention_pool_q.pool."): value
         for key, value in own.items()
@@ -169,7 +176,7 @@ def test_pools_that_are_listed_twice_are_read_once() -> None:
 
 
 def test_a_file_with_wrappers_and_words_in_front(tmp_path: Path) -> None:
-    tensors = dict(network_of(small("tam_resnet18")).state_dict())
+    tensors = dict(network_of(drawn("tam_resnet18")).state_dict())
     tensors |= {name: tensors[name][:5] for name in ("fc.weight", "fc.bias")}  # five classes, which is told from them
     own = logits_of(small("tam_resnet18", tensors))
     # What is around the tensors and what stands before their names are taken off one after the other.
@@ -196,7 +203,7 @@ def test_only_what_stands_before_all_names_is_taken_off() -> None:
 
 
 def test_wrong_weights_are_told_in_a_line() -> None:
-    tensors = dict(network_of(small("x3d_xs")).state_dict())
+    tensors = dict(network_of(drawn("x3d_xs")).state_dict())
     with pytest.raises(CheckpointError, match=r"slow_r50: the weights belong to another network: .*missing") as caught:
         small("slow_r50", tensors)
     assert caught.value.fault == "F54"
@@ -211,10 +218,10 @@ def test_wrong_weights_are_told_in_a_line() -> None:
 
 
 def test_tables_of_positions_fix_the_clip() -> None:
-    tensors = network_of(small("mvit_base_16x4")).state_dict()
+    tensors = network_of(drawn("mvit_base_16x4")).state_dict()
     with pytest.raises(BadValue, match="know positions of 4 frames of 32 by 32; leave frames and size at that"):
         jostle.load_recogniser("mvit_base_16x4", weights=tensors)
-    model = small("mvit_base_16x4")
+    model = drawn("mvit_base_16x4")
     with pytest.raises(BadValue, match="cannot take a clip of 8 frames; give it 4"):
         model(np.zeros((1, 8, 40, 40, 3), np.uint8))
 
@@ -228,12 +235,12 @@ def test_strides_in_time_are_a_setting(name: str) -> None:
 
 
 def test_strides_in_time_change_the_scores_and_not_the_weights() -> None:
-    tensors = network_of(small("tam_resnet18")).state_dict()
+    tensors = network_of(drawn("tam_resnet18")).state_dict()
     assert not torch.equal(
         logits_of(small("tam_resnet18", tensors, time_stride=True)), logits_of(small("tam_resnet18", tensors))
     )
     with pytest.raises(BadValue, match="x3d_xs: its input has no setting time_stride"):
-        small("x3d_xs", time_stride=True)
+        small("x3d_xs", "random", time_stride=True)
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -246,7 +253,7 @@ def test_all_have_the_published_number_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_each_is_an_extractor_too(name: str) -> None:
-    model = small(name, step=2)
+    model = small(name, "random", step=2)
     extractor = as_extractor(model)
     assert model.spec is not None
     clips = np.random.default_rng(0).integers(0, 256, (1, 2 * model.spec.frames, 72, 80, 3), np.uint8)

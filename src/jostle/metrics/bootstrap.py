@@ -26,6 +26,7 @@ from jostle.metrics.protocol import Protocol
 
 Weights = npt.NDArray[np.int16]  # (draws, videos)
 SHARE_DRAWS, SHARE_LEVEL = 1000, 0.95  # of `share_interval`, as reports have them by default
+_DRAWN_AT_ONCE = 2**14  # videos, of several draws: few calls, and what they work on stays in the cache
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,12 @@ def video_weights(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:
     own = np.array([index[name] for name in videos], np.int64)
     rng = rng_for(seed, "bootstrap over videos", *index)
     weights = np.empty((draws, len(own)), np.int16)
-    for row in weights:
-        row[:] = np.bincount(rng.integers(0, len(own), len(own)), minlength=len(own))[own]
+    rows = max(_DRAWN_AT_ONCE // max(len(own), 1), 1)
+    for start in range(0, draws, rows):
+        part = weights[start : start + rows]
+        drawn = rng.integers(0, len(own), part.shape)
+        drawn += len(own) * np.arange(len(part))[:, None]
+        part[:] = np.bincount(drawn.ravel(), minlength=part.size).reshape(part.shape).take(own, axis=1)
     return weights
 
 

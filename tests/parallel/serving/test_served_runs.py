@@ -74,7 +74,7 @@ def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any],
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("recognition", "clips") else pytest.param(name, marks=PROCESSES) for name in TASKS]
+    "name", [name if name == "recognition" else pytest.param(name, marks=PROCESSES) for name in TASKS]
 )
 def test_the_same_folder_as_of_one_process(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
     task = TASKS[name]
