@@ -267,7 +267,7 @@ def draw_scores(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
     made = {}
     for cell, one in scored.items():
         own = [place[name] for name in one.resamples.videos]
-        made[cell] = np.array([one.resamples.weighted(row[own].astype(np.int64))[AT_HALF] for row in weights])
+        made[cell] = one.resamples.weighted(weights[:, own])[:, AT_HALF]
     clean = made.pop(CLEAN)
     return [[round(float(a), 4), round(float(b), 4)] for a, b in zip(clean, np.mean([*made.values()], 0), strict=True)]
 

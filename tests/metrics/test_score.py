@@ -136,12 +136,12 @@ def test_blocked_videos_count_on_neither_side() -> None:
 
 def test_weights_are_repeats() -> None:
     """A video of weight k counts as k copies of it: scored as such, with copies ranked beside each other."""
-    real, weight = truth(5), np.array([2, 0, 1, 3, 1])
+    real, weight = truth(5), np.array([2, 0, 1, 3, 1], np.int16)
     found = detections(real, extra=9)
     for name in ("activitynet", "thumos14-official"):
         rules = protocols[name]
         made = score(found, real, protocol=name, tious=[0.4, 0.7])
-        quick = Resamples.from_matches(align(found, real), made.matches, real, rules).weighted(weight)
+        quick = Resamples.from_matches(align(found, real), made.matches, real, rules).weighted(weight[None])[0]
 
         copies = [(video, k) for video, count in enumerate(weight) for k in range(count)]
 
@@ -171,7 +171,8 @@ def test_all_weights_one_is_the_score_itself() -> None:
     real = truth()
     for name in protocols:
         made = score(detections(real), real, protocol=name)
-        assert made.resamples.weighted(np.ones(len(real.videos), np.int64)).tolist() == pytest.approx(made.map.tolist())
+        (again,) = made.resamples.weighted(np.ones((1, len(real.videos)), np.int16))
+        assert again.tolist() == pytest.approx(made.map.tolist())
 
 
 def test_the_interval_depends_on_the_seed_alone() -> None:

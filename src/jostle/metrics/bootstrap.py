@@ -26,6 +26,7 @@ from jostle.metrics.protocol import Protocol
 
 Weights = npt.NDArray[np.int16]  # (draws, videos)
 SHARE_DRAWS, SHARE_LEVEL = 1000, 0.95  # of `share_interval`, as reports have them by default
+_SCORED_AT_ONCE = 20  # draws, between calls of `progress`
 _DRAWN_AT_ONCE = 2**14  # videos, of several draws: few calls, and what they work on stays in the cache
 
 
@@ -95,19 +96,19 @@ class Resamples:
         pool = sorted({*self.videos, *videos})
         index = {name: i for i, name in enumerate(pool)}
         own = np.array([index[name] for name in self.videos])
-        rng = rng_for(seed, "bootstrap over videos", *pool)
+        weights = video_weights(pool, draws, seed)[:, own]
         means = np.empty((draws, (len(self.hit_first) - 1) // (len(self.first) - 1)))
-        for i in range(draws):
-            sample = rng.integers(0, len(pool), len(pool))
-            means[i] = self.weighted(np.bincount(sample, minlength=len(pool))[own])
+        for start in range(0, draws, _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            means[part] = self.weighted(weights[part])
             if progress is not None:
-                progress(i + 1, draws)
+                progress(min(part.stop, draws), draws)
         return means
 
-    def weighted(self, weight: Ints) -> Floats:
-        """Return the (T,) mean average precision with these video weights."""
+    def weighted(self, weights: Weights) -> Floats:
+        """Return the (draws, T) mean average precision with these (draws, videos) weights."""
         means: Floats = _weighted_means(
-            weight,
+            read_only(np.ascontiguousarray(weights)),
             read_only(self.place_video),
             read_only(self.first),
             read_only(self.hit_place),
@@ -226,49 +227,52 @@ def mean_interval(owners: Sequence[str], values: Floats, *, draws: int = SHARE_D
 
 @kernel
 def _weighted_means(
-    weight: Any, place_video: Any, first: Any, hit_place: Any, hit_first: Any, instance_label: Any,
+    weights: Any, place_video: Any, first: Any, hit_place: Any, hit_first: Any, instance_label: Any,
     instance_video: Any, excused: Any, interpolated: bool, thresholds: int,
 ) -> Any:  # fmt: skip
-    classes = len(first) - 1
-    positives = np.zeros(classes)
-    for i in range(len(instance_label)):
-        positives[instance_label[i]] += weight[instance_video[i]]
+    classes, draws = len(first) - 1, len(weights)
+    positives = np.empty(classes)
     before = np.empty(len(place_video))  # weight of all predictions of the class up to and with this place
-    for c in range(classes):
-        total = 0.0
-        for place in range(first[c], first[c + 1]):
-            if len(excused) == 0 or not excused[place]:
-                total += weight[place_video[place]]
-            before[place] = total
-    made = np.empty(thresholds)
-    for t in range(thresholds):
-        mean, present = 0.0, 0
+    made = np.empty((draws, thresholds))
+    for draw in range(draws):
+        weight = weights[draw]
+        positives[:] = 0.0
+        for i in range(len(instance_label)):
+            positives[instance_label[i]] += weight[instance_video[i]]
         for c in range(classes):
-            if positives[c] == 0:
-                continue
-            present += 1
-            a, b = hit_first[t * classes + c], hit_first[t * classes + c + 1]
-            found, spared = 0.0, 0.0
-            for i in range(a, b):
-                found += weight[place_video[hit_place[i]]]
-            best, area = 0.0, 0.0
-            if interpolated:
-                for i in range(b - 1, a - 1, -1):
-                    own = weight[place_video[hit_place[i]]]
-                    if own == 0:
-                        continue
-                    best = max(best, found / before[hit_place[i]])
-                    area += own * best
-                    found -= own
-            else:
-                found = 0.0
+            total = 0.0
+            for place in range(first[c], first[c + 1]):
+                if len(excused) == 0 or not excused[place]:
+                    total += weight[place_video[place]]
+                before[place] = total
+        for t in range(thresholds):
+            mean, present = 0.0, 0
+            for c in range(classes):
+                if positives[c] == 0:
+                    continue
+                present += 1
+                a, b = hit_first[t * classes + c], hit_first[t * classes + c + 1]
+                found, spared = 0.0, 0.0
                 for i in range(a, b):
-                    own = weight[place_video[hit_place[i]]]
-                    found += own
-                    if len(excused) and excused[hit_place[i]]:
-                        spared += own  # a hit counts even where a miss would not
-                    if own > 0:
-                        area += own * found / (before[hit_place[i]] + spared)
-            mean += area / positives[c]
-        made[t] = mean / present if present else np.nan
+                    found += weight[place_video[hit_place[i]]]
+                best, area = 0.0, 0.0
+                if interpolated:
+                    for i in range(b - 1, a - 1, -1):
+                        own = weight[place_video[hit_place[i]]]
+                        if own == 0:
+                            continue
+                        best = max(best, found / before[hit_place[i]])
+                        area += own * best
+                        found -= own
+                else:
+                    found = 0.0
+                    for i in range(a, b):
+                        own = weight[place_video[hit_place[i]]]
+                        found += own
+                        if len(excused) and excused[hit_place[i]]:
+                            spared += own  # a hit counts even where a miss would not
+                        if own > 0:
+                            area += own * found / (before[hit_place[i]] + spared)
+                mean += area / positives[c]
+            made[draw, t] = mean / present if present else np.nan
     return made

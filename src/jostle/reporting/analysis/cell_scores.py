@@ -116,7 +116,7 @@ def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Wei
     result = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
     place = {name: i for i, name in enumerate(videos)}
     own = [place[name] for name in result.resamples.videos]
-    drawn = np.array([result.resamples.weighted(row[own].astype(np.int64)).mean() for row in weights])
+    drawn = result.resamples.weighted(weights[:, own]).mean(axis=1)
     by_class = np.full(len(truth.classes), np.nan)
     for i, name in enumerate(truth.classes):
         if name in result.per_class:
@@ -143,7 +143,7 @@ def class_scores(
         part = _of_class(result.resamples, result.truth.classes.index(name))
         place = {video: i for i, video in enumerate(videos)}
         own = [place[video] for video in part.videos]
-        drawn = np.array([part.weighted(row[own].astype(np.int64)).mean() for row in weights])
+        drawn = part.weighted(weights[:, own]).mean(axis=1)
         return float(result.per_class[name].mean()), drawn, len(np.unique(part.instance_video))
     if record.task == "recognition":
         labels = record.labels.of_videos(videos)
@@ -206,7 +206,7 @@ def _alone(resamples: Resamples) -> Floats:
             instance_video=np.zeros(len(instances[v]), np.int32),
             excused=resamples.excused[own] if len(resamples.excused) else resamples.excused,
         )
-        scores[v] = part.weighted(np.ones(1, np.int64)).mean()
+        scores[v] = part.weighted(np.ones((1, 1), np.int16)).mean()
     return scores
 
 
