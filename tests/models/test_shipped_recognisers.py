@@ -12,7 +12,12 @@ from jostle.datasets.puppets.parameters import CASTS
 from jostle.datasets.puppets.similar_frames import LABELS
 from jostle.training.clips import evenly_spaced
 
-NAMES = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided")
+SLOW = pytest.mark.slow
+NAMES = (
+    "puppet_c3d",
+    "puppet_divided",
+    *(pytest.param(name, marks=SLOW) for name in ("puppet_r2plus1d", "puppet_x3d")),
+)
 
 
 @pytest.fixture(scope="module")

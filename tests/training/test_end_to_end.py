@@ -25,6 +25,7 @@ from jostle.training.end_to_end import EndToEndLearner, corrupt_clip, enable_che
 from jostle.training.frame_store import FilmClip, TrainingFilm, cut_clip
 from jostle.training.loop import Trainer, train
 
+SLOW = pytest.mark.slow  # combinations
 SIZE, RATE = (40, 48), 10
 BASIC = {"dim": 32, "classes": 2, "max_length": 32, "levels": 2, "frame_size": 36, "crop": 32, "clip_stride": 24}
 BASIC |= {"backbone_width": 0.06, "neck_dim": 32, "max_segments": 50, "fps": 10.0}
@@ -79,7 +80,9 @@ def steps(folder: Path) -> list[dict[str, Any]]:
     return [row for row in rows if row["event"] == "step"]
 
 
-@pytest.mark.parametrize(("name", "epochs"), [("afsd", 5), ("basictad", 9), ("e2e_tad", 7)])
+@pytest.mark.parametrize(
+    ("name", "epochs"), [("basictad", 9), pytest.param("afsd", 5, marks=SLOW), pytest.param("e2e_tad", 7, marks=SLOW)]
+)
 def test_it_learns_and_the_weights_find_segments_in_video(videos: Path, tmp_path: Path, name: str, epochs: int) -> None:
     optimiser = {"epochs": epochs, "lr": 3e-3}
     config = made(videos, name, optimiser=optimiser, data={"select": "validation"}, score_every=epochs)
@@ -101,9 +104,9 @@ ADAM = {"method": "adam", "schedule": "drops", "drop_at": [1], "decays": "all"}
 @pytest.mark.parametrize(
     ("name", "optimiser", "more"),
     [
-        ("basictad", {}, {}),
+        pytest.param("basictad", {}, {}, marks=SLOW),
         ("basictad", SGD, {"data": {"recolour": 0.5, "rotate": 45.0, "mirror": True}}),
-        ("afsd", ADAM, {"lesson": 0.1}),
+        pytest.param("afsd", ADAM, {"lesson": 0.1}, marks=SLOW),
         ("e2e_tad", {}, {"rates": {"sampling_offsets": 0.1}}),
     ],
 )

@@ -35,7 +35,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SMALL = {"frames": 8, "size": 32, "resize": [32, 32]}
 
 
-@pytest.mark.parametrize("name", ["puppet_slowfast", "puppet_tam"])
+@pytest.mark.parametrize("name", [pytest.param("puppet_slowfast", marks=pytest.mark.slow), "puppet_tam"])
 def test_the_papers_networks_in_small_learn_from_scratch(name: str, clips: Path, tmp_path: Path) -> None:
     config = made_config(clips, recogniser=name, input=SMALL, optimiser={"epochs": 3, "lr": 3e-3}, data={"select": 0.0})
     done = train(config, tmp_path)

@@ -176,7 +176,15 @@ def long_clip(precision: str) -> tuple[Any, list[torch.Tensor], Any]:
 
 @pytest.mark.parametrize(
     ("stretch", "precision"),
-    [*((key, "float32") for key in STRETCHES), ("both ends", "bfloat16"), ("tenth", "bfloat16")],
+    [
+        *((key, "float32") for key in ("both ends", "last before the filling", "two near each other", "every second")),
+        ("tenth", "bfloat16"),
+        *(
+            pytest.param(key, "float32", marks=pytest.mark.slow)
+            for key in ("first", "last", "middle", "tenth", "odd and even", "everywhere")
+        ),
+        pytest.param("both ends", "bfloat16", marks=pytest.mark.slow),
+    ],
 )
 def test_i3d_keeps_what_the_damage_does_not_reach(stretch: str, precision: str) -> None:
     """Steps that changed have the bits of a clip computed whole, and those beyond reach are the clean ones."""

@@ -108,11 +108,12 @@ def test_frames_can_be_corrupted_too(videos: dict[str, Path], tmp_path: Path) ->
 
 
 @pytest.mark.fault("F76")
-@TASKS
+@pytest.mark.parametrize(
+    ("task", "jobs"), [("recognition", 1), ("frames", 1), pytest.param("recognition", 2, marks=pytest.mark.processes)]
+)
 def test_neither_jobs_nor_order_show(
-    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path, task: str
+    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path, task: str, jobs: int
 ) -> None:
-    jobs = 2 if task == "recognition" else 1
     small_recognition.run(dict(reversed(videos.items())), tmp_path / "back", task=task, jobs=jobs)
     assert content(tmp_path / "back") == content(undisturbed[task])
 

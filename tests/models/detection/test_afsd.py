@@ -155,7 +155,7 @@ def test_flow_is_averaged_in(form: str) -> None:
         rgb.detect(pixels, flow=motion[:60], flow_detector=flow, **facts)
 
 
-@pytest.mark.parametrize("form", ["thumos14", "activitynet"])
+@pytest.mark.parametrize("form", ["thumos14", pytest.param("activitynet", marks=pytest.mark.slow)])
 def test_a_few_steps_learn_and_leave_the_norms(form: str) -> None:
     made = tiny(form=form).train()
     made.backbone.requires_grad_(False)

@@ -111,7 +111,7 @@ def test_the_transformer_does_not_look_at_what_holds_nothing() -> None:
     assert not torch.allclose(all_of_it[1], marked[1], atol=1e-4)
 
 
-@pytest.mark.parametrize("reproduce_bugs", [False, True])
+@pytest.mark.parametrize("reproduce_bugs", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_few_steps_learn_and_leave_the_trunk_s_norms(reproduce_bugs: bool) -> None:
     made = tiny(reproduce_bugs=reproduce_bugs).train()
     clips = torch.cat([made.clip(made.prepare(film(32)), first) for first in (0, 16)])
