@@ -24,7 +24,7 @@ class Uninitialised(TorchFunctionMode):
         kwargs = kwargs or {}
         if function in _DRAWS:
             tensor = args[0] if args else kwargs["tensor"]
-            if isinstance(tensor, nn.Parameter):
+            if isinstance(tensor, nn.Parameter) or tensor.is_meta:
                 return tensor
         if function is Tensor.normal_ and args[0].is_meta:
             return args[0]
