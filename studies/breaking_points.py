@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import jostle
-from jostle.evaluation.probing.probe import DEFAULT_KINDS, Probe, read_video_probe
+from jostle.evaluation.probing.probe import DEFAULT_KINDS, read_video_probe
 from jostle.metrics.breaking_points import (
     BreakingComparison,
     BreakingDistribution,
@@ -92,14 +92,9 @@ def measure_run(run: ProbeRun, work: Path, jobs: int, device: str) -> Record:
         jobs=jobs,
         device=device,
     )
-    return record_probe(run, probe, work / run.folder, begin)
-
-
-def record_probe(run: GridRun, probe: Probe, folder: Path, begin: float) -> Record:
-    """Return the record of a probe that lies in a folder and began at a time of `time.monotonic`."""
     points = []
     for one in probe.breaking_points:
-        item = read_video_probe(folder, one.video).items[one.item]
+        item = read_video_probe(work / run.folder, one.video).items[one.item]
         middle = None if one.frames is None or one.position is None else one.position + one.frames / 2
         place = None if middle is None else round((middle - item.first) / one.length, 4)
         points.append([one.video, one.item, one.kind, one.frames, one.length, place, one.monotone])

@@ -63,13 +63,11 @@ def study_runs() -> list[AdaptationRun]:
 
 def main() -> None:
     """Do the steps that are arguments."""
-    arguments = parse_arguments(
-        __doc__, STEPS, footage=Path, at_once=4, jobs=4, seeds=list(SEEDS), treatments=("clean", "mix")
-    )
+    arguments = parse_arguments(__doc__, STEPS, footage=Path, at_once=4, jobs=4, seeds=list(SEEDS))
     results = arguments.work / RESULTS.name
     if "study" in arguments.steps:
         measure = partial(measure_run, work=arguments.work, footage=arguments.footage, jobs=arguments.jobs)
-        runs = [run for run in study_runs() if run.seed in arguments.seeds and run.treatment in arguments.treatments]
+        runs = [run for run in study_runs() if run.seed in arguments.seeds]
         finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
     if "record" in arguments.steps:
         shutil.copy(results, RESULTS)

@@ -28,7 +28,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.dataset import Dataset
 from jostle.parallel.workers import map_unordered
 from jostle.training.detection_config import TrainingConfig
-from studies.detection import CELLS, PUPPETS_C, TIOUS, TREATMENTS, WEIGHT, load_trained, train_detector
+from studies.detection import CELLS, PUPPETS_C, TIOUS, TREATMENTS, WEIGHT, train_detector
 from studies.film_recognition import FilmRun
 from studies.harness import CORES, STUDIES, GridRun, Record, finish, parse_arguments, read_records, run_grid
 from studies.mending_features import AS_IS, KNOWN, MENDED, WAYS, counts, find_in_states
@@ -37,7 +37,6 @@ STEPS = ("weights", "features", "study", "record")
 RESULTS, FOUND = STUDIES / "film_detection.jsonl", STUDIES / "film_found.jsonl"
 DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
 SEEDS = (0, 1, 2)
-SUBSETS = ("training", "test")
 # FrameDrop draws anew in every epoch where features are of single frames; otherwise drops are drawn once.
 TREATMENTS_OF = {
     "lite0": ("clean", "drop", "drop + TRC"),
@@ -81,35 +80,28 @@ def study_runs() -> list[FilmDetectorRun]:
 def main() -> None:
     """Do the steps that are arguments."""
     arguments = parse_arguments(
-        __doc__, STEPS, footage=Path, jobs=CORES, at_once=CORES, networks=tuple(TREATMENTS_OF), seeds=list(SEEDS),
-        subsets=SUBSETS,
-    )  # fmt: skip
+        __doc__, STEPS, footage=Path, jobs=CORES, at_once=CORES, networks=tuple(TREATMENTS_OF), seeds=list(SEEDS)
+    )
     results, work = arguments.work / RESULTS.name, arguments.work
     if "weights" in arguments.steps:
         write_lite0(work / "film_lite0.safetensors")
-    data = load_films(arguments.footage, arguments.jobs)
+    data = {
+        subset: jostle.load_dataset("joined-clips", subset, root=arguments.footage / "ucf10", jobs=arguments.jobs)
+        for subset in ("training", "test")
+    }
     if "features" in arguments.steps:
         for network in arguments.networks:
-            for subset in arguments.subsets:
-                make_film_features(data[subset], network, work, learn=subset == "training", jobs=arguments.jobs)
+            for subset, films in data.items():
+                make_film_features(films, network, work, learn=subset == "training", jobs=arguments.jobs)
     if "study" in arguments.steps:
-        measure = partial(measure_run, work=work, truths=truth_files(data))
+        truths = {subset: films.folder / f"{subset}.json" for subset, films in data.items()}
+        measure = partial(measure_run, work=work, truths=truths)
         runs = [run for run in study_runs() if run.features in arguments.networks and run.seed in arguments.seeds]
         finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
     if "record" in arguments.steps:
         shutil.copy(results, RESULTS)
-        FOUND.write_text(json.dumps({"network": "lite0", "found": sum_found(work / "features-lite0" / "test")}) + "\n")
-
-
-def load_films(footage: Path, jobs: int) -> dict[str, Dataset]:
-    """Join the videos that are missing, and return them by subset."""
-    root = footage / "ucf10"
-    return {subset: jostle.load_dataset("joined-clips", subset, root=root, jobs=jobs) for subset in SUBSETS}
-
-
-def truth_files(data: Mapping[str, Dataset]) -> dict[str, Path]:
-    """Return the paths of the annotations of each subset."""
-    return {subset: films.folder / f"{subset}.json" for subset, films in data.items()}
+        found = [{"network": name, "found": sum_found(work / f"features-{name}" / "test")} for name in TREATMENTS_OF]
+        FOUND.write_text("".join(json.dumps(one) + "\n" for one in found))
 
 
 def write_lite0(path: Path) -> None:
@@ -280,24 +272,12 @@ def settings_for(run: FilmDetectorRun, work: Path, truth: Path) -> TrainingConfi
     )
 
 
-def trained_detector(run: FilmDetectorRun, work: Path, truth: Path) -> Any:
-    """Return the detector of a run, trained unless its weights are there."""
-    import torch
-
-    from studies import film_networks  # noqa: F401  # registers the extractor
-
-    config, folder = settings_for(run, work, truth), work / "runs" / run.folder
-    weights = folder / "last.safetensors"
-    if not weights.exists() or (folder / "checkpoint.safetensors").exists():
-        return train_detector(config, folder)
-    detector = load_trained(config.detector, weights, **config.settings)
-    return detector.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-
-
 def measure_run(run: FilmDetectorRun, work: Path, truths: Mapping[str, Path]) -> Record:
     """Train a detector, and score it on the test videos in every state."""
+    from studies import film_networks  # noqa: F401  # registers the extractor
+
     begin = time.monotonic()
-    detector = trained_detector(run, work, truths["training"])
+    detector = train_detector(settings_for(run, work, truths["training"]), work / "runs" / run.folder)
     trained = time.monotonic()
     truth = jostle.load_truth(truths["test"], subset="test", protocol="thumos14")
     test = work / f"features-{run.features}" / "test"

@@ -68,9 +68,7 @@ def study_runs() -> list[FilmRun]:
 
 def main() -> None:
     """Do the steps that are arguments."""
-    arguments = parse_arguments(
-        __doc__, STEPS, footage=Path, jobs=CORES, at_once=4, seeds=list(SEEDS), treatments=("clean", "mix")
-    )
+    arguments = parse_arguments(__doc__, STEPS, footage=Path, jobs=CORES, at_once=4, seeds=list(SEEDS))
     results = arguments.work / RESULTS.name
     if "cells" in arguments.steps:
         begin = time.monotonic()
@@ -79,8 +77,7 @@ def main() -> None:
         )
         print(f"cells: {time.monotonic() - begin:.0f} s", flush=True)
     if "networks" in arguments.steps:
-        shifted = [run for run in study_runs() if run.network == "shifted" and run.seed in arguments.seeds]
-        runs = [run for run in shifted if run.treatment in arguments.treatments]
+        runs = [run for run in study_runs() if run.network == "shifted" and run.seed in arguments.seeds]
         with ProcessPoolExecutor(arguments.at_once, multiprocessing.get_context("spawn")) as pool:
             list(pool.map(partial(train_run, work=arguments.work, footage=arguments.footage), runs))
     if "study" in arguments.steps:

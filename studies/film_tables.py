@@ -165,55 +165,64 @@ def rank_table(film: Film) -> str:
     return table(["rank correlation of", *others], rows)
 
 
-def _runs(film: Film, detector: str, treatment: str) -> list[Record]:
-    return select_records(film.detection, detector=detector, features="lite0", treatment=treatment)
+def _runs(film: Film, detector: str, treatment: str, features: str = "lite0") -> list[Record]:
+    return select_records(film.detection, detector=detector, features=features, treatment=treatment)
 
 
-def _main_rows(film: Film, columns: Callable[[list[Record]], list[str]]) -> list[list[str]]:
+def _main_rows(film: Film, columns: Callable[[list[Record]], list[str]], features: str = "lite0") -> list[list[str]]:
     return [
-        [NAMES[detector], treatment, *columns(_runs(film, detector, treatment))]
+        [NAMES[detector], treatment, *columns(_runs(film, detector, treatment, features))]
         for detector in film_detection.DETECTORS
-        for treatment in film_detection.TREATMENTS_OF["lite0"]
+        for treatment in film_detection.TREATMENTS_OF[features]
     ]
 
 
-def detection_table(film: Film) -> str:
+def detection_table(film: Film, features: str = "lite0") -> str:
     """Clean, corrupted and relative robustness of every detector."""
-    rows = _main_rows(film, lambda records: [*clean_and_corrupted(records), str(len(records))])
+    rows = _main_rows(film, lambda records: [*clean_and_corrupted(records), str(len(records))], features)
     return table(["detector", "trained", "clean", "corrupted", "relative robustness", "runs"], rows)
 
 
-def trained_table(film: Film) -> str:
+def paired_interval(pairs: Sequence[float]) -> str:
+    """Format the mean of differences, with its 95 % interval by Student's t."""
+    reach = student.ppf(0.975, len(pairs) - 1) * np.std(pairs, ddof=1) / np.sqrt(len(pairs))
+    return f"{np.mean(pairs):+.1f} [{np.mean(pairs) - reach:+.1f}, {np.mean(pairs) + reach:+.1f}]"
+
+
+def trained_table(film: Film, features: str = "lite0") -> str:
     """What one way of training has over another, over pairs of the same detector and seed."""
     rows = []
-    for first, second in (("drop", "clean"), ("drop + TRC", "drop"), ("drop + TRC", "clean")):
+    plain, drop, both = film_detection.TREATMENTS_OF[features]
+    for first, second in ((drop, plain), (both, drop), (both, plain)):
         row = [f"{first}, less {second}"]
         for measure in (relative, corrupted, partial(value, cell="clean")):
             pairs = [
                 measure(one) - measure(other)
                 for detector in film_detection.DETECTORS
-                for one, other in zip(_runs(film, detector, first), _runs(film, detector, second), strict=True)
+                for one, other in zip(
+                    _runs(film, detector, first, features), _runs(film, detector, second, features), strict=True
+                )
             ]
-            reach = student.ppf(0.975, len(pairs) - 1) * np.std(pairs, ddof=1) / np.sqrt(len(pairs))
-            row.append(f"{np.mean(pairs):+.1f} [{np.mean(pairs) - reach:+.1f}, {np.mean(pairs) + reach:+.1f}]")
+            row.append(paired_interval(pairs))
         rows.append(row)
     return table(["difference in points", "relative robustness", "corrupted", "clean"], rows)
 
 
-def cell_table(film: Film) -> str:
+def cell_table(film: Film, features: str = "lite0") -> str:
     """Each corruption at its three shares."""
-    rows = [[NAMES[name], *by_corruption(_runs(film, name, "clean"))] for name in film_detection.DETECTORS]
+    rows = [[NAMES[name], *by_corruption(_runs(film, name, "clean", features))] for name in film_detection.DETECTORS]
     return table(["detector", *(name.replace("_", " ") for name in CORRUPTIONS)], rows)
 
 
-def position_table(film: Film) -> str:
+def position_table(film: Film, features: str = "lite0") -> str:
     """Black frames at different positions of each action."""
     cells = {"clean video": "clean", "one black frame at 50 %": "one frame"}
     cells |= {f"five at {p} %": f"five at {p} %" for p in POSITIONS} | {
         "five in the background": "five in the background"
     }
+    runs = [_runs(film, detector, "clean", features) for detector in film_detection.DETECTORS]
     rows = [
-        [name, *(f"{np.mean([value(r, cell) for r in _runs(film, d, 'clean')]):.1f}" for d in film_detection.DETECTORS)]
+        [name, *(f"{np.mean([value(record, cell) for record in own]):.1f}" for own in runs)]
         for name, cell in cells.items()
     ]
     return table(["black frames", *(NAMES[name] for name in film_detection.DETECTORS)], rows)
@@ -228,7 +237,7 @@ def _clean_mended(record: Record) -> float:
     return 100 * float(record["mended"][MENDED]["clean"][AT_HALF])
 
 
-def mending_table(film: Film) -> str:
+def mending_table(film: Film, features: str = "lite0") -> str:
     """Relative robustness as is, mended and with the damaged frames known."""
     rows = _main_rows(
         film,
@@ -239,20 +248,32 @@ def mending_table(film: Film) -> str:
             spread(_mended(record, MENDED) for record in records),
             spread(_mended(record, KNOWN) for record in records),
         ],
+        features,
     )
     return table(["detector", "trained", "clean", "clean, mended", "relative, as is", "mended", "known"], rows)
 
 
+FINDERS = {"lite0": "network", "shifted": "network and rules"}  # what found damaged frames when features were made
+
+
 def found_table(film: Film) -> str:
     """Damaged frames that the inspector finds, and clean frames that it takes for damaged."""
-    (record,) = film.found
+    found = {record["network"]: record["found"][MENDED] for record in film.found}
     rows = []
     for name in CORRUPTIONS:
-        counts = [record["found"][MENDED][f"thumos14-c/{name}:{level}"] for level in SHARES]
-        rows.append([name.replace("_", " "), " / ".join(f"{100 * one[0] / one[1]:.1f}" for one in counts)])
-    wrong, clean = record["found"][MENDED]["clean"][2:]
-    rows.append(["clean frames taken for damaged", f"{100 * wrong / clean:.2f} ({wrong} of {clean:,})"])
-    return table(["", "found, % of frames"], rows)
+        row = [name.replace("_", " ")]
+        for network in FINDERS:
+            counts = [found[network][f"thumos14-c/{name}:{level}"] for level in SHARES]
+            row.append(" / ".join(f"{100 * one[0] / one[1]:.1f}" for one in counts))
+        rows.append(row)
+    alarms = [found[network]["clean"][2:] for network in FINDERS]
+    rows.append(
+        [
+            "clean frames taken for damaged",
+            *(f"{100 * wrong / clean:.2f} ({wrong:,} of {clean:,})" for wrong, clean in alarms),
+        ]
+    )
+    return table(["found, % of frames", *FINDERS.values()], rows)
 
 
 def cut_table(film: Film) -> str:
@@ -269,13 +290,16 @@ def cut_table(film: Film) -> str:
 
 
 def _helped(records: Iterable[Record], treatment: str, way: str) -> list[str]:
-    own = [one for one in records if (one["run"]["treatment"], one["run"]["way"]) == (treatment, way)]
+    """Format clean, whole-clip and placed accuracy: the value of each seed, in their order."""
+    own = sorted((one for one in records if _is(one, treatment, way)), key=lambda one: one["run"]["seed"])
     if not own:
         return ["-"] * 3
-    (record,) = own
-    placed = [share for cell, share in record["cells"].items() if "@" in cell]
-    whole = [share for cell, share in record["cells"].items() if "@" not in cell]
-    return [f"{100 * float(np.mean(part)):.1f}" for part in ([record["clean"]], whole, placed)]
+    parts = []
+    for record in own:
+        placed = [share for cell, share in record["cells"].items() if "@" in cell]
+        whole = [share for cell, share in record["cells"].items() if "@" not in cell]
+        parts.append([100 * float(np.mean(part)) for part in ([record["clean"]], whole, placed)])
+    return [" / ".join(f"{value:.1f}" for value in column) for column in zip(*parts, strict=True)]
 
 
 def help_table(film: Film) -> str:
@@ -318,5 +342,15 @@ TABLES = {
     "found": found_table,
     "cuts": cut_table,
     "help": help_table,
+    **{
+        f"{name}_with_time": partial(draw, features="shifted")
+        for name, draw in {
+            "detection": detection_table,
+            "trained": trained_table,
+            "cells": cell_table,
+            "positions": position_table,
+            "mending": mending_table,
+        }.items()
+    },
 }
 fill_page: Callable[[str, Film], str] = partial(fill_tables, "on film", TABLES)

@@ -64,10 +64,11 @@ def test_every_run_on_film_was_measured_once() -> None:
     }
     runs = {kind: sorted(map(str, (kind(**record["run"]) for record in records))) for kind, records in measured.items()}
     assert runs[film_recognition.FilmRun] == sorted(map(str, film_recognition.study_runs()))
-    lite0 = [run for run in film_detection.study_runs() if run.features == "lite0"]
-    assert runs[film_detection.FilmDetectorRun] == sorted(map(str, lite0))
-    first = [run for run in film_adaptation.study_runs() if run.seed == 0]
-    assert runs[film_adaptation.AdaptationRun] == sorted(map(str, first))
+    assert runs[film_detection.FilmDetectorRun] == sorted(map(str, film_detection.study_runs()))
+    second = ("as is", "bn, episodic", "bn, online", "sar, online")  # ways that were measured with a second seed
+    adapted = [run for run in film_adaptation.study_runs() if run.seed == 0]
+    adapted += [film_adaptation.AdaptationRun("clean", way, 1) for way in second]
+    assert runs[film_adaptation.AdaptationRun] == sorted(map(str, adapted))
     assert runs[film_cuts.CutRun] == sorted(str(film_cuts.CutRun(way)) for way in film_cuts.WAYS)
 
 
@@ -76,3 +77,19 @@ def test_intervals_are_over_groups_of_clips() -> None:
     assert len(set(FILM.owners)) == 39
     same = [i for i, owner in enumerate(FILM.owners) if owner == FILM.owners[0]]
     assert (FILM.draws[:, same] == FILM.draws[:, same[:1]]).all()
+
+
+def test_both_ways_to_find_damage_judged_the_same_frames() -> None:
+    found = {record["network"]: record["found"] for record in FILM.found}
+    assert set(found) == set(film_tables.FINDERS) == set(film_detection.TREATMENTS_OF)
+    first, second = found.values()
+    assert {way: list(cells) for way, cells in first.items()} == {way: list(cells) for way, cells in second.items()}
+    for cell, counts in first["mended"].items():
+        assert counts[1::2] == second["mended"][cell][1::2]  # damaged frames, and others
+
+
+def test_values_of_several_seeds_stand_in_their_order() -> None:
+    row = next(line for line in film_tables.help_table(FILM).splitlines() if line.startswith("| bn, episodic"))
+    shares = {one["run"]["seed"]: one["clean"] for one in FILM.adaptation if one["run"]["way"] == "bn, episodic"
+              and one["run"]["treatment"] == "clean"}  # fmt: skip
+    assert f"| {100 * shares[0]:.1f} / {100 * shares[1]:.1f} |" in row
