@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.mending.descriptor_layout import CELLS
-from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, detail_code
+from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, correlation, detail_code
 from jostle.mending.stream_rules import Finding
 
 FLAT_DETAIL = detail_code(0.6)  # largest deviation in a cell of a fill, a codec's trace
@@ -18,6 +18,7 @@ BAND_CELLS = CELLS - 1  # of a row or column that must be flat, and of one colou
 FILL_ROWS, OTHER_ROWS = 1.5, 3  # rows or columns of a band in a decoder's colours, and in any other
 CONTINUES = 0.5  # change of the rest of the picture, as a share of that of the band
 REST = 6.0  # grey levels that the rest may change by in any case
+SAME_REST = 0.7  # correlation of the rest with what it was; cuts to letterboxed pictures had up to 0.45
 TYPICAL = 64  # frames; a row that is a band in half of them is one as a rule
 PART_SECONDS = 120.0  # after which a band is taken for part of the picture
 
@@ -81,7 +82,10 @@ class MissingPartRule:
         if not rest.any():
             return False
         lost = float(detail[cells].mean()) >= detail_code(1.0) or float(change[cells].mean()) >= 8
-        return lost and float(change[rest].mean()) <= max(REST, CONTINUES * float(change[cells].mean()))
+        if not lost or float(change[rest].mean()) > max(REST, CONTINUES * float(change[cells].mean())):
+            return False
+        still = float(change[rest].mean()) <= REST  # where a plain rest would correlate by its noise alone
+        return still or correlation(self._last.cell_lights[rest], facts.cell_lights[rest]) >= SAME_REST
 
 
 def find_bands(facts: FrameFacts) -> Mask:
