@@ -138,6 +138,14 @@ def test_letterbox_bars_are_part_of_the_picture() -> None:
     assert kinds_of(film) == clean(60)
 
 
+def test_a_cut_to_a_letterboxed_picture_is_no_missing_part() -> None:
+    """The bars change more than the rest, as in a stream where a part is lost."""
+    film = 150 + moving_film(80) // 3
+    film[30:] = film[30:, ::-1, ::-1].copy()
+    film[30:, :18] = film[30:, -18:] = 0
+    assert kinds_of(film) == clean(80)
+
+
 def test_frames_in_another_order_are_found_and_a_pan_is_not() -> None:
     film = moving_film(90, step=3)
     order = np.arange(90)
