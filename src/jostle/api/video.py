@@ -365,7 +365,8 @@ def inspection(
         rate = check_rate(30 if fps is None else fps) if clip is None else clip.fps
         pts = times_at_rate(len(known), rate) if clip is None else clip.pts
         passed = _Passed(known, pts, pictures, rules=one.rules and not causal)
-        probabilities = _damage_probabilities(one, passed, len(known), causal, available_cpus(), progress)
+        watched = passed if pictures or passed.by_rules else known  # an array by itself is read in larger parts
+        probabilities = _damage_probabilities(one, watched, len(known), causal, available_cpus(), progress)
     if passed.blank:  # it has no scene to come back; live, nobody knows what follows
         probabilities[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
@@ -469,6 +470,7 @@ class _Passed:
         rules: whether the rules see them.
 
     Attributes:
+        by_rules: the same.
         blank: whether nothing was to be seen in any of them, by the rules.
     """
 
@@ -479,7 +481,7 @@ class _Passed:
         self._frames, self._pts, self._wanted = frames, pts, _spread(len(pts), pictures)
         self._rules, self._findings = RuleSet() if rules else None, FindingLog()
         self.small: list[Frame] = []
-        self.blank = rules
+        self.by_rules = self.blank = rules
 
     def __iter__(self) -> Iterator[Frame]:
         for number, frame in enumerate(self._frames):
