@@ -36,7 +36,7 @@ class RuleSet:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all frames."""
+        """Forget all frames that were pushed before."""
         self._rules = [OneColourRule(), FrozenRule(), MissingPartRule(), *_comparing_rules()]
         self._time = None
 

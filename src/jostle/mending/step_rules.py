@@ -37,7 +37,7 @@ BRIGHT_SCENE = 0.55  # correlation of the lights that are not white
 DIM_SHARE, DIM_FROM = 0.62, 25.0  # share of the light that is left, of at least so many grey levels
 CAST_STEP, CAST_EVEN = 12.0, 0.8  # shift of a colour's mean (half grey levels), and its size against its spread
 SWAP_STEP, SWAPPED = 4.0, 0.35  # mean change of colours, and share of it that is left if red and blue change places
-SWAP_CELLS = 4  # half grey levels between red and blue in the cells that tell whether they are back
+SWAP_CELLS = 4  # half grey levels between red and blue in the cells that show whether they are back
 
 
 @dataclass(frozen=True, eq=False, slots=True)
