@@ -1,6 +1,6 @@
 """How many frames a second an inspector looks at: `python -m bench.inspecting --device cuda`.
 
-Drawn frames that are in memory already, so that decoding does not count. What the cores do, which glance at frames, and
+Drawn frames that are in memory already, so that decoding does not count. What the cores do, which describe frames, and
 what the network does are measured apart as well: the slower of the two is what bounds the whole.
 """
 
@@ -37,8 +37,8 @@ def rates(height: int, width: int, device: str, frames: int, turns: int) -> dict
     on_gpu = inspector.device.type == "cuda"
     remembered = itertools.cycle(seen)
     known: dict[str, Callable[..., Any]] = {
-        "glances_ahead": lambda frames, jobs: iter(np.array_split(seen, max(len(seen) // ARRAY_TASK, 1))),
-        "glance": lambda frame: next(remembered),
+        "stream_descriptors": lambda frames, jobs: iter(np.array_split(seen, max(len(seen) // ARRAY_TASK, 1))),
+        "describe_frame": lambda frame: next(remembered),
     }
 
     def inspecting() -> None:

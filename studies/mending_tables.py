@@ -57,9 +57,9 @@ class Results:
     """Records of every part of the study; `shipped` are of the weights that come with jostle."""
 
     def __init__(self) -> None:
-        names = ("mending", "mending_shipped", "mending_frames", "mending_recognition", "mending_ways")
-        every = (read_records(STUDIES / f"{name}.jsonl") for name in names)
-        self.records, self.shipped, self.frames, self.recognition, self.ways = every
+        names = ("", "_shipped", "_frames", "_recognition", "_ways", "_verdicts")
+        every = (read_records(STUDIES / f"mending{name}.jsonl") for name in names)
+        self.records, self.shipped, self.frames, self.recognition, self.ways, self.verdicts = every
 
     def of(self, group: str, treatment: str, detector: str | None = None, network: int = 0) -> list[Record]:
         """Return the runs of a group of cells, of one detector or of all."""
@@ -141,11 +141,27 @@ def interval_table(results: Results) -> str:
         for treatment in TREATMENTS:
             records = results.of("main", treatment, network=network)
             if records:
-                cost, told = costs(records), [interval(records, way) for way in WAYS]
-                row = [EXTRACTORS[network], treatment, *told, f"{np.mean(cost):+.2f}", f"{min(cost):+.2f}"]
-                rows.append([*row, str(len(records))])
-    head = ["extractor", "trained", "as is", "mended", "known", "clean mAP, mended - as is", "of the worst run", "runs"]
-    return table(head, rows)
+                rows.append([EXTRACTORS[network], treatment, *_intervals(records)])
+    return table(["extractor", "trained", *INTERVALS], rows)
+
+
+def verdict_table(results: Results) -> str:
+    """The same of runs that are mended by rules and network together."""
+    treatments = dict.fromkeys(record["run"]["treatment"] for record in results.verdicts)
+    by_treatment = {
+        treatment: [record for record in results.verdicts if record["run"]["treatment"] == treatment]
+        for treatment in sorted(treatments)
+    }
+    return table(["trained", *INTERVALS], [[name, *_intervals(records)] for name, records in by_treatment.items()])
+
+
+INTERVALS = ("as is", "mended", "known", "clean mAP, mended - as is", "of the worst run", "runs")
+
+
+def _intervals(records: Sequence[Record]) -> list[str]:
+    cost = costs(records)
+    robustness = [interval(records, way) for way in WAYS]
+    return [*robustness, f"{np.mean(cost):+.2f}", f"{min(cost):+.2f}", str(len(records))]
 
 
 def aim_table(results: Results) -> str:
@@ -383,6 +399,7 @@ def way_table(results: Results) -> str:
 TABLES: dict[str, Callable[[Results], str]] = {
     "main": main_table,
     "intervals": interval_table,
+    "verdicts": verdict_table,
     "aims": aim_table,
     "kinds": kind_table,
     "frames": frame_table,
