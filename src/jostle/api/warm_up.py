@@ -61,9 +61,13 @@ def _draw_and_decode() -> None:
 
 def _inspect() -> None:
     from jostle.mending.descriptor import describe_frames
+    from jostle.mending.frame_facts import frame_facts
+    from jostle.mending.rule_set import RuleSet
     from jostle.models.detection.nms import soft_nms
 
-    describe_frames(np.zeros((1, 112, 112, 3), np.uint8))
+    rules, frames = RuleSet(), np.random.default_rng(0).integers(0, 256, (4, 112, 112, 3), np.uint8)
+    for index, (frame, descriptor) in enumerate(zip(frames, describe_frames(frames), strict=True)):
+        rules.push(index, index / 24, frame_facts(frame, descriptor))
     soft_nms([[0, 4], [0, 5]], [0.9, 0.8], [0, 0], sigma=0.5, min_score=0.1, max_segments=9)
 
 
@@ -79,4 +83,4 @@ def _score() -> None:
 
 
 # The longest first, so that all processes end at about the same time.
-_STEPS = {"corrupt": _corrupt, "draw": _draw_and_decode, "inspect": _inspect, "score": _score}
+_STEPS = {"draw": _draw_and_decode, "corrupt": _corrupt, "inspect": _inspect, "score": _score}
