@@ -30,8 +30,9 @@ class MissingPartRule:
     of the picture goes on. A decoder's grey, green and black need two rows of twelve, other colours three. Bars that
     are there all the time, as of letterbox, are typical and do not count, nor does a cut to a picture with bars.
 
-    Misses: bands of less than two rows of cells, parts of a row, fills with a texture (concealment that copies), and
-    what is missing from the first frame on. False: a plain panel over a quarter of the picture that appears at once.
+    Misses: bands of less than two rows of cells, parts of a row, fills with a texture (concealment that copies), what
+    is lost at a cut, and what is missing from the first frame on. False: a plain panel over a quarter of the picture
+    that appears at once.
     """
 
     def __init__(self) -> None:
