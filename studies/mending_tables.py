@@ -147,12 +147,12 @@ def interval_table(results: Results) -> str:
 
 def verdict_table(results: Results) -> str:
     """The same of runs that are mended by rules and network together."""
-    treatments = dict.fromkeys(record["run"]["treatment"] for record in results.verdicts)
-    by_treatment = {
-        treatment: [record for record in results.verdicts if record["run"]["treatment"] == treatment]
-        for treatment in sorted(treatments)
-    }
-    return table(["trained", *INTERVALS], [[name, *_intervals(records)] for name, records in by_treatment.items()])
+    rows = []
+    for treatment in TREATMENTS:
+        records = [record for record in results.verdicts if record["run"]["treatment"] == treatment]
+        if records:
+            rows.append([treatment, *_intervals(records)])
+    return table(["trained", *INTERVALS], rows)
 
 
 INTERVALS = ("as is", "mended", "known", "clean mAP, mended - as is", "of the worst run", "runs")

@@ -56,6 +56,14 @@ class DeferredCorruptions(tuple[DeferredCorruption, ...]):
 DeferredCorruptionFactory = Callable[[Indices], DeferredCorruption]  # from frame indices to the corruption of a cell
 
 
+def corrupts_on_device(model: Any, specs: Sequence[Spec]) -> bool:
+    """Whether the device of a remote model applies these corruptions to what it is sent: a single one, if it can."""
+    can_corrupt = getattr(model, "can_corrupt", None)
+    if can_corrupt is None or len(specs) != 1 or not specs[0].severity:
+        return False
+    return bool(can_corrupt(str(specs[0])))
+
+
 def can_corrupt_on_device(model: Any, spec: str) -> bool:
     """Whether a model's device is a GPU with kernels for this corruption, which is faster than the CPU cores."""
     device = getattr(model, "device", None)

@@ -26,9 +26,9 @@ from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.footage import Footage, open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
-from jostle.evaluation.recipes.recipe import CLEAN, Cell
+from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames, SlidingFrames
-from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory
+from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory, corrupts_on_device
 from jostle.features.engine import Cost
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.mending.damage_finders import Mending
@@ -144,19 +144,13 @@ class LanguagePredictor:
                     with naming(cell=cell.name):
                         damaged = finding.find_damaged(top, every)
                     mended[cell.name] = MendingResult(damaged, bool(damaged.all()))
-                deferred = footage.deferred(cell) if finding is None and self._corrupts_on_device(cell) else None
+                on_device = finding is None and corrupts_on_device(self.language_model, cell.parsed)
+                deferred = footage.deferred(cell) if on_device else None
                 cell_frames = _CellFrames(footage, top, every, damaged, deferred)
                 outputs[cell.name] = process(cell.name, cell_frames)
                 spent[CLEAN if cell.name == CLEAN else ""] += cell_frames.read
             clean = Cost(footage.decoded, spent[CLEAN], 0)
             return VideoResult(outputs, clean, Cost(0, spent[""], 0), mended=None if finding is None else mended)
-
-    def _corrupts_on_device(self, cell: Cell) -> bool:
-        """Whether a cell is one corruption that the model's device applies to frames."""
-        can_corrupt = getattr(self.language_model, "can_corrupt", None)
-        if can_corrupt is None or len(cell.specs) != 1 or not cell.parsed[0].severity:
-            return False
-        return bool(can_corrupt(cell.specs[0]))
 
 
 @dataclass(frozen=True)

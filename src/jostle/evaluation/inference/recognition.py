@@ -23,7 +23,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames, SlidingFrames
-from jostle.features.deferred_corruption import DeferredCorruptionFactory, DeferredCorruptions
+from jostle.features.deferred_corruption import DeferredCorruptionFactory, DeferredCorruptions, corrupts_on_device
 from jostle.features.engine import Cost
 from jostle.features.interpolation import DamageFinder, MendingResult, nearest_undamaged
 from jostle.mending.damage_finders import Mending
@@ -73,7 +73,7 @@ class RecognitionPredictor:
             on_device: list[_CorruptedOnDevice] = []
             for cell in job.cells:
                 top, every, indices = choose_frames(footage.under(cell), rows, finding, cell, mended)
-                if finding is None and self._corrupts_on_device(cell):
+                if finding is None and corrupts_on_device(self.model, cell.parsed):
                     on_device.append(_CorruptedOnDevice(cell.name, every[rows], footage.deferred(cell)))
                     continue
                 came_from, belt = every[indices], SlidingFrames(top, indices)
@@ -99,13 +99,6 @@ class RecognitionPredictor:
             return VideoResult(
                 outputs, clean, cells, frame_indices=frame_indices, mended=None if finding is None else mended
             )
-
-    def _corrupts_on_device(self, cell: Cell) -> bool:
-        """Whether a cell is one corruption that the model's device applies to clips."""
-        can_corrupt = getattr(self.model, "can_corrupt", None)
-        if can_corrupt is None or len(cell.specs) != 1 or not cell.parsed[0].severity:
-            return False
-        return bool(can_corrupt(cell.specs[0]))
 
     def sample_rows(self, footage: Footage, job: VideoJob) -> Indices:
         """Return the (clips, frames) indices of the sampled frames."""
