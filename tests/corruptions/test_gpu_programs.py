@@ -73,6 +73,10 @@ def test_snow_on_frames_smaller_and_larger_than_its_trail() -> None:
     interpreted(SCRIPT.format(sizes="(4, 7), (27, 30)", frames=2), "imagenet-c/snow:3", "snow:2")
 
 
+def test_what_moves_over_the_time_of_a_clip() -> None:
+    interpreted(SCRIPT.format(sizes="(3, 5),", frames=3), "fog:2", "motion_blur:1", "imagenet-c/motion_blur:1")
+
+
 def test_discs_on_frames_smaller_and_larger_than_they_are() -> None:
     every = [f"{table}defocus_blur:{severity}" for table in ("", "imagenet-c/") for severity in range(1, 6)]
     interpreted(SCRIPT.format(sizes="(2, 5),", frames=1), *every)
@@ -154,7 +158,7 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     ],
     "weather_program.halve": [([FLOATS, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"count": 1})],
     "weather_program.lay_fog": [([BYTES, BYTES, FLOATS, FLOATS, FLOATS, BYTES], {"SIZE": 256})],
-    "weather_program.lay_plane": [([BYTES, BYTES, FLOATS, WHOLE, WHOLE, BYTES], {"SIZE": 256})],
+    "weather_program.lay_plane": [([BYTES, BYTES, FLOATS, WHOLE, BYTES], {"SIZE": 256})],
     "weather_program.blend": [([BYTES, BYTES, BYTES, LONG], {"BITS": 14, "SIZE": 256})],
 }
 

@@ -6,6 +6,7 @@ All but the last are those of Hendrycks and Dietterich (2019); the mean over fra
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -17,13 +18,13 @@ import numpy.typing as npt
 from jostle.core.kernels import kernel
 from jostle.core.random import key_for
 from jostle.core.types.clip import Frame, Frames
-from jostle.corruptions.engine.context import FrameContext
+from jostle.corruptions.engine.context import ClipContext, FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.discs import boxes_of, correlate_disc
 from jostle.corruptions.kernels.filters import HAIR, correlate_taps, gaussian, motion_trail
 from jostle.corruptions.kernels.frame_keys import Draws
-from jostle.corruptions.kernels.smooth_motion import OverTime, sway, texture_key
+from jostle.corruptions.kernels.smooth_motion import OverTime, sways, texture_key
 from jostle.corruptions.kernels.streams import draw
 from jostle.errors import BadValue
 
@@ -62,7 +63,11 @@ def motion_blur(
             clip has one, about which it sways if `moving`.
         jpeg: quality of the JPEG round trips before and after, which the released THUMOS14-C program makes.
     """
-    taps = motion_trail(*trail, heading(at, over_time))
+    if over_time == "redrawn":
+        angle = Draws(at.key()).uniform(*HEADINGS)
+    else:
+        angle = headings(at.scene, [at.time_s], over_time)[0]
+    taps = motion_trail(*trail, angle)
     return _jpeg_trip(correlate_taps(_jpeg_trip(frame, jpeg), *taps, at.canvas(frame)), jpeg)
 
 
@@ -112,12 +117,12 @@ def frame_average(frames: Frames, half: int, span: Span) -> Frames:
     return out
 
 
-def heading(at: FrameContext, over_time: OverTime) -> float:
-    """Return the direction of a trail at a frame, in degrees."""
-    if over_time == "redrawn":
-        return Draws(at.key()).uniform(*HEADINGS)
-    own = _heading(at.scene.seed, at.scene.video_id, at.scene.name)
-    return own + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
+def headings(scene: ClipContext, times: Sequence[float], over_time: OverTime) -> list[float]:
+    """Return the direction of a clip's trails at each time, in degrees; trails that are redrawn have others."""
+    own = _heading(scene.seed, scene.video_id, scene.name)
+    if over_time == "still":
+        return [own] * len(times)
+    return [own + 10 * turn for turn in sways(scene, times, "angle", 0.5)]
 
 
 @lru_cache(64)

@@ -7,6 +7,7 @@ In nature these hold together over time: one bank of fog drifts by, the same fla
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,11 +18,11 @@ import numpy.typing as npt
 from jostle.core.kernels import inlined, kernel
 from jostle.core.random import key_for
 from jostle.core.types.clip import Frame
-from jostle.corruptions.engine.context import FrameContext
+from jostle.corruptions.engine.context import ClipContext, FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
 from jostle.corruptions.kernels.frame_keys import Draws
-from jostle.corruptions.kernels.smooth_motion import OverTime, drift, sway, texture_key
+from jostle.corruptions.kernels.smooth_motion import OverTime, drifts, sway, sways, texture_key
 from jostle.corruptions.kernels.splashes import mud, water
 from jostle.corruptions.kernels.streaks import STREAK, pour
 from jostle.corruptions.kernels.textures import (
@@ -63,7 +64,7 @@ def fog(
     if over_time == "redrawn":
         _lay_fog(rows_of(frame), rows_of(out), *raw_cloud(side, decay, key), np.float32(thickness))
         return out
-    dy, dx = drift(at, side, over_time)
+    ((dy, dx),) = drifts(at.scene, [at.time_s], side, over_time)
     _lay_kept_fog(rows_of(frame), rows_of(out), _kept_cloud(side, decay, key), dy, dx, np.float32(thickness))
     return out
 
@@ -114,8 +115,8 @@ def snow(frame: Frame, fall: tuple[float, ...], at: FrameContext, *, over_time: 
     key = texture_key(at, over_time)
     flakes = _flakes(height, width, *fall[:6], key=key)
     if over_time == "moving":
-        near, far = snowfall(at, height, width)
-        fallen = np.roll(flakes, near, (0, 1)) + np.roll(flakes[::-1, ::-1], far, (0, 1))
+        (way,) = snowfalls(at.scene, [at.time_s], height, width)
+        fallen = np.roll(flakes, way[:2], (0, 1)) + np.roll(flakes[::-1, ::-1], way[2:], (0, 1))
     else:
         fallen = _with_turned(flakes)
     out = at.canvas(frame)
@@ -123,11 +124,11 @@ def snow(frame: Frame, fall: tuple[float, ...], at: FrameContext, *, over_time: 
     return out
 
 
-def snowfall(at: FrameContext, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the displacement of flakes down and right, and that of the slower ones behind them."""
-    speed = height * 0.6 * at.time_s
-    wind = width * 0.08 * sway(at, "wind", 0.2)
-    return (int(speed), int(wind)), (int(speed * 0.7), int(wind * 0.6))
+def snowfalls(scene: ClipContext, times: Sequence[float], height: int, width: int) -> list[tuple[int, int, int, int]]:
+    """Return the displacement of flakes down and right at each time, and that of the slower ones behind them."""
+    gusts = sways(scene, times, "wind", 0.2)
+    ways = [(height * 0.6 * time_s, width * 0.08 * gust) for time_s, gust in zip(times, gusts, strict=True)]
+    return [(int(fall), int(wind), int(fall * 0.7), int(wind * 0.6)) for fall, wind in ways]
 
 
 @corruption(

@@ -30,7 +30,7 @@ class DeferredCorruption:
     video_id: str = ""
     fps: Fraction = Fraction(30)
     numbers: Any = ()  # of the frames in their video, (N,), or of clips (B, T)
-    times: Any = ()  # timestamps in seconds
+    times: Any = ()  # in seconds from the first frame of the video
     affected: Any = ()  # mask of the frames that the corruption changes
     kind: ClassVar[str] = "strike"  # the same for all, so that frames with different corruptions share a batch
 
@@ -39,7 +39,8 @@ class DeferredCorruption:
         cls, spec: str, video: PipelineSource, mask: Mask, seed: int, name: str, numbers: Indices
     ) -> DeferredCorruption:
         """Create the corruption of the frames with these indices, where the video's mask selects them."""
-        return cls(spec, seed, name, video.fps, numbers, video.pts[numbers], mask[numbers])
+        times = video.pts[numbers] - video.pts[0]
+        return cls(spec, seed, name, video.fps, numbers, times, mask[numbers])
 
 
 class DeferredCorruptions(tuple[DeferredCorruption, ...]):
@@ -82,7 +83,7 @@ def corrupt_on_device(frames: Any, deferred: DeferredCorruption) -> Any:
     from jostle.corruptions.gpu.batch import corrupt_frames
 
     spec, numbers = Spec.parse(deferred.spec), deferred.numbers.ravel()
-    # A video of which only these frames are known.
+    # A video of which only these frames are known, and that the first of all is at 0 s.
     times, mask = np.zeros(numbers.max() + 1), np.zeros(numbers.max() + 1, np.bool_)
     times[numbers], mask[numbers] = deferred.times.ravel(), deferred.affected.ravel()
     size = (int(frames.shape[-3]), int(frames.shape[-2]))

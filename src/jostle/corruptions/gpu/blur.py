@@ -80,14 +80,12 @@ def motion_blur(
     frames: Tensor, streak: tuple[int, float], at: FrameContexts, *, over_time: OverTime = "moving"
 ) -> Tensor:
     """Sum copies along a direction, which differs by frame."""
-    dy, dx, weight = motion_trails(*streak, _headings(at, over_time))
+    moves, weight = motion_trails(*streak, _headings(at, over_time))
     height, values = frames.shape[1], frames.shape[2] * 3
-    moves = send_values(np.stack([dy, dx], 1).astype(np.int32), frames.device)
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)
-    trail[grid](
-        frames, out, moves, device_table(weight, frames.device), height, values, len(weight), FLAKES=False, **ways
-    )
+    there = send_values(moves, frames.device), device_table(weight, frames.device)
+    trail[grid](frames, out, *there, height, values, len(weight), FLAKES=False, **ways)
     return out
 
 
@@ -95,7 +93,7 @@ def _headings(at: FrameContexts, over_time: OverTime) -> list[float]:
     if over_time == "redrawn":
         drawn: list[float] = first_uniform(at.keys(), *own.HEADINGS).tolist()
         return drawn
-    return [own.heading(moment, over_time) for moment in at]
+    return [angle for scene, times in at.moments() for angle in own.headings(scene, times, over_time)]
 
 
 def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: FrameContexts, *, trim: bool = False) -> Tensor:

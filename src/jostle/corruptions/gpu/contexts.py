@@ -95,6 +95,15 @@ class FrameContexts:
         """Clip contexts, one a clip."""
         return self._make_scenes()
 
+    def moments(self) -> Iterator[tuple[ClipContext, list[float]]]:
+        """Yield each clip with the times of its corrupted frames, in seconds from the first frame of the clip.
+
+        Clips and their frames are in the order of the contexts.
+        """
+        ends = np.searchsorted(self.clip, np.arange(1, len(self.scenes)))
+        for scene, index in zip(self.scenes, np.split(self.index, ends), strict=True):
+            yield scene, (scene.pts[index] - scene.pts[0]).tolist()
+
     def keys(self, *parts: Part) -> npt.NDArray[np.uint64]:
         """Return `FrameContext.key` of each frame."""
         return frame_keys(self.seed, self.name, self.video_ids, self.clip, self.index, *parts)

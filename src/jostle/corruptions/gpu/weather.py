@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +18,7 @@ from jostle.corruptions.gpu.device_tables import device_table, send_values
 from jostle.corruptions.gpu.streams import keys_on, words_of
 from jostle.corruptions.kernels.filters import motion_trails
 from jostle.corruptions.kernels.frame_keys import first_integers, first_uniform, keys_for
-from jostle.corruptions.kernels.smooth_motion import OverTime, drift
+from jostle.corruptions.kernels.smooth_motion import OverTime, drifts
 from jostle.corruptions.kernels.textures import (
     ICE_TEXTURES,
     Plane,
@@ -60,9 +59,9 @@ def fog(
         lay_fog[grid](frames, out, clouds, *clouds.flatten(1).aminmax(dim=1), brightest, *size, **ways)
         return out
     planes = [device_table(_cloud(side, decay, scene.key("texture")), frames.device) for scene in at.scenes]
-    moves = np.array([drift(moment, side, over_time) for moment in at], np.int32)
-    places = (send_values(at.clip.astype(np.int32), frames.device), send_values(moves, frames.device))
-    lay_plane[grid](frames, out, torch.stack(planes), *places, brightest, *size, **ways)
+    moves = [move for moment in at.moments() for move in drifts(*moment, side, over_time)]
+    places = send_values(np.column_stack([at.clip, moves]).astype(np.int32), frames.device)
+    lay_plane[grid](frames, out, torch.stack(planes), places, brightest, *size, **ways)
     return out
 
 
@@ -71,9 +70,7 @@ def _clouds(side: int, decay: float, keys: Tensor) -> Tensor:
     rows = 3 * (side - 1)
     words = words_of(keys, range(rows), side // 2)
     known = torch.zeros((len(keys), 1, 1), device=keys.device)
-    for size, row, deviation in _steps(side, decay):
-        count = side // size
-        unit, away = _spread(deviation)
+    for count, row, unit, away in _steps(side, decay):
         finer = torch.empty((len(keys), 2 * count, 2 * count), device=keys.device)
         grid = (len(keys), -(-count * count // POINTS))
         halve[grid](known, finer, words, words.shape[1], rows, row, count, unit, away, SIZE=POINTS, **EXACT)
@@ -81,20 +78,21 @@ def _clouds(side: int, decay: float, keys: Tensor) -> Tensor:
     return known
 
 
-def _steps(side: int, decay: float) -> Iterator[tuple[int, int, np.float32]]:
-    """Yield the distance of known points, the first stream to draw from, and the deviation."""
-    size, row, deviation = side, 0, np.float32(100)
-    while size >= 2:
-        yield size, row, deviation
-        row += 3 * (side // size)
-        size //= 2
+@lru_cache(32)
+def _steps(side: int, decay: float) -> list[tuple[int, int, float, float]]:
+    """Return the steps of diamond-square.
+
+    Each is the number of known points along a side, the first stream to draw from, the factor of 16 random bits, and
+    what is subtracted.
+    """
+    steps, count, row, deviation = [], 1, 0, np.float32(100)
+    while count < side:
+        spread = np.float32(deviation * deviation)
+        steps.append((count, row, float(np.float32(spread * np.float32(2.0**-15))), float(spread)))
+        row += 3 * count
+        count *= 2
         deviation = np.float32(deviation / np.float32(decay))
-
-
-def _spread(deviation: np.float32) -> tuple[float, float]:
-    """Return the factor of 16 random bits, and what is subtracted."""
-    spread = np.float32(deviation * deviation)
-    return float(np.float32(spread * np.float32(2.0**-15))), float(spread)
+    return steps
 
 
 @lru_cache(32)
@@ -107,7 +105,7 @@ def snow(frames: Tensor, fall: tuple[float, ...], at: FrameContexts, *, over_tim
     """Flakes, each clip's or each frame's own, over frames that turn pale; some frames at a time."""
     height, width = (int(side) for side in frames.shape[1:3])
     keys = at.keys("texture") if over_time == "redrawn" else at.scene_keys("texture")
-    moves = _snowfalls(at, (height, width)) if over_time == "moving" else np.zeros((len(at), 2, 2), np.int64)
+    moves = _snowfalls(at, (height, width)) if over_time == "moving" else np.zeros((len(at), 4), np.int64)
     mix = np.float32(fall[6])
     shares = float(mix), float(np.float32(1) - mix)  # of the original and of the paled frame
     out = torch.empty_like(frames)
@@ -115,7 +113,7 @@ def snow(frames: Tensor, fall: tuple[float, ...], at: FrameContexts, *, over_tim
         some = slice(lo, lo + SNOWED)
         drawn, number = np.unique(keys[some], return_inverse=True)
         flakes = _flakes(drawn, fall, (height, width), frames.device)
-        falls = np.column_stack([number, moves[some].reshape(-1, 4)]).astype(np.int32)
+        falls = np.column_stack([number, moves[some]]).astype(np.int32)
         grid, ways = strips(len(falls) * height, width)
         there = send_values(falls, frames.device)
         lay_flakes[grid](frames[some], out[some], flakes, there, *shares, height, width, **ways)
@@ -123,9 +121,9 @@ def snow(frames: Tensor, fall: tuple[float, ...], at: FrameContexts, *, over_tim
 
 
 def _snowfalls(at: FrameContexts, size: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """(N, 2, 2) how far down and to the right near and far flakes have come, round the ends of a frame."""
-    ways = np.array([own.snowfall(moment, *size) for moment in at], np.int64)
-    return np.asarray(ways % np.array(size), np.int64)
+    """(N, 4) how far down and to the right near and then far flakes have come, round the ends of a frame."""
+    ways = np.array([way for moment in at.moments() for way in own.snowfalls(*moment, *size)], np.int64)
+    return np.asarray(ways % np.array(size * 2), np.int64)
 
 
 def _flakes(
@@ -140,7 +138,7 @@ def _flakes(
     (mean, sd, zoom, threshold), (height, width) = fall[:4], size
     # Headings are drawn here, as a GPU's sines may have another last digit.
     headings = first_uniform(keys_for(keys, "fall"), *own.FALLS).tolist()
-    dy, dx, weight = motion_trails(int(fall[4]), fall[5], headings)
+    steps, weight = motion_trails(int(fall[4]), fall[5], headings)
     tall, wide = math.ceil(height / zoom), math.ceil(width / zoom)
     words = words_of(send_values(keys.view(np.int64), device), range(tall), wide)
     points = (*between_points(tall, height, zoom), *between_points(wide, width, zoom))
@@ -150,7 +148,7 @@ def _flakes(
     grid, ways = strips(len(keys) * height, width)
     sizes = (words.shape[1], tall, wide, height, width)
     scatter[grid](words, layer, *tables, float(np.float32(threshold)), *sizes, **ways)
-    moves = send_values(np.stack([dy, dx], 1).astype(np.int32), device)
+    moves = send_values(steps, device)
     trail[grid](layer, out, moves, device_table(weight, device), height, width, len(weight), FLAKES=True, **ways)
     return out
 

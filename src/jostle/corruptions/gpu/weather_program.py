@@ -76,14 +76,18 @@ def lay_fog(frames, out, clouds, low, high, brightest, thickness, height, values
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def lay_plane(frames, out, planes, clip, moves, brightest, thickness, height, values, side, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """A frame behind the cloud of its clip, which the wind has moved, and which is a torus."""
+def lay_plane(frames, out, planes, moves, brightest, thickness, height, values, side, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """A frame behind the cloud of its clip, which the wind has moved, and which is a torus.
+
+    Args:
+        moves: the clip of each frame, and how far down and to the right its cloud has come.
+    """
     frame, y, x, start = placed(values, height, SIZE)
     inside = x < values
     gain, lift = share_of(tl.load(brightest + frame), thickness)
-    row = (y + tl.load(moves + 2 * frame)) % side
-    column = (x // 3 + tl.load(moves + 2 * frame + 1)) % side
-    plane = planes + tl.load(clip + frame).to(tl.int64) * side * side
+    plane = planes + tl.load(moves + 3 * frame).to(tl.int64) * side * side
+    row = (y + tl.load(moves + 3 * frame + 1)) % side
+    column = (x // 3 + tl.load(moves + 3 * frame + 2)) % side
     bank = tl.load(plane + row * side + column, mask=inside, other=0.0)
     behind(frames, out, start + y * values + x, bank, gain, lift, inside)
 

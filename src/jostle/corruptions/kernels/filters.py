@@ -70,13 +70,13 @@ def motion_trail(radius: int, sigma: float, angle: float) -> tuple[Array, Array,
     return _whole_moves(offset, math.sin(theta)), _whole_moves(offset, math.cos(theta)), weight
 
 
-def motion_trails(radius: int, sigma: float, angles: Sequence[float]) -> tuple[Array, Array, Array]:
-    """Return the taps of motion blur for many angles: (N, K), (N, K) and (K,)."""
+def motion_trails(radius: int, sigma: float, angles: Sequence[float]) -> tuple[npt.NDArray[np.int32], Array]:
+    """Return the taps of motion blur for many angles: (N, 2, K) moves down and right, and (K,) weights."""
     offset, weight = _trail(radius, sigma)
     # Not by NumPy's sines, whose last digit may be another.
-    thetas = [math.radians(angle) for angle in angles]
-    dy, dx = (_whole_moves(offset, np.array([[part(theta)] for theta in thetas])) for part in (math.sin, math.cos))
-    return dy, dx, weight
+    thetas = list(map(math.radians, angles))
+    directions = np.stack([list(map(part, thetas)) for part in (math.sin, math.cos)], 1)
+    return _whole_moves(offset, directions[..., None]).astype(np.int32), weight
 
 
 def _whole_moves(offset: Array, direction: Any) -> Array:

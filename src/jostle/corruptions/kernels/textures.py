@@ -42,7 +42,9 @@ def cloud(side: int, decay: float, key: int) -> Plane:
     Hendrycks and Dietterich (2019). Since it is a torus it can be moved without a seam.
     """
     plane, low, span = raw_cloud(side, decay, key)
-    return np.asarray((plane - low) / span, np.float32)
+    plane -= low  # in place: fresh memory for two more planes takes longer than the arithmetic
+    plane /= span
+    return plane
 
 
 def raw_cloud(side: int, decay: float, key: int) -> tuple[Plane, np.float32, np.float32]:
