@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from jostle.errors import BadValue
 from jostle.metrics.accuracy import clopper_pearson
+from jostle.metrics.bootstrap import bias_corrected
 
 
 def test_ends_solve_the_binomial_tails() -> None:
@@ -26,3 +28,13 @@ def test_nothing_or_everything_right() -> None:
 def test_bad_values(successes: int, trials: int, level: float) -> None:
     with pytest.raises(BadValue, match="must lie"):
         clopper_pearson(successes, trials, level)
+
+
+def test_draws_that_differ_from_the_measured_value_by_rounding_only_are_equal_to_it() -> None:
+    rng = np.random.default_rng(0)
+    draws = np.concatenate([rng.normal(1, 0.1, 900), np.ones(100)])
+    ends = bias_corrected(draws, 1.0, 0.95)
+    assert ends is not None
+    for last_bit in (-1e-15, 1e-15):
+        assert bias_corrected(draws, 1.0 + last_bit, 0.95) == ends
+    assert bias_corrected(draws, 1.0 + 1e-6, 0.95) != ends

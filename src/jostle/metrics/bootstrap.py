@@ -26,6 +26,7 @@ from jostle.metrics.protocol import Protocol
 
 Weights = npt.NDArray[np.int16]  # (draws, videos)
 SHARE_DRAWS, SHARE_LEVEL = 1000, 0.95  # of `share_interval`, as reports have them by default
+ROUNDING = 1e-12  # relative difference of two numbers that are equal but for rounding
 _SCORED_AT_ONCE = 20  # draws, between calls of `progress`
 _DRAWN_AT_ONCE = 2**14  # videos, of several draws: few calls, and what they work on stays in the cache
 
@@ -163,7 +164,7 @@ def bias_corrected(draws: Floats, measured: float, level: float) -> tuple[float,
 
     Average precision of a draw is biased upwards, because a draw holds videos more than once and interpolation rewards
     chance; plain percentiles would be too high by the same amount again. With z0 the normal quantile of the share of
-    draws below the measured value, the ends are the `Phi(2 z0 -+ z)` quantiles.
+    draws below the measured value, half of those equal to it counted, the ends are the `Phi(2 z0 -+ z)` quantiles.
 
     >>> [round(end, 6) for end in bias_corrected(np.linspace(0, 1, 1001), 0.5, 0.9)]
     [0.05, 0.95]
@@ -171,7 +172,9 @@ def bias_corrected(draws: Floats, measured: float, level: float) -> tuple[float,
     if draws.min() == draws.max():
         return None
     normal = NormalDist()
-    below = float(np.mean(draws < measured) + np.mean(draws == measured) / 2)
+    # Sums of the same numbers in another order differ in their last bits, on each processor in its own way.
+    equal = np.abs(draws - measured) <= ROUNDING * np.abs(draws).max()
+    below = float(np.mean((draws < measured) & ~equal) + np.mean(equal) / 2)
     shift = 2 * normal.inv_cdf(min(max(below, 0.5 / len(draws)), 1 - 0.5 / len(draws)))
     reach = normal.inv_cdf((1 + level) / 2)
     low, high = np.quantile(draws, [normal.cdf(shift - reach), normal.cdf(shift + reach)])
