@@ -204,7 +204,8 @@ class Extractor:
 
         # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
         with inference_mode():
-            for i, finish in enumerate(prefetch_one(map(begun, clips, flows))):
+            started = (begun(clip, moved) for clip, moved in zip(clips, flows, strict=False))
+            for i, finish in enumerate(prefetch_one(started)):
                 features[i] = finish().numpy()
         return features
 
@@ -262,7 +263,8 @@ class Extractor:
         ends = np.cumsum([len(part) for part in parts])
         outputs, first = np.empty((int(ends[-1]), dim), np.float32), 0
         with inference_mode():
-            for finish in prefetch_one(map(begun, iter_batches(parts, size))):
+            # Not `map`, which a StopIteration of the network would end as if all had been computed.
+            for finish in prefetch_one(begun(pieces) for pieces in iter_batches(parts, size)):
                 rows = finish()
                 outputs[first : first + len(rows)] = rows
                 first += len(rows)
@@ -276,7 +278,9 @@ class Extractor:
     @property
     def device(self) -> torch.device:
         """Device that holds the network."""
-        return next(self.network.parameters()).device
+        for tensor in self.network.parameters():
+            return tensor.device
+        return torch.device("cpu")
 
 
 def flow_for(spec: InputSpec, first: Frames, second: Frames, *, threads: int = 1) -> Flow:
