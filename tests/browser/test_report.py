@@ -83,19 +83,19 @@ def test_a_square_opens_its_detail_by_mouse_and_by_key(visit: Any, report: Path)
     details = page.locator(".detail:visible")
     assert details.count() == 0
     page.locator("#map-0 svg a").nth(1).click()
-    assert details.count() == 1
+    wait_for(lambda: details.count() == 1)
     assert "black frame:3, guesser" in details.first.inner_text()
-    assert page.evaluate("document.activeElement.id") == "r0c1"
+    wait_for(lambda: page.evaluate("document.activeElement.id") == "r0c1")
     page.keyboard.press("ArrowRight")
     page.wait_for_url("**#r0c2")
-    assert "motion blur:1" in details.first.inner_text()
+    wait_for(lambda: "motion blur:1" in details.first.inner_text())
     page.keyboard.press("Escape")
     page.wait_for_url("**#map-0")
-    assert details.count() == 0
+    wait_for(lambda: details.count() == 0)
     page.locator("#map-1 svg a").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**#r1c0")
-    assert details.count() == 1
+    wait_for(lambda: details.count() == 1)
 
 
 def test_tables_are_copied(visit: Any, report: Path) -> None:

@@ -180,7 +180,7 @@ def test_the_players_run_together(visit: Visit) -> None:
     assert clean == visit.frame > 10
     assert corrupted in (clean, -1)
     visit.page.keyboard.press("]")
-    assert visit.page.input_value(".controls select") == "1.5"
+    visit.until(lambda: visit.page.input_value(".controls select") == "1.5")
     visit.page.keyboard.press(" ")
     visit.until("document.querySelector('video').playbackRate >= 1.3")
     visit.until(lambda: visit.page.inner_text("button.play") == "Play")  # it ends by itself
@@ -192,14 +192,14 @@ def test_the_corrupted_frames_are_marked_and_black(visit: Visit) -> None:
     told = visit.page.evaluate(f"fetch('/media/detection/{CELL}/a.json').then((answer) => answer.json())")
     (start, end), *_ = told["film"]["struck"]
     visit.until("document.querySelectorAll('.strike-cap').length > 0")
-    assert visit.page.locator(".screen >> nth=1 >> .badge").is_hidden()
+    visit.until(visit.page.locator(".screen >> nth=1 >> .badge").is_hidden)
     visit.page.keyboard.press("s")
     first = round(start * FPS)
     assert visit.settled() == (first, -1)
-    assert visit.page.locator(".screen >> nth=1 >> .badge").is_visible()
+    visit.until(visit.page.locator(".screen >> nth=1 >> .badge").is_visible)
     visit.page.keyboard.press(",")
     assert visit.settled() == (first - 1, first - 1)
-    assert visit.page.locator(".screen >> nth=1 >> .badge").is_hidden()
+    visit.until(visit.page.locator(".screen >> nth=1 >> .badge").is_hidden)
     for _ in range(round((end - start) * FPS) + 1):
         visit.page.keyboard.press(".")
     assert visit.settled() == (round(end * FPS), round(end * FPS))
@@ -225,10 +225,7 @@ def test_a_click_on_the_timeline_seeks(visit: Visit) -> None:
 def test_hovering_tells_overlap_and_kind(visit: Visit) -> None:
     visit.open_video("?score=0")
     visit.page.locator(".detection rect").first.hover()
-    said = visit.page.inner_text(".tip")
-    assert "tIoU" in said
-    assert "kind" in said
-    assert "score" in said
+    visit.until(lambda: all(word in visit.page.inner_text(".tip") for word in ("tIoU", "kind", "score")))
 
 
 def test_the_threshold_hides_what_is_less_sure(visit: Visit) -> None:
@@ -236,7 +233,7 @@ def test_the_threshold_hides_what_is_less_sure(visit: Visit) -> None:
     assert visit.page.locator(".detection").count() == 4
     visit.page.locator("input[type=range]").focus()
     visit.page.keyboard.press("End")
-    assert visit.page.locator(".detection").count() == 0
+    visit.until(lambda: visit.page.locator(".detection").count() == 0)
     visit.until(lambda: visit.query.get("score") == ["1"])
 
 
@@ -256,7 +253,7 @@ def test_the_address_says_what_is_shown(visit: Visit) -> None:
 def test_keys_are_explained_and_lead_to_other_videos(visit: Visit) -> None:
     visit.open_video()
     visit.page.keyboard.press("?")
-    assert "one frame back" in visit.page.inner_text("dialog[open]")
+    visit.until(lambda: "one frame back" in visit.page.inner_text("dialog[open]"))
     visit.page.keyboard.press(".")
     assert visit.frame == 0  # behind the list nothing moves
     visit.page.keyboard.press("Escape")
@@ -290,7 +287,7 @@ def test_the_gallery(visit: Visit) -> None:
     visit.until(lambda: light() > weak + 20)
     visit.until(lambda: visit.query["severity"] == ["5"])
     visit.page.keyboard.press("Home")
-    assert visit.page.inner_text(".slider output") == "clean"
+    visit.until(lambda: visit.page.inner_text(".slider output") == "clean")
 
 
 def test_recognition_and_frames(visit: Visit) -> None:
@@ -302,7 +299,7 @@ def test_recognition_and_frames(visit: Visit) -> None:
     visit.until(lambda: visit.probe("arrived"))
     visit.page.click(".shot.anchor >> nth=0")
     visit.until(lambda: visit.frame == 20)
-    assert visit.page.locator(".shot.now.anchor").count() == 2
+    visit.until(lambda: visit.page.locator(".shot.now.anchor").count() == 2)
 
 
 def test_questions_show_options_clean_and_corrupted(visit: Visit) -> None:
@@ -329,9 +326,9 @@ def test_windows_of_moments_lie_on_the_timeline(visit: Visit) -> None:
     visit.until(lambda: visit.page.locator(".detection").count() == 8)
     visit.until(lambda: visit.query.get("windows") == ["all"])
     visit.page.locator(".action rect").first.hover(position={"x": 60, "y": 2})  # beside the line that crosses it out
-    assert "Sentence 0." in visit.page.inner_text(".tip")
+    visit.until(lambda: "Sentence 0." in visit.page.inner_text(".tip"))
     visit.page.locator("summary").click()
-    assert visit.page.locator("details tbody tr").count() == 8
+    visit.until(lambda: visit.page.locator("details tbody tr").count() == 8)
     assert "2 true windows" in visit.page.inner_text(".counts")
 
 
@@ -341,8 +338,8 @@ def test_boxes_lie_over_both_players(visit: Visit) -> None:
     assert visit.page.locator(".boxes rect").count() == 0
     visit.page.click(".shot.anchor")
     visit.until(lambda: visit.frame == 20)
-    assert visit.page.locator(".boxes .true").count() == 4  # two objects, in both players
-    assert visit.page.locator(".boxes .found").count() == 6
+    visit.until(lambda: visit.page.locator(".boxes .true").count() == 4)  # two objects, in both players
+    visit.until(lambda: visit.page.locator(".boxes .found").count() == 6)
     assert "2 objects; found 3 clean, 3 corrupted" in visit.page.inner_text(".verdict")
     visit.page.fill("input[type=range]", "0.45")
     visit.until(lambda: visit.page.locator(".boxes .found").count() == 4)
@@ -355,9 +352,9 @@ def test_labels_stay_text_and_a_video_that_is_gone_is_said(visit: Visit) -> None
     visit.open(f"/runs/hostile/cells/{CELL}/videos/a?score=0", ".timeline")
     visit.until(lambda: "no longer there" in visit.page.inner_text(".screen >> nth=1"))
     visit.page.locator(".action rect").first.hover()
-    assert HOSTILE in visit.page.inner_text(".tip")
+    visit.until(lambda: HOSTILE in visit.page.inner_text(".tip"))
     visit.page.locator("summary").click()
-    assert HOSTILE in visit.page.inner_text("details table")
+    visit.until(lambda: HOSTILE in visit.page.inner_text("details table"))
     assert visit.page.locator("img[src=x]").count() == 0
     assert "owned" not in visit.page.title()
 
