@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from jostle.core.types.clip import Frames
-from jostle.errors import BadValue
+from jostle.errors import BadValue, NonFiniteOutput
 from jostle.mending import stream_inspector
 from jostle.mending.confidence import NETWORK
-from jostle.mending.descriptor_layout import Descriptors
+from jostle.mending.descriptor_layout import Descriptor
 from jostle.mending.stream_inspector import (
+    CONFIRMED_ON,
     NETWORK_ON,
     NetworkAlarm,
     StreamInspector,
@@ -167,8 +168,11 @@ def test_the_network_must_be_sure_for_some_frames_and_is_believed_until_it_is_no
     brief = [low, sure, sure, low, sure, sure, 0.7, low, 0.6, low, low, sure]
     assert alarms(brief, 0) == [1, 2, 4, 5, 6, 8]
     assert alarms(brief, 5) == []
-    longer = [low, sure, sure, low, sure, sure, 0.7, sure, sure, sure, low, 0.6, low, low, sure]
-    assert alarms(longer, 5) == [1, 2, 4, 5, 6, 7, 8, 9, 11]
+    assert alarms([low, *[sure] * 20], 5) == []
+    surer = CONFIRMED_ON
+    assert alarms([low, *[surer] * 11, sure, *[surer] * 11], 5) == []
+    longer = [low, *[surer] * 12, 0.7, low, 0.6, low, low, surer]
+    assert alarms(longer, 5) == [*range(1, 14), 15]
 
 
 class SureNetwork:
@@ -177,15 +181,12 @@ class SureNetwork:
     def __init__(self) -> None:
         self._count = 0
 
-    def push(self, descriptors: Descriptors) -> list[float]:
-        self._count += len(descriptors)
-        return [NETWORK_ON if number >= 10 else 0.01 for number in range(self._count - len(descriptors), self._count)]
-
-    def flush(self) -> list[float]:
-        return []
+    def push(self, descriptor: Descriptor) -> float:
+        self._count += 1
+        return CONFIRMED_ON if self._count > 10 else 0.01
 
 
-@pytest.mark.parametrize(("lookahead", "first"), [(0, 13), (5, 11), (15, 10)])
+@pytest.mark.parametrize(("lookahead", "first"), [(0, 13), (5, 16), (15, 10)])
 def test_an_alarm_of_the_network_reaches_back_over_the_lookahead(
     lookahead: int, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,12 +200,21 @@ def test_an_alarm_of_the_network_reaches_back_over_the_lookahead(
 def test_the_bundled_network_gives_the_causal_probabilities() -> None:
     import jostle
 
-    inspector, film = jostle.load_inspector(), noisy_film(12)
-    film[6:] = np.random.default_rng(0).integers(0, 256, film[6:].shape)
+    inspector, film = jostle.load_inspector(), noisy_film(300)  # longer than anything that the network remembers
+    film[6:9] = np.random.default_rng(0).integers(0, 256, film[6:9].shape)
+    film[150:160] = film[210:220] // 3
     network = open_network(inspector)
-    descriptors = [stream_inspector.describe_frame(frame)[None] for frame in film]
-    probabilities = [one for each in descriptors for one in network.push(each)]
+    probabilities = [network.push(stream_inspector.describe_frame(frame)) for frame in film]
     assert probabilities == pytest.approx(list(inspector.inspect(film, causal=True)), abs=1e-5)
     stream = StreamInspector(lookahead=5, inspector=inspector)
     verdicts = [verdict for frame in film for verdict in stream.push(frame)] + stream.flush()
-    assert [verdict.index for verdict in verdicts] == list(range(12))
+    assert [verdict.index for verdict in verdicts] == list(range(300))
+
+
+def test_a_live_network_refuses_an_output_that_is_not_finite() -> None:
+    import jostle
+
+    inspector, frame = jostle.load_inspector(), noisy_film(1)[0]
+    inspector.side("causal").answer.bias.data[:] = np.inf
+    with pytest.raises(NonFiniteOutput, match="probability that a frame is damaged"):
+        open_network(inspector).push(stream_inspector.describe_frame(frame))

@@ -173,6 +173,12 @@ def test_a_sudden_change_of_one_scene_has_its_name(kind: str) -> None:
     assert kinds_of(film, 5) == clean(20) + [kind] * 25 + clean(15)
 
 
+def test_a_change_of_white_balance_is_not_damage() -> None:
+    film = moving_film(60, step=1).astype(np.float32)
+    film[20:45] *= np.array([1.1, 1.0, 0.78])
+    assert kinds_of(np.clip(film, 0, 255).astype(np.uint8), 5) == clean(60)
+
+
 def test_red_and_blue_that_change_places_are_a_colour_cast() -> None:
     film = moving_film(60)
     film[..., 0] = np.clip(film[..., 0].astype(np.int16) + 30, 0, 255)

@@ -29,7 +29,7 @@ class ByFirstPixel:
         self._lookahead, self._count = lookahead, 0
         self._waiting: deque[Verdict] = deque()
 
-    def push(self, frame: Frame, time: float | None = None) -> list[Verdict]:
+    def push(self, frame: Frame, time: float | None = None, *, concealed: bool = False) -> list[Verdict]:
         assert time is not None
         damaged, confidence = frame[0, 0, 0] == DAMAGED, 0.6 if frame[0, 0, 0] == DOUBTFUL else 0.99
         self._waiting.append(Verdict(self._count, time, bool(damaged), confidence, "black" if damaged else "clean"))

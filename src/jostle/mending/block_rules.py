@@ -48,7 +48,7 @@ class BlockRule:
             self._first, self._last, self._since, self._grid, self._level = -1, -1, 0.0, 0, 0.0
             self._calm.clear()
         if len(self._calm) >= MIN_CALM:
-            highest = [max(calm[grid] for calm in self._calm) for grid in range(2)]
+            highest = [max(shares) for shares in zip(*self._calm, strict=True)]
             rises = [
                 one - high if one >= OUTSTANDING * other else 0.0
                 for one, high, other in zip(excess, highest, others, strict=True)

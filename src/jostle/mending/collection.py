@@ -186,8 +186,8 @@ def _start_worker(inspector: str, lookahead: int) -> Callable[[Path], InspectedF
 
 def _inspect(path: Path, stream: WatchedStream) -> InspectedFile:
     state, tally, refused = _state(path), _Tally(), Counter[str]()
-    for frame, time in _frames(path, refused):
-        for judged in stream.push(frame, time, _small(frame)):
+    for frame, time, concealed in _frames(path, refused):
+        for judged in stream.push(frame, time, _small(frame), concealed=concealed):
             tally.add(judged)
     for judged in stream.flush():
         tally.add(judged)
@@ -207,13 +207,16 @@ def _inspect(path: Path, stream: WatchedStream) -> InspectedFile:
     )
 
 
-def _frames(path: Path, refused: Counter[str]) -> Iterator[tuple[Frame, float | None]]:
-    """Yield frames and times; a file is decoded once, in one pass, and what the decoder refuses is counted."""
+def _frames(path: Path, refused: Counter[str]) -> Iterator[tuple[Frame, float | None, bool]]:
+    """Yield frames, times, and whether the decoder concealed something in them, in one pass over a file.
+
+    What the decoder refuses is counted.
+    """
     if is_images(path):
         from jostle.io.video.decode import Reader
 
         with Reader(path) as reader:
-            yield from zip(reader, reader.pts.tolist(), strict=True)
+            yield from zip(reader, reader.pts.tolist(), reader.concealed.tolist(), strict=True)
         return
     from jostle.io.video.live import DecodedFile
     from jostle.io.video.raw_picture import RgbOfPictures
@@ -222,7 +225,7 @@ def _frames(path: Path, refused: Counter[str]) -> Iterator[tuple[Frame, float | 
     to_rgb = RgbOfPictures()
     with closing(DecodedFile(check_file(path)[0])) as source:
         for picture in source:
-            yield to_rgb(picture), picture.time
+            yield to_rgb(picture), picture.time, picture.concealed
         refused["packets"] = source.refused
 
 

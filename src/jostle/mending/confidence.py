@@ -22,6 +22,7 @@ RULES = {  # of the kinds of damage that rules find
     "missing_part": 0.99,
     "out_of_order": 0.71,
 }
+DECODER_REPORT = 0.75  # of damage that a decoder reports, on 886 frames; the others differ too little to be seen
 NETWORK = 0.45  # of damage that only the network sees, as it was when 4 of 5 frames sufficed: too few are left
 DOUBTS = (0.1, 0.3, 0.5, 0.8, 0.95, 0.99)  # probabilities of damage, by the network, between which
 CLEAN = (0.98, 0.96, 0.96, 0.96, 0.96, 0.96, 0.96)  # a clean verdict has these

@@ -86,20 +86,18 @@ class CoverRule:
         return [] if self._cover is None else [Finding(self._cover.first, index, "covered", 0.9)]
 
     def _find(self, index: int, time: float) -> Cover | None:
-        past = list(self._past)
-        if np.count_nonzero(past[-1].detail[DEVIATION] <= SMOOTH) < min(LEAST.values()):
-            return None
+        onset = len(self._past) - STEADY  # frame from which on the cover is there
         for lag, least in LEAST.items():
-            onset = len(past) - STEADY  # frame from which on the cover is there
             if onset < lag:
                 return None
-            before = past[onset - lag]
-            cells = covered_cells(before, past[-1])
+            before = self._past[onset - lag]
+            cells = covered_cells(before, self._past[-1])
+            if np.count_nonzero(cells) < least:  # most frames
+                continue
+            past = list(self._past)
             for facts in past[onset:-1]:
-                if cells.sum() < least:
-                    break
                 cells &= covered_cells(before, facts)
-            if cells.sum() < least:
+            if np.count_nonzero(cells) < least:
                 continue
             cells = _largest_part(cells)
             if cells.sum() >= least and _is_cover(before, past[onset], cells):
@@ -116,13 +114,7 @@ def covered_cells(before: FrameFacts, facts: FrameFacts) -> Mask:
     """Return (CELLS, CELLS) the cells that changed and became smooth since an earlier frame."""
     covered = np.zeros((CELLS, CELLS), np.bool_)
     mark_covered(
-        before.cell_lights,
-        facts.cell_lights,
-        before.colours,
-        facts.colours,
-        before.detail[DEVIATION],
-        facts.detail[DEVIATION],
-        covered,
+        before.cell_lights, facts.cell_lights, before.colours, facts.colours, before.detail, facts.detail, covered
     )
     return covered
 
@@ -133,18 +125,19 @@ def mark_covered(
     lights: npt.NDArray[np.float32],
     colours_before: Values,
     colours: Values,
-    deviation_before: Values,
-    deviation: Values,
+    detail_before: Values,
+    detail: Values,
     covered: Mask,
 ) -> None:
     """Mark the cells that changed and became smooth."""
     for y in range(CELLS):
         for x in range(CELLS):
-            if deviation[y, x] > SMOOTH or lights[y, x] >= GLARE:
+            deviation = detail[DEVIATION, y, x]
+            if deviation > SMOOTH or lights[y, x] >= GLARE:
                 continue
             change = abs(lights[y, x] - lights_before[y, x])
             tint = max(abs(colours[0, y, x] - colours_before[0, y, x]), abs(colours[1, y, x] - colours_before[1, y, x]))
-            lost = deviation_before[y, x] - deviation[y, x] >= FALL or change >= CONTRAST
+            lost = detail_before[DEVIATION, y, x] - deviation >= FALL or change >= CONTRAST
             covered[y, x] = lost and (change >= COVER_LIGHT or tint >= COVER_TINT)
 
 

@@ -66,11 +66,12 @@ class InspectedFrames:
 
     Args:
         clean: the video without corruption. Its descriptors are cached, 1,584 bytes a frame, and what the rules know of
-            a frame, 33 kB.
+            a frame, 33 kB. What its decoder concealed is damage in every state that has the frame.
     """
 
     def __init__(self, clean: PipelineSource, inspector: Inspector) -> None:
         self._clean, self._inspector = clean, inspector
+        self._concealed: Mask | None = getattr(clean, "concealed", None)  # of a source that is decoded
         self._video: InspectedVideo | None = None
         self._rules: VideoRules | None = None
 
@@ -81,12 +82,13 @@ class InspectedFrames:
         if self._video is None:
             descriptors, facts = _describe(self._clean, np.arange(len(self._clean)), rules=self._inspector.rules)
             self._video = InspectedVideo(self._inspector, descriptors)
-            self._rules = VideoRules(facts, self._clean.pts) if self._inspector.rules else None
+            self._rules = VideoRules(facts, self._clean.pts, self._concealed) if self._inspector.rules else None
         descriptors, facts = _describe(top, np.flatnonzero(came_from == MADE), rules=self._inspector.rules)
         damaged = self._video.probabilities_for(came_from, descriptors) >= self._inspector.threshold()
         if self._rules is None:
             return np.asarray(damaged)
-        return np.asarray(join_kinds(self._rules.kinds_for(came_from, facts), damaged) != "clean")
+        concealed = None if self._concealed is None else self._concealed[came_from] & (came_from >= 0)
+        return np.asarray(join_kinds(self._rules.kinds_for(came_from, facts), damaged, concealed) != "clean")
 
 
 def find_damaged(mending: Mending, clean: PipelineSource, states: Mapping[str, PipelineSource]) -> dict[str, Mask]:
@@ -114,9 +116,7 @@ def _describe(source: PipelineSource, which: Indices, *, rules: bool) -> tuple[D
         own[:] = describe_frames(block)
         if rules:
             for number, (frame, descriptor) in enumerate(zip(block, own, strict=True), done):
-                one = frame_facts(frame, descriptor)
-                samples[number] = one.samples
-                facts.append(replace(one, samples=samples[number]))
+                facts.append(frame_facts(frame, descriptor, samples[number]))
         done += len(block)
     return descriptors, facts
 

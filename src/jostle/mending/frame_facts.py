@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.kernels import kernel
+from jostle.core.kernels import kernel, read_only
 from jostle.core.types.clip import Frame
 from jostle.mending.block_edges import EdgeShares, block_edges
 from jostle.mending.descriptor import sample_points
-from jostle.mending.descriptor_layout import CELLS, COLOUR, DETAIL, FINEST, LIGHT, POINTS, TOP, Descriptor
+from jostle.mending.descriptor_layout import CELLS, COLOUR, DETAIL, FINEST, POINTS, TOP, Descriptor, Indices
 
 SIDE = 2 * CELLS * POINTS  # sample points along each side of a frame
+LIGHTS = (2 * CELLS, 2 * CELLS)  # of a frame
 PER_CELL = SIDE // CELLS  # of them along each side of a cell
 EDGE = 12  # of 576 lights, or 3 of 144 colours, at each end that the range of a frame leaves out
 STEPS, BEND, DEVIATION = slice(0, 2), 2, 3  # measures of detail: steps to the right and down, bends, deviation
@@ -64,38 +65,81 @@ class FrameFacts:
     block_edges: EdgeShares
 
 
-def frame_facts(frame: Frame, descriptor: Descriptor) -> FrameFacts:
+def frame_facts(frame: Frame, descriptor: Descriptor, samples: npt.NDArray[np.uint8] | None = None) -> FrameFacts:
     """Collect the facts of a frame.
 
     Args:
         descriptor: of this frame.
+        samples: array for the samples; by default a new one.
     """
-    quarters = descriptor[LIGHT].reshape(2, 2, CELLS, CELLS).transpose(2, 0, 3, 1)
-    lights = quarters.reshape(2 * CELLS, 2 * CELLS).astype(np.int16)
     rows, columns, _, _ = sample_points(*frame.shape[:2])
-    mean = float(lights.mean())
-    ordered = np.sort(lights, axis=None)
+    lights, cell_lights = np.empty(LIGHTS, np.int16), np.empty((CELLS, CELLS), np.float32)
     colours, detail = descriptor[COLOUR].astype(np.int16), descriptor[DETAIL].astype(np.int16)
-    blue, red = colours.mean((1, 2))
+    samples = np.empty((SIDE, SIDE, 3), np.uint8) if samples is None else samples
+    total, bend, blue, red, low, high = collect_facts(
+        read_only(frame), rows, columns, read_only(descriptor), lights, cell_lights, samples
+    )
+    mean = total / lights.size
     return FrameFacts(
         lights,
         colours,
         detail,
-        frame.take(rows, 0).take(columns, 1),
+        samples,
         mean,
-        float(detail[BEND].mean()),
-        (float(blue), float(red)),
+        bend / cell_lights.size,
+        (blue / cell_lights.size, red / cell_lights.size),
         float(np.abs(lights - mean).mean()),
-        int(ordered[EDGE]),
-        int(ordered[-1 - EDGE]),
-        descriptor[LIGHT].mean(0, dtype=np.float32),
+        low,
+        high,
+        cell_lights,
         block_edges(frame),
     )
 
 
+@kernel
+def collect_facts(
+    frame: Frame,
+    rows: Indices,
+    columns: Indices,
+    descriptor: Descriptor,
+    lights: Values,
+    cell_lights: npt.NDArray[np.float32],
+    samples: npt.NDArray[np.uint8],
+) -> tuple[int, int, int, int, int, int]:
+    """Fill in lights and samples; return sums of lights, bends and the two colours, and the ends of the lights."""
+    for y in range(SIDE):
+        for x in range(SIDE):
+            for channel in range(3):
+                samples[y, x, channel] = frame[rows[y], columns[x], channel]
+    counts = np.zeros(256, np.int64)
+    total = bend = blue = red = 0
+    for y in range(CELLS):
+        for x in range(CELLS):
+            light = 0
+            for quarter in range(4):
+                value = descriptor[quarter, y, x]
+                lights[2 * y + quarter // 2, 2 * x + quarter % 2] = value
+                counts[value] += 1
+                light += value
+            cell_lights[y, x] = light / 4
+            total += light
+            blue += descriptor[4, y, x]
+            red += descriptor[5, y, x]
+            bend += descriptor[6 + BEND, y, x]
+    low, below = 0, counts[0]
+    while below <= EDGE:
+        low += 1
+        below += counts[low]
+    high, above = 255, counts[255]
+    while above <= EDGE:
+        high -= 1
+        above += counts[high]
+    return total, bend, blue, red, low, high
+
+
 def cell_changes(one: FrameFacts, other: FrameFacts) -> npt.NDArray[np.float32]:
     """Return (CELLS, CELLS) the mean absolute difference of the pixels of two frames, in grey levels."""
-    sums = np.zeros((CELLS, CELLS), np.int32)
+    sums = np.empty((CELLS, CELLS), np.int32)
     sum_changes(one.samples, other.samples, sums)
     means: npt.NDArray[np.float32] = sums.astype(np.float32) / np.float32(3 * PER_CELL * PER_CELL)
     return means
@@ -103,14 +147,21 @@ def cell_changes(one: FrameFacts, other: FrameFacts) -> npt.NDArray[np.float32]:
 
 @kernel
 def sum_changes(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8], sums: npt.NDArray[np.int32]) -> None:
-    """Add the absolute differences of two frames' samples to the sums of their cells."""
-    a, b = one.reshape(SIDE, CELLS, 3 * PER_CELL), other.reshape(SIDE, CELLS, 3 * PER_CELL)
-    for y in range(SIDE):
+    """Sum the absolute differences of two frames' samples over each cell."""
+    a, b = one.reshape(SIDE, 3 * SIDE), other.reshape(SIDE, 3 * SIDE)
+    line = np.empty(3 * SIDE, np.int16)  # short numbers, and rows before columns, for the processor's vectors
+    for row in range(CELLS):
+        for x in range(3 * SIDE):
+            line[x] = 0
+        for y in range(PER_CELL * row, PER_CELL * (row + 1)):
+            for x in range(3 * SIDE):
+                p, q = a[y, x], b[y, x]
+                line[x] += max(p, q) - min(p, q)
         for cell in range(CELLS):
-            change = np.int32(0)
-            for number in range(3 * PER_CELL):
-                change += abs(np.int32(a[y, cell, number]) - np.int32(b[y, cell, number]))
-            sums[y // PER_CELL, cell] += change
+            total = 0
+            for x in range(3 * PER_CELL * cell, 3 * PER_CELL * (cell + 1)):
+                total += line[x]
+            sums[row, cell] = total
 
 
 def correlation(one: Values, other: Values) -> float:
@@ -129,12 +180,3 @@ def correlate(one: Values, other: Values) -> float:
     count = len(one)
     scale = float(count * aa - a * a) * float(count * bb - b * b)
     return (count * ab - a * b) / np.sqrt(scale) if scale > 0 else 0.0
-
-
-@kernel
-def mean_change(one: Values, other: Values) -> float:
-    """Return the mean absolute difference of two flat arrays."""
-    total = np.int64(0)
-    for number in range(len(one)):
-        total += abs(np.int64(one[number]) - np.int64(other[number]))
-    return total / len(one)

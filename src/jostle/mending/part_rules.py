@@ -7,8 +7,9 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.kernels import kernel
 from jostle.mending.descriptor_layout import CELLS
-from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, correlation, detail_code
+from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, Values, correlation, detail_code
 from jostle.mending.stream_rules import Finding
 
 FLAT_DETAIL = detail_code(0.6)  # largest deviation in a cell of a fill, a codec's trace
@@ -21,6 +22,7 @@ REST = 6.0  # grey levels that the rest may change by in any case
 SAME_REST = 0.7  # correlation of the rest with what it was; cuts to letterboxed pictures had up to 0.45
 TYPICAL = 64  # frames; a row that is a band in half of them is one as a rule
 PART_SECONDS = 120.0  # after which a band is taken for part of the picture
+NO_BANDS = bytes(2 * CELLS)
 
 
 class MissingPartRule:
@@ -46,6 +48,10 @@ class MissingPartRule:
         bands = find_bands(facts)
         if self._last is None:
             self._begin(bands, facts)
+            return []
+        if not bands.any() and self._bands[0] == NO_BANDS:  # most frames
+            self._bands.append(NO_BANDS)
+            self._last, self._since = facts, None
             return []
         new = bands & (self._often < TYPICAL / 2)
         lines = int(new.sum(1).max())
@@ -91,11 +97,11 @@ class MissingPartRule:
 
 def find_bands(facts: FrameFacts) -> Mask:
     """Return (2, CELLS) which rows and which columns of cells are flat and of one colour from edge to edge."""
-    quarters = facts.lights.reshape(CELLS, 2, CELLS, 2)
     bands = np.zeros((2, CELLS), np.bool_)
-    flat = facts.detail[DEVIATION] <= FLAT_DETAIL
-    if max(flat.sum(0).max(), flat.sum(1).max()) < BAND_CELLS:
+    if not has_flat_line(facts.detail):
         return bands
+    quarters = facts.lights.reshape(CELLS, 2, CELLS, 2)
+    flat = facts.detail[DEVIATION] <= FLAT_DETAIL
     flat &= quarters.max((1, 3)) - quarters.min((1, 3)) <= FLAT_RANGE
     values = np.concatenate([facts.cell_lights[None], facts.colours])
     for axis, mask in enumerate((flat, flat.T)):
@@ -105,6 +111,19 @@ def find_bands(facts: FrameFacts) -> Mask:
             here = np.sort(here[:, mask[line]])
             bands[axis, line] = bool((here[:, -1] - here[:, 0] <= BAND_RANGE).all())
     return bands
+
+
+@kernel
+def has_flat_line(detail: Values) -> bool:
+    """Return whether enough cells of a row or of a column are flat for a band."""
+    for line in range(CELLS):
+        across, down = 0, 0
+        for cell in range(CELLS):
+            across += detail[DEVIATION, line, cell] <= FLAT_DETAIL
+            down += detail[DEVIATION, cell, line] <= FLAT_DETAIL
+        if max(across, down) >= BAND_CELLS:
+            return True
+    return False
 
 
 def is_fill(facts: FrameFacts, cells: Mask) -> bool:

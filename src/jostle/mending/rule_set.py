@@ -20,6 +20,8 @@ from jostle.mending.stream_rules import Finding, FrozenRule, OneColourRule, Orde
 GAP_SECONDS = 1.0  # between two frames, from which they are not compared with each other
 WHOLE_RULES = 3  # rules that judge what a frame shows; those after them compare it with clean frames before
 
+DECODER, CONCEALED = -1, 0.1  # number and strength of what a decoder says: a rule that sees more names the kind
+
 RuleFinding = tuple[int, Finding]  # with the number of the rule
 
 
@@ -40,10 +42,16 @@ class RuleSet:
         self._rules = [OneColourRule(), FrozenRule(), MissingPartRule(), *_comparing_rules()]
         self._time = None
 
-    def push(self, index: int, time: float, facts: FrameFacts) -> list[RuleFinding]:
-        """Add a frame and return what it shows."""
+    def push(self, index: int, time: float, facts: FrameFacts, concealed: bool = False) -> list[RuleFinding]:
+        """Add a frame and return what it shows.
+
+        Args:
+            concealed: whether its decoder says that it shows what was concealed: damage, whatever it looks like.
+        """
         self._follow(time)
         findings = self._apply(range(WHOLE_RULES), index, time, facts)
+        if concealed:
+            findings.append((DECODER, Finding(index, index, "blocky", CONCEALED)))
         if not _numbers_of_damage(findings):
             findings += self._apply(range(WHOLE_RULES, len(self._rules)), index, time, facts)
         found = _numbers_of_damage(findings)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.kernels import kernel
 from jostle.mending.descriptor_layout import CELLS
-from jostle.mending.frame_facts import BEND, FrameFacts, Mask, correlation, detail_code, mean_change
+from jostle.mending.frame_facts import BEND, FrameFacts, Mask, Values, correlation, detail_code
 from jostle.mending.stream_rules import Finding
 
 LAGS = (1, 2)  # clean frames before the present one that it is compared with: the first may be a blend
@@ -36,6 +37,7 @@ BRIGHT, BRIGHT_STEP, BRIGHT_SHARE = 244, 22.0, 0.12  # white cells, rise of the 
 BRIGHT_SCENE = 0.55  # correlation of the lights that are not white
 DIM_SHARE, DIM_FROM = 0.62, 25.0  # share of the light that is left, of at least so many grey levels
 CAST_STEP, CAST_EVEN = 12.0, 0.8  # shift of a colour's mean (half grey levels), and its size against its spread
+CAST_GAIN = 1.45  # of one channel against another; a camera that sets its white balance anew changes them by less
 SWAP_STEP, SWAPPED = 4.0, 0.35  # mean change of colours, and share of it that is left if red and blue change places
 SWAP_CELLS = 4  # half grey levels between red and blue in the cells that show whether they are back
 
@@ -78,8 +80,9 @@ class StepRule:
     correlation) while one measure jumps. A change that lasts `STEADY` frames is damage until the measure is back half
     way, or for `STEP_SECONDS`. Where a frame of the last seconds looked as after the change, a change ends.
 
-    Misses: what is there from the first frame; what comes slowly, as defocus or dusk; weak changes. False:
-    lamps that are switched, stage lights.
+    Misses: what is there from the first frame; what comes slowly, as defocus or dusk; weak changes, and a change of
+    colour that a camera's white balance could make (`CAST_GAIN`). False: lamps that are switched, stage lights, a
+    white balance far off.
     """
 
     def __init__(self) -> None:
@@ -147,24 +150,24 @@ MEASURES = {  # which of `measure_changes` a kind moves
 
 def measure_changes(before: FrameFacts, facts: FrameFacts) -> Changes:
     """Return by how much the mean light, the mean detail and a mean colour change."""
-    light = abs(facts.mean - before.mean)
-    colour = max(abs(one - other) for one, other in zip(facts.tints, before.tints, strict=True))
-    return light, abs(facts.bend - before.bend), colour
+    (blue, red), (blue_before, red_before) = facts.tints, before.tints
+    colour = max(abs(blue - blue_before), abs(red - red_before))
+    return abs(facts.mean - before.mean), abs(facts.bend - before.bend), colour
 
 
 def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
     """Return the kind of a sudden change between two frames, and its cells; None where there is none."""
-    everywhere = np.ones((CELLS, CELLS), np.bool_)
     if _is_overexposed(before, facts):
-        return "overexposed", everywhere
-    finer = facts.detail[BEND] - before.detail[BEND]
+        return "overexposed", np.ones((CELLS, CELLS), np.bool_)
     dimmer = facts.mean <= DIM_SHARE * before.mean and before.mean >= DIM_FROM
     tinted = measure_changes(before, facts)[MEASURES["colour_cast"]] >= CAST_STEP
-    swapped = _are_colours_swapped(before, facts)
     noisier = facts.bend - before.bend >= NOISE_STEP
-    softer = np.count_nonzero(finer <= -BLUR_STEP / 2) >= BLUR_CELLS * TEXTURED * finer.size
+    softened, recoloured = compare_details(before.detail, facts.detail, before.colours, facts.colours)
+    softer = softened >= BLUR_CELLS * TEXTURED * CELLS * CELLS
+    swapped = recoloured >= SWAP_STEP and _are_colours_swapped(before, facts)
     if not (dimmer or tinted or swapped or noisier or softer):  # most frames
         return None
+    everywhere, finer = np.ones((CELLS, CELLS), np.bool_), facts.detail[BEND] - before.detail[BEND]
     scene = correlation(before.lights, facts.lights)
     if scene >= SAME_SCENE:
         if noisier and (finer >= NOISE_STEP / 2).mean() >= NOISE_CELLS:
@@ -182,15 +185,42 @@ def find_step(before: FrameFacts, facts: FrameFacts) -> tuple[str, Mask] | None:
             return None
         shift = (facts.colours - before.colours).reshape(2, -1)
         means, spreads = np.abs(shift.mean(1)), shift.std(1)
-        if (means >= np.maximum(CAST_STEP, CAST_EVEN * spreads)).any():
+        even = (means >= np.maximum(CAST_STEP, CAST_EVEN * spreads)).any()
+        if even and measure_channel_gain(before, facts) >= CAST_GAIN:
             return "colour_cast", everywhere
     return None
 
 
+def measure_channel_gain(before: FrameFacts, facts: FrameFacts) -> float:
+    """Return how many times as much the mean of one channel grew as that of another."""
+    gains = channel_means(facts) / channel_means(before)
+    return float(gains.max() / gains.min())
+
+
+def channel_means(facts: FrameFacts) -> npt.NDArray[np.float64]:
+    """Return the means of red, green and blue, one grey level at least."""
+    blue, red = (facts.mean + 2 * (tint - 128) for tint in facts.tints)
+    green = (256 * facts.mean - 77 * red - 29 * blue) / 150  # the light is 77 red + 150 green + 29 blue, over 256
+    means: npt.NDArray[np.float64] = np.maximum(np.array([red, green, blue]), 1.0)
+    return means
+
+
+@kernel
+def compare_details(
+    detail_before: Values, detail: Values, colours_before: Values, colours: Values
+) -> tuple[int, float]:
+    """Return the number of cells that lost detail, and the mean change of the colours."""
+    softened, change = 0, 0
+    for y in range(CELLS):
+        for x in range(CELLS):
+            softened += detail[BEND, y, x] - detail_before[BEND, y, x] <= -BLUR_STEP / 2
+            for number in range(2):
+                change += abs(colours[number, y, x] - colours_before[number, y, x])
+    return softened, change / colours.size
+
+
 def _are_colours_swapped(before: FrameFacts, facts: FrameFacts) -> bool:
     """Return whether red and blue changed places, as where a program takes one order of channels for the other."""
-    if mean_change(facts.colours.ravel(), before.colours.ravel()) < SWAP_STEP:
-        return False
     if not (before.colours[1] - before.colours[0] >= SWAP_CELLS).any():
         return False
     changes = np.abs(facts.colours - before.colours).mean()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,30 +11,32 @@ import numpy as np
 
 from jostle.core.types.clip import Frame, check_frames, check_rate
 from jostle.errors import BadValue
-from jostle.mending.confidence import clean_confidence, damage_confidence
+from jostle.mending.confidence import DECODER_REPORT, clean_confidence, damage_confidence
 from jostle.mending.descriptor import describe_frame
 from jostle.mending.frame_facts import frame_facts
-from jostle.mending.rule_set import GAP_SECONDS, RuleSet
+from jostle.mending.rule_set import DECODER, GAP_SECONDS, RuleSet
 from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from jostle.mending.inspector import Inspector, _Stream
+    from jostle.mending.inspector import Inspector
+    from jostle.mending.live_network import LiveNetwork
 
 MAX_LOOKAHEAD = 250  # frames; memory and delay are bounded by it
 DEFAULT_RATE = 25.0  # frames a second of frames that come without times
 
 # The network must be sure in so many of so many frames, and is believed until it is no longer. More of them give fewer
-# false alarms (at a threshold of 0.98, 3 in 14.6 clean minutes in place of 8), and need look-ahead.
-NETWORK_ON, NETWORK_OFF = 0.9995, 0.5
-NETWORK_FRAMES, NETWORK_WINDOW = 4, 5
-CONFIRMED_FRAMES, CONFIRMED_WINDOW, CONFIRMED_LOOKAHEAD = 7, 9, 5
+# false alarms, and need look-ahead.
+NETWORK_ON, NETWORK_FRAMES, NETWORK_WINDOW = 0.9995, 4, 5
+CONFIRMED_ON, CONFIRMED_FRAMES, CONFIRMED_WINDOW = 0.9999, 12, 12
+CONFIRMED_LOOKAHEAD = 5
+NETWORK_OFF = 0.5
 
 
-def open_network(inspector: Inspector) -> _Stream:
+def open_network(inspector: Inspector) -> LiveNetwork:
     """Return the causal network of an inspector on a new stream."""
-    from jostle.mending.inspector import SIDES, _Stream
+    from jostle.mending.live_network import LiveNetwork  # needs torch, which the rules alone do without
 
-    return _Stream(inspector.side(SIDES[True]), inspector.device, 1, blank_rule=False, defer=False)
+    return LiveNetwork(inspector)
 
 
 @dataclass(eq=False, slots=True)
@@ -61,7 +62,8 @@ class PendingFrame:
         damages = [finding for finding in self.findings.values() if finding[0] != "clean"]
         if damages:
             kind, _ = max(damages, key=lambda finding: finding[1])
-            return Verdict(self.index, self.time, True, damage_confidence(kind, by_rule=True), kind)
+            confidence = DECODER_REPORT if DECODER in self.findings else damage_confidence(kind, by_rule=True)
+            return Verdict(self.index, self.time, True, confidence, kind)
         if self.alarm:
             return Verdict(self.index, self.time, True, damage_confidence("unknown", by_rule=False), "unknown")
         return Verdict(self.index, self.time, False, clean_confidence(self.doubt), "clean")
@@ -71,13 +73,14 @@ class NetworkAlarm:
     """Persistent alarm of a network: on after some sure frames of a few, off after two low ones.
 
     Args:
-        lookahead: later frames that a verdict may wait for; with some, more frames must be sure.
+        lookahead: later frames that a verdict may wait for; with some, the network must be surer, and for longer.
     """
 
     def __init__(self, lookahead: int) -> None:
-        confirmed = lookahead >= CONFIRMED_LOOKAHEAD
-        self._frames = CONFIRMED_FRAMES if confirmed else NETWORK_FRAMES
-        window = CONFIRMED_WINDOW if confirmed else NETWORK_WINDOW
+        if lookahead >= CONFIRMED_LOOKAHEAD:
+            self._sure, self._frames, window = CONFIRMED_ON, CONFIRMED_FRAMES, CONFIRMED_WINDOW
+        else:
+            self._sure, self._frames, window = NETWORK_ON, NETWORK_FRAMES, NETWORK_WINDOW
         self._recent: deque[tuple[int, float]] = deque(maxlen=window)
         self._on = False
 
@@ -86,7 +89,7 @@ class NetworkAlarm:
         self._recent.append((index, probability))
         begun = False
         if not self._on:
-            sure = [number for number, one in self._recent if one >= NETWORK_ON]
+            sure = [number for number, one in self._recent if one >= self._sure]
             self._on = begun = len(sure) >= self._frames
         elif all(one < NETWORK_OFF for _, one in list(self._recent)[-2:]):
             self._on = False
@@ -134,12 +137,13 @@ class StreamInspector:
         self._rules = RuleSet()
         self._begin()
 
-    def push(self, frame: Frame, time: float | None = None) -> list[Verdict]:
+    def push(self, frame: Frame, time: float | None = None, *, concealed: bool = False) -> list[Verdict]:
         """Add a frame and return the verdicts that became known, in order.
 
         Args:
             frame: (H, W, 3) uint8 RGB.
             time: in seconds; default: one interval of `fps` after the frame before.
+            concealed: whether the decoder says that the frame shows what it concealed.
         """
         check_frames(frame[None] if isinstance(frame, np.ndarray) else frame)
         time = self._next_time() if time is None else _check_time(time)
@@ -148,16 +152,15 @@ class StreamInspector:
         self._pending.append(PendingFrame(index, time))
         descriptor = describe_frame(frame)
         facts = frame_facts(frame, descriptor)
-        for number, finding in self._rules.push(index, time, facts):
+        for number, finding in self._rules.push(index, time, facts, concealed):
             for pending in self._pending_between(finding.first, finding.last):
                 pending.findings[number] = finding.kind, finding.strength
         if self._network is not None:
-            self._add_predictions(self._network.push(descriptor[None]))
+            self._add_prediction(index, self._network.push(descriptor))
         return self._release(self.lookahead)
 
     def flush(self) -> list[Verdict]:
         """Return the verdicts of the last frames; what is pushed afterwards begins anew."""
-        self._end_network()
         verdicts = self._release(0)
         self._begin()
         return verdicts
@@ -170,11 +173,9 @@ class StreamInspector:
         if not self._count:
             self._size = size
         elif size != self._size or time < self._time:
-            self._end_network()
             self._begin()
             self._size = size
         elif time - self._time > GAP_SECONDS:
-            self._end_network()
             self._begin_network()
 
     def _begin(self) -> None:
@@ -183,20 +184,13 @@ class StreamInspector:
 
     def _begin_network(self) -> None:
         self._network = None if self._inspector is None else open_network(self._inspector)
-        self._alarm, self._predicted = NetworkAlarm(self.lookahead), self._count  # next frame to be predicted
+        self._alarm = NetworkAlarm(self.lookahead)
 
-    def _end_network(self) -> None:
-        if self._network is not None:
-            self._add_predictions(self._network.flush())
-
-    def _add_predictions(self, probabilities: Sequence[float]) -> None:
-        for probability in probabilities:
-            for pending in self._pending_between(self._predicted, self._predicted):
-                pending.doubt = probability
-            for number in self._alarm.push(self._predicted, probability):
-                for pending in self._pending_between(number, number):
-                    pending.alarm = True
-            self._predicted += 1
+    def _add_prediction(self, index: int, probability: float) -> None:
+        self._pending[-1].doubt = probability
+        for number in self._alarm.push(index, probability):
+            for pending in self._pending_between(number, number):
+                pending.alarm = True
 
     def _pending_between(self, first: int, last: int) -> list[PendingFrame]:
         if not self._pending:

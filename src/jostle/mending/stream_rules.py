@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.kernels import kernel
-from jostle.mending.frame_facts import DEVIATION, FrameFacts, Mask, cell_changes, correlation, detail_code, mean_change
+from jostle.mending.frame_facts import (
+    DEVIATION,
+    LIGHTS,
+    FrameFacts,
+    Mask,
+    Values,
+    cell_changes,
+    correlation,
+    detail_code,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,19 +181,17 @@ class FrozenRule:
             self._anchor, self._since, self._begin = facts, time, index
             return []
         changes = cell_changes(facts, last)
-        moving = changes > STILL
+        moving, change = changes > STILL, float(changes.mean())
         typical = median(self._activity) if len(self._activity) >= MIN_ACTIVITY else 0
         lively = quantile(self._changes, LIVELY) if self._changes else 0.0
         still = self._stands_still(moving, typical)
         refined = (
-            lively >= LIVELY_CHANGE
-            and float(changes.mean()) <= QUIET * lively
-            and int((changes > REFINED).sum()) <= STILL_CELLS
+            lively >= LIVELY_CHANGE and change <= QUIET * lively and np.count_nonzero(changes > REFINED) <= STILL_CELLS
         )
         if still or refined:
             so_far = cell_changes(facts, self._anchor)
             if (still and self._stands_still(so_far > 3 * STILL, typical)) or (
-                refined and int((so_far > REFINED_SO_FAR).sum()) <= STILL_CELLS
+                refined and np.count_nonzero(so_far > REFINED_SO_FAR) <= STILL_CELLS
             ):
                 self._run += 1
                 return self._judge(index, time, typical)
@@ -192,8 +199,7 @@ class FrozenRule:
             self._runs.append((time, self._run))
         while self._runs and self._runs[0][0] < time - RUNS_SECONDS:
             self._runs.popleft()
-        self._activity.append(int(moving.sum()))
-        change = float(changes.mean())
+        self._activity.append(int(np.count_nonzero(moving)))
         self._title = change >= max(TITLE_CHANGE, TITLE_RATIO * lively) or (
             change >= TITLE_CHANGE and correlation(last.lights, facts.lights) < TITLE_SCENE
         )
@@ -203,7 +209,7 @@ class FrozenRule:
         return []
 
     def _stands_still(self, moving: Mask, typical: float) -> bool:
-        count = int(moving.sum())
+        count = int(np.count_nonzero(moving))
         if count <= STILL_CELLS:
             return True
         if count > OVERLAY_CELLS or typical < ACTIVE_UNDER_OVERLAY:
@@ -232,6 +238,8 @@ OUTLIER = 3.0  # times the typical distance to the nearest other frame from whic
 USUAL_DETOUR, DETOURS, MIN_DETOURS = 1.1, 40, 6  # nine tenths of the ways before are under it; how many, at least
 STEADY_DETOUR = 4  # frames in a row with a detour
 
+Lights = npt.NDArray[np.int16]  # (ORDER_WINDOW, *LIGHTS)
+
 
 class OrderRule:
     """Rule for frames that repeat or come in another order: `out_of_order`.
@@ -245,26 +253,20 @@ class OrderRule:
     """
 
     def __init__(self) -> None:
-        self._past: deque[FrameFacts] = deque(maxlen=ORDER_WINDOW)
-        self._distances = np.zeros((ORDER_WINDOW, ORDER_WINDOW))  # between the lights of those
+        self._means: deque[float] = deque(maxlen=ORDER_WINDOW)  # of the lights of the last frames
+        self._lights = np.zeros((ORDER_WINDOW, *LIGHTS), np.int16)
+        self._distances = np.zeros((ORDER_WINDOW, ORDER_WINDOW))  # between those
         self._usual: deque[float] = deque(maxlen=DETOURS)
         self._since = 0  # frames in a row with a detour
         self._until = -1  # last frame up to which a lesser detour goes on with an alarm
 
     def push(self, index: int, time: float, facts: FrameFacts) -> list[Finding]:
         """Add a frame and return what it shows."""
-        self._past.append(facts)
-        self._distances[:-1, :-1] = self._distances[1:, 1:].copy()
-        self._distances[-1, -len(self._past) :] = [
-            mean_change(one.lights.ravel(), facts.lights.ravel()) for one in self._past
-        ]
-        self._distances[:, -1] = self._distances[-1]
+        self._means.append(facts.mean)
+        add_lights(self._lights, self._distances, facts.lights)
         if index > self._until:
             self._until = -1
-        if len(self._past) < ORDER_WINDOW:
-            return []
-        means = [one.mean for one in self._past]
-        if max(means) - min(means) > LIGHT_RANGE:
+        if len(self._means) < ORDER_WINDOW or max(self._means) - min(self._means) > LIGHT_RANGE:
             return []
         late, detour, moved = find_detour(self._distances)
         if moved < MOVED:
@@ -285,6 +287,22 @@ class OrderRule:
 
 
 @kernel
+def add_lights(past: Lights, distances: npt.NDArray[np.float64], lights: Values) -> None:
+    """Move the lights of past frames and the distances between them by one, and add those of another frame."""
+    last, (height, width) = len(past) - 1, lights.shape  # loops, as copies of arrays take seconds to compile
+    for a in range(last):
+        for b in range(last):
+            distances[a, b] = distances[a + 1, b + 1]
+    for a in range(last + 1):
+        total = 0
+        for y in range(height):
+            for x in range(width):
+                past[a, y, x] = past[a + 1, y, x] if a < last else lights[y, x]
+                total += abs(past[a, y, x] - lights[y, x])
+        distances[last, a] = distances[a, last] = total / (height * width)
+
+
+@kernel
 def find_detour(distances: npt.NDArray[np.float64]) -> tuple[int, float, float]:
     """Return the first frame that is late, or -1, the detour and the mean step of a way through frames."""
     count = len(distances)
@@ -294,11 +312,24 @@ def find_detour(distances: npt.NDArray[np.float64]) -> tuple[int, float, float]:
         for b in range(count):
             if a != b:
                 nearest[a] = min(nearest[a], distances[a, b])
-    kept = np.flatnonzero(nearest <= OUTLIER * max(np.median(nearest), 0.25))
-    if len(kept) < ORDER_WINDOW // 2:
+    # Sorting by hand and loops in place of NumPy's functions, which take seconds to compile.
+    ordered = np.empty(count)
+    for a in range(count):
+        position = a
+        while position > 0 and ordered[position - 1] > nearest[a]:
+            ordered[position] = ordered[position - 1]
+            position -= 1
+        ordered[position] = nearest[a]
+    typical = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    kept, number = np.empty(count, np.int64), 0
+    for a in range(count):
+        if nearest[a] <= OUTLIER * max(typical, 0.25):
+            kept[number] = a
+            number += 1
+    if number < ORDER_WINDOW // 2:
         return -1, 1.0, 0.0
     way, late = 0.0, -1
-    for t in range(1, len(kept)):
+    for t in range(1, number):
         step = distances[kept[t], kept[t - 1]]
         way += step
         shortest = np.inf
@@ -306,19 +337,20 @@ def find_detour(distances: npt.NDArray[np.float64]) -> tuple[int, float, float]:
             shortest = min(shortest, distances[kept[t], kept[earlier]])
         if late < 0 and t >= 2 and step > DETOUR * shortest:
             late = kept[t]
-    tree = 0.0
-    reach, joined = distances[kept[0]][kept], np.zeros(len(kept), np.bool_)
-    joined[0] = True
-    for _ in range(len(kept) - 1):
+    tree, reach = 0.0, nearest
+    for one in range(number):
+        reach[one] = distances[kept[0], kept[one]]
+    reach[0] = -1.0  # in the tree
+    for _ in range(number - 1):
         next_one = -1
-        for one in range(len(kept)):
-            if not joined[one] and (next_one < 0 or reach[one] < reach[next_one]):
+        for one in range(number):
+            if reach[one] >= 0 and (next_one < 0 or reach[one] < reach[next_one]):
                 next_one = one
         tree += reach[next_one]
-        joined[next_one] = True
-        for one in range(len(kept)):
+        reach[next_one] = -1.0
+        for one in range(number):
             reach[one] = min(reach[one], distances[kept[next_one], kept[one]])
-    return late, way / max(tree, 1e-6), way / (len(kept) - 1)
+    return late, way / max(tree, 1e-6), way / (number - 1)
 
 
 def quantile(values: Collection[float], share: float) -> float:

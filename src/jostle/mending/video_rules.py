@@ -65,13 +65,15 @@ class VideoRules:
     Args:
         facts: of the clean video, to which states are compared.
         times: of its frames, in seconds.
+        concealed: (T,) which of them show what a decoder concealed; default: none.
 
     Attributes:
         kinds: (T,) of the clean video.
     """
 
-    def __init__(self, facts: Sequence[FrameFacts], times: Times) -> None:
+    def __init__(self, facts: Sequence[FrameFacts], times: Times, concealed: Mask | None = None) -> None:
         self._facts, self._times = list(facts), times.tolist()
+        self._concealed = [False] * len(self._facts) if concealed is None else concealed.tolist()
         self._findings: list[list[RuleFinding]] = []
         self._checkpoints: list[RuleSet] = []
         self._states: dict[int, bytes] = {}
@@ -79,7 +81,7 @@ class VideoRules:
         for index, (time, one) in enumerate(zip(self._times, self._facts, strict=True)):
             if index % CHECKPOINT == 0:
                 self._checkpoints.append(rules.copy())
-            self._findings.append(rules.push(index, time, one))
+            self._findings.append(rules.push(index, time, one, self._concealed[index]))
         self.kinds = _resolve(self._findings)
 
     def kinds_for(self, came_from: Indices, new_facts: Sequence[FrameFacts]) -> Kinds:
@@ -91,16 +93,19 @@ class VideoRules:
         """
         new = iter(new_facts)
         facts = [self._facts[origin] if origin >= 0 else next(new) for origin in came_from.tolist()]
+        concealed = [origin >= 0 and self._concealed[origin] for origin in came_from.tolist()]
         differing = np.flatnonzero(came_from != np.arange(len(came_from)))
         if not len(differing):
             return self.kinds
         findings, end = list(self._findings), 0
         for first in differing.tolist():
             if first >= end:
-                end = self._judge(first, facts, findings)
+                end = self._judge(first, facts, concealed, findings)
         return _resolve(findings)
 
-    def _judge(self, first: int, facts: Sequence[FrameFacts], findings: list[list[RuleFinding]]) -> int:
+    def _judge(
+        self, first: int, facts: Sequence[FrameFacts], concealed: Sequence[bool], findings: list[list[RuleFinding]]
+    ) -> int:
         """Judge from the checkpoint before a frame that differs; return where the rules know no more of it."""
         checkpoint = first // CHECKPOINT
         rules, last = self._checkpoints[checkpoint].copy(), first
@@ -109,7 +114,7 @@ class VideoRules:
                 return index
             if facts[index] is not self._facts[index]:
                 last = index
-            findings[index] = rules.push(index, self._times[index], facts[index])
+            findings[index] = rules.push(index, self._times[index], facts[index], concealed[index])
         return len(facts)
 
     def _state(self, checkpoint: int) -> bytes:
@@ -118,11 +123,14 @@ class VideoRules:
         return self._states[checkpoint]
 
 
-def join_kinds(by_rules: Kinds, by_network: Mask) -> Kinds:
+def join_kinds(by_rules: Kinds, by_network: Mask, concealed: Mask | None = None) -> Kinds:
     """Return the kind of each frame, by rules and network: `unknown` where the network alone finds damage.
 
     What a rule finds by comparison right after damage that the network found is the picture that comes back, where the
     rule did not find the damage itself.
+
+    Args:
+        concealed: (T,) frames that a decoder says are damaged, which nothing takes back.
     """
     kinds = by_rules.copy()
     kinds[np.isin(kinds, UNMENDED)] = "clean"
@@ -130,6 +138,8 @@ def join_kinds(by_rules: Kinds, by_network: Mask) -> Kinds:
     for lo, hi in pairwise(edges if len(kinds) else []):
         if kinds[lo] in COMPARED and by_network[max(lo - RETURN, 0) : lo].any():
             kinds[lo:hi] = "clean"
+    if concealed is not None:
+        kinds[concealed & (kinds == "clean")] = "blocky"
     kinds[by_network & (kinds == "clean")] = "unknown"
     return kinds
 

@@ -67,20 +67,24 @@ class WatchedStream:
 
         self._inspector = StreamInspector(lookahead=self._ahead, inspector=self._loaded, fps=self.fps)
 
-    def push(self, frame: Frame, time: float | None, picture: Picture) -> list[JudgedPicture]:
+    def push(
+        self, frame: Frame, time: float | None, picture: Picture, *, concealed: bool = False
+    ) -> list[JudgedPicture]:
         """Take the next frame; return the pictures that can be displayed now.
 
         Args:
             frame: (H, W, 3) uint8 RGB, for the inspector.
             time: seconds; by default by the rate.
             picture: what is given out for the frame; must not be changed afterwards.
+            concealed: whether the decoder says that the frame shows what it concealed.
         """
         seconds = self._count / self.fps if time is None else float(time)
         if not math.isfinite(seconds):
             raise BadValue(f"frame {self._count}: its time is {seconds}; pass seconds, or None where it is not known")
         self._pictures.append(picture)
         self._count += 1
-        return [judged for verdict in self._inspector.push(frame, seconds) for judged in self._judge(verdict)]
+        verdicts = self._inspector.push(frame, seconds, concealed=concealed)
+        return [judged for verdict in verdicts for judged in self._judge(verdict)]
 
     def flush(self) -> list[JudgedPicture]:
         """Return what is left at the end of a stream, or where it breaks off; frames after it have no past."""
@@ -147,17 +151,18 @@ class Watcher:
         """Whether the last frame that came out was damaged for longer than `hold_limit`."""
         return self._lost
 
-    def push(self, frame: Frame, time: float | None = None) -> list[Verdict]:
+    def push(self, frame: Frame, time: float | None = None, *, concealed: bool = False) -> list[Verdict]:
         """Take the next frame and return the verdicts that became known, in order.
 
         Args:
             frame: (H, W, 3) uint8 RGB.
             time: seconds on any clock; default: by the rate.
+            concealed: whether your decoder says that the frame is damaged, or predicted from a damaged one.
         """
         check_frames(frame[None] if isinstance(frame, np.ndarray) else frame)
         own: Frame = np.array(frame, order="C")
         own.flags.writeable = False
-        return self._verdicts(self._stream.push(own, time, own))
+        return self._verdicts(self._stream.push(own, time, own, concealed=concealed))
 
     def flush(self) -> list[Verdict]:
         """Return the verdicts on the last frames. The next frame begins a new stream, with index 0."""

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from jostle.core.types.clip import Clip, Frame, Frames, Times, check_rate
 from jostle.errors import BadValue, MediaError, SourceChanged
@@ -64,6 +65,7 @@ class Reader:
         first_tick: the stored timestamp that became 0.
         stamps: the stored timestamp of each frame, None where the file has none.
         damage: half-open intervals in seconds whose frames are damaged, missing or repeated.
+        concealed: (T,) whether a frame shows what the decoder concealed, or was predicted from it.
         warnings: notes on how the file was read.
     """
 
@@ -182,6 +184,9 @@ class Reader:
         for array in (self.ticks, self.pts):
             array.flags.writeable = False
         self.damage: list[tuple[float, float]] = self._damage(scan, lost, repeated)
+        concealed = np.zeros(len(stamps), np.bool_)
+        concealed[scan.concealed] = True
+        self.concealed: npt.NDArray[np.bool_] = concealed[self._source_frames]
         missing = scan.expected - len(stamps)
         if self.coded_path is None and repeated:
             notes.append(f"{len(repeated)} are held: the image before is displayed in their place")

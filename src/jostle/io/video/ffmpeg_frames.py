@@ -17,16 +17,13 @@ from jostle.core.types.clip import Frame
 from jostle.core.watchdog import native_call
 from jostle.errors import MediaError
 from jostle.io.video.colour import ToRgb
+from jostle.io.video.concealment import RELIABLE_FLAGS, Concealment
 from jostle.io.video.facts import VideoFacts, facts_of
 from jostle.io.video.ffmpeg import decode_packet, open_input, picture_stream
 from jostle.io.video.timestamps import DecodeScan, IndexMismatch
 from jostle.io.video.validation import Limits, missing_tail, printable_name
 
 _PLACEHOLDER_BYTES = 8  # a packet this small repeats the last picture (MPEG-4 in AVI) and holds none
-# Decoders whose damage flag is reliable; MPEG-4 also sets it on intact frames, HEVC never.
-_RELIABLE_FLAGS = ("h264", "mpeg1video", "mpeg2video")
-
-
 # Codecs with one picture per packet, so that packets can be counted in place of pictures.
 _ONE_PICTURE_A_PACKET = ("h264", "hevc", "mpeg4")
 
@@ -59,13 +56,13 @@ class FfmpegFrames:
     def scan(self, keep: Callable[[int, VideoFrame], None]) -> DecodeScan:
         """Decode the whole file once; `keep` is called with every picture.
 
-        A damaged stream is scanned again with one thread, because the concealment of lost blocks depends on the timing
-        of threads.
+        A damaged stream is scanned again with one thread and detached pictures, because the concealment of lost blocks
+        depends on the timing of threads, and on what is in the decoder's buffers.
         """
         scan = self._pass(keep, single_thread=self._threads == 1)
         suspect = scan.damaged
-        if suspect and not scan.single_thread:
-            scan = self._pass(keep, single_thread=True)
+        if suspect:
+            scan = self._pass(keep, single_thread=True, detach=True)
         scan.single_thread = suspect
         self.use_scan(scan)
         return scan
@@ -121,7 +118,9 @@ class FfmpegFrames:
             self._frame_of = {stamp: number for number, stamp in enumerate(known)}
             self._entries = list(scan.entries)
 
-    def _pass(self, keep: Callable[[int, VideoFrame], None], *, single_thread: bool) -> DecodeScan:
+    def _pass(
+        self, keep: Callable[[int, VideoFrame], None], *, single_thread: bool, detach: bool = False
+    ) -> DecodeScan:
         scan = DecodeScan(single_thread=single_thread)
         coded: list[int] = []  # ticks of packets that should give a picture
         keys: list[int] = []
@@ -132,6 +131,7 @@ class FfmpegFrames:
         if not single_thread:
             # With threads, damage flags come too late to be reliable, but refused packets are always reported.
             stream.codec_context.options |= {"err_detect": "explode"}
+        concealment = Concealment(stream.codec_context.name)
         with container:
 
             def note_packet(packet: Packet[VideoStream]) -> None:
@@ -144,15 +144,18 @@ class FfmpegFrames:
                     if packet.is_keyframe:
                         keys.append(packet.pts)
                 scan.errors += packet.is_corrupt
+                concealment.note_packet(packet)
                 self._check_bounds(len(coded) + counts["unstamped"], deadline)
 
-            for frame in _decode(container, stream, note_packet, scan):
+            for frame in _decode(container, stream, note_packet, scan, concealment, detach=detach):
                 number = len(scan.stamps)
                 scan.stamps.append(frame.pts)
                 scan.sums.append(checksum(frame))
                 sizes.add((frame.height, frame.width, frame.format.name))
-                if frame.is_corrupt and stream.codec_context.name in _RELIABLE_FLAGS:
+                if frame.is_corrupt and stream.codec_context.name in RELIABLE_FLAGS:
                     scan.flagged.append(number)
+                if concealment.is_concealed(frame):
+                    scan.concealed.append(number)
                 keep(number, frame)
                 self._check_bounds(number, deadline)
             end_s = container.duration / 1e6 if container.duration else None
@@ -224,7 +227,7 @@ class FfmpegFrames:
         if scan.complete:
             return False
         # Of a predicted scan: the frame is decoded for the first time.
-        marked = frame.is_corrupt and self.facts.codec in _RELIABLE_FLAGS
+        marked = frame.is_corrupt and self.facts.codec in RELIABLE_FLAGS
         if scan.errors or marked or frame.pts != scan.stamps[number] or self._shape_of(frame) != self._shape:
             return False
         scan.sums.append(checksum(frame))
@@ -250,18 +253,19 @@ class FfmpegFrames:
         if self._container is None:
             self._container, self._stream = self._open(single_thread=self._scan.single_thread)
         container, stream = self._container, self._stream
+        detach = self._scan.complete and self._scan.single_thread  # as it was scanned
         if entry is None:
             predicted = None if self._scan.complete else self._scan
             if predicted is not None and not predicted.single_thread:
                 stream.codec_context.options |= {"err_detect": "explode"}
-            yield from enumerate(_decode(container, stream, scan=predicted))
+            yield from enumerate(_decode(container, stream, scan=predicted, detach=detach))
             return
         number, tick = entry
         try:
             container.seek(tick, stream=stream)
         except av.FFmpegError:
             return
-        for frame in _decode(container, stream):
+        for frame in _decode(container, stream, detach=detach):
             index = self._frame_of.get(frame.pts, -1) if frame.pts is not None else -1
             if index < number == entry[0]:
                 continue  # displayed before the keyframe: it depends on pictures that were not decoded
@@ -309,8 +313,16 @@ def _decode(
     stream: VideoStream,
     note_packet: Callable[[Packet[VideoStream]], None] | None = None,
     scan: DecodeScan | None = None,
+    concealment: Concealment | None = None,
+    *,
+    detach: bool = False,
 ) -> Iterator[VideoFrame]:
-    """Yield every decoded frame; packets that the decoder refuses are skipped."""
+    """Yield every decoded frame; packets that the decoder refuses are skipped.
+
+    Args:
+        detach: copy frames out of the decoder's buffers. It conceals over what is in a buffer, which otherwise depends
+            on how many frames are held.
+    """
     context = stream.codec_context
     packets = container.demux(stream)
     while True:
@@ -323,12 +335,17 @@ def _decode(
         if packet is not None and not is_last and note_packet:
             note_packet(packet)
         try:
-            yield from decode_packet(context, None if is_last else packet)
+            for frame in decode_packet(context, None if is_last else packet):
+                if detach:
+                    frame.make_writable()
+                yield frame
         except EOFError:
             pass
         except (av.FFmpegError, ValueError, RuntimeError):
             if scan is not None:
                 scan.errors += 1
+            if concealment is not None:
+                concealment.note_refused()
         if is_last:
             return
 

@@ -20,6 +20,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from jostle.errors import BadValue, JostleError, MediaError
+from jostle.io.video.concealment import Concealment
 from jostle.io.video.ffmpeg import open_input, picture_stream
 from jostle.io.video.raw_picture import LivePicture, PictureLayout, StreamFacts, check_layout, layout_of
 from jostle.io.video.validation import Limits, check_file, printable_name
@@ -164,10 +165,10 @@ class DecodedFile:
         self.broken, self.refused = False, 0
 
     def __iter__(self) -> Iterator[LivePicture]:
-        for frame in _decoded(self._container, self._stream, self._refuse):
+        for frame, concealed in _decoded(self._container, self._stream, self._refuse):
             if self.facts.layout.width == 0:
                 self.facts = _facts(self._stream, frame)
-            yield LivePicture(frame, layout_of(frame), _time_of(frame))
+            yield LivePicture(frame, layout_of(frame), _time_of(frame), concealed=concealed)
 
     def _refuse(self) -> None:
         self.refused += 1
@@ -256,7 +257,7 @@ class Address:
         while True:
             offset: float | None = None
             with contextlib.closing(container):
-                for frame in _decoded(container, stream):
+                for frame, concealed in _decoded(container, stream):
                     begun = time.monotonic() if begun is None else begun
                     now = max(time.monotonic() - begun, last)
                     own = _time_of(frame)
@@ -269,7 +270,7 @@ class Address:
                     if facts.layout.width == 0:
                         facts = _facts(stream, frame)
                         self._put(facts)
-                    self._put(LivePicture(frame, layout_of(frame), last))
+                    self._put(LivePicture(frame, layout_of(frame), last, concealed=concealed))
                 finite = self._scheme in _HTTP and bool(container.duration)
             if finite:
                 return
@@ -323,6 +324,8 @@ class Address:
             container.close()
             raise
         stream.codec_context.thread_type = "SLICE"  # threads by frames hold back a picture each
+        if stream.codec_context.name == "h264":
+            stream.codec_context.thread_count = 1  # with threads by slices its decoder conceals and reports no error
         return container, stream
 
 
@@ -344,8 +347,12 @@ def _time_of(frame: VideoFrame) -> float | None:
 
 def _decoded(
     container: InputContainer, stream: VideoStream, refuse: Callable[[], None] | None = None
-) -> Iterator[VideoFrame]:
-    """Yield pictures until the stream ends or fails; packets that the decoder refuses are passed over."""
+) -> Iterator[tuple[VideoFrame, bool]]:
+    """Yield pictures, and whether they show what was concealed, until the stream ends or fails.
+
+    Packets that the decoder refuses are passed over.
+    """
+    concealment = Concealment(stream.codec_context.name)
     packets = container.demux(stream)
     while True:
         try:
@@ -354,12 +361,16 @@ def _decoded(
             with contextlib.suppress(
                 EOFError, av.FFmpegError
             ):  # of a source that fell silent, what was decoded already
-                yield from stream.codec_context.decode(None)
+                for frame in stream.codec_context.decode(None):
+                    yield frame, concealment.is_concealed(frame)
             return
+        concealment.note_packet(packet)
         try:
-            yield from packet.decode()
+            for frame in packet.decode():
+                yield frame, concealment.is_concealed(frame)
         except EOFError:
             return
         except (av.FFmpegError, ValueError):
+            concealment.note_refused()
             if refuse is not None:
                 refuse()

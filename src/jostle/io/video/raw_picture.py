@@ -122,6 +122,7 @@ class LivePicture:
         layout: of `samples`.
         time: seconds, or None where the stream does not say.
         header: what y4m says of this frame beyond `FRAME`, with its leading space.
+        concealed: whether it shows what a decoder concealed.
     """
 
     frame: VideoFrame
@@ -129,6 +130,7 @@ class LivePicture:
     time: float | None = None
     header: bytes = b""
     _samples: Samples | None = field(default=None, repr=False)
+    concealed: bool = False
 
     @property
     def samples(self) -> Samples:

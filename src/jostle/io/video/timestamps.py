@@ -39,6 +39,7 @@ class DecodeScan:
     entries: list[tuple[int, int]] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)  # stored ticks of coded pictures that did not come out
     flagged: list[int] = field(default_factory=list)  # frames that the decoder marked as damaged
+    concealed: list[int] = field(default_factory=list)  # those and what was predicted from them, up to a key frame
     errors: int = 0  # number of packets the decoder refused
     expected: int = 0  # number of frames that should have come out, by the file's own account
     single_thread: bool = False  # whether decoding must stay on one thread to be repeatable, as in a damaged stream

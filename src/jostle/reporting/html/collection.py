@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-from jostle.core.environment import library_versions
 from jostle.core.formatting import percent, time_of
 from jostle.mending.collection import InspectedFile
-from jostle.reporting.html.templates import HERE, templates
+from jostle.reporting.html.templates import dressed, templates
 
 MOST_PICTURES = 60  # stretches on the page, the longest first
 MOST_ROWS = 2000
@@ -18,7 +15,6 @@ MOST_ROWS = 2000
 
 def collection_page(files: Sequence[InspectedFile], title: str, false_alarms: str) -> str:
     """Return the page as one self-contained HTML text."""
-    style = (HERE / "collection.css").read_text(encoding="utf-8").strip()
     read = [one for one in files if not one.error]
     kinds: Counter[str] = Counter()
     for one in read:
@@ -33,9 +29,7 @@ def collection_page(files: Sequence[InspectedFile], title: str, false_alarms: st
         .get_template("collection.html.jinja")
         .render(
             title=title,
-            style=style,
-            style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii"),
-            version=library_versions()["jostle"],
+            **dressed(("collection.css",)),
             files=ranked[:MOST_ROWS],
             more=max(len(ranked) - MOST_ROWS, 0),
             count=len(files),
