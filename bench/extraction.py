@@ -27,7 +27,8 @@ from bench.timing import finish, hold_to_one_thread, make_parser
 from jostle.core.types.segments import Segments
 from jostle.evaluation.recipes.recipe import benchmarks as recipes
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.features.engine import Cost, VideoFeatures
+from jostle.features.engine import VideoFeatures
+from jostle.features.extraction import Cost
 from jostle.io.video.decode import Reader
 from jostle.models.extractors.extractor import Extractor, load_extractor
 

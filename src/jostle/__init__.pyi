@@ -7,8 +7,8 @@ from jostle.api.building import build as build
 from jostle.api.catalogue import load_dataset as load_dataset
 from jostle.api.catalogue import names as names
 from jostle.api.catalogue import published as published
-from jostle.api.export import export as export
 from jostle.api.models import detect as detect
+from jostle.api.models import export as export
 from jostle.api.models import extract as extract
 from jostle.api.models import train as train
 from jostle.api.results import board as board

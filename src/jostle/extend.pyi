@@ -73,6 +73,6 @@ from jostle.models.recognition.recogniser import changed as changed
 from jostle.models.recognition.recogniser import recogniser as recogniser
 from jostle.models.recognition.recogniser import with_weights as with_weights
 from jostle.reporting.figures.detection import draw_false_positives as draw_false_positives
-from jostle.reporting.trackers.tracker import TrackerPayload as TrackerPayload
-from jostle.reporting.trackers.tracker import tracker as tracker
+from jostle.reporting.trackers import TrackerPayload as TrackerPayload
+from jostle.reporting.trackers import tracker as tracker
 from jostle.training.consistency import divergence as divergence

@@ -14,7 +14,7 @@ from jostle.core.timing import StageTimes
 from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.runner.progress import WorkTimer
 from jostle.evaluation.runner.runner import BenchmarkModel, Run
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.parallel.workers import map_unordered
 
 WORK = WorkDone(8, 2, 42.0, 10.0, 60.0, 4.0, 0.1, "corrupting")

@@ -61,24 +61,21 @@ def test_a_frail_model_fails_and_the_message_says_why(session: pytest.Pytester) 
 
 
 def test_a_reference_is_kept_and_compared_with(session: pytest.Pytester) -> None:
-    session.makepyfile(
-        """
+    check = """
         import model
 
         def test_release(robustness):
-            robustness.check(model.FRAILTY, "made", against="references/made")
+            robustness.check(model.FRAILTY, "made", against="references/{}")
         """
-    )
-    session.makepyfile(model="FRAILTY = 1.0")
-    first = session.runpytest_subprocess(*PLUGIN)
-    first.assert_outcomes(failed=1)  # there is no reference yet, which is never a pass
-    assert "references/made" in first.stdout.str()
+    session.makepyfile(test_made=check.format("made"), model="FRAILTY = 1.0")
     session.runpytest_subprocess(*PLUGIN, "--jostle-update-reference").assert_outcomes(passed=1)
     assert (session.path / "references" / "made" / "run.json").is_file()
-    session.makepyfile(model="FRAILTY = 3.0")
+    session.makepyfile(test_new=check.format("new"), model="FRAILTY = 3.0")
     result = session.runpytest_subprocess(*PLUGIN)
-    result.assert_outcomes(failed=1)
+    result.assert_outcomes(failed=2)
     assert "mean_corrupted, at most 2.0 points below the reference: -" in result.stdout.str()
+    assert "references/new" in result.stdout.str()  # there is no reference yet, which is never a pass
+    assert not (session.path / "references" / "new").exists()
 
 
 def test_the_budget_of_the_command_line_and_the_marker(session: pytest.Pytester) -> None:

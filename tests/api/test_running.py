@@ -155,6 +155,7 @@ def test_copies_of_an_object_give_the_same(here: Path, tmp_path: Path) -> None:
     assert content(tmp_path / "one") == content(tmp_path / "copies")
 
 
+@pytest.mark.processes
 @pytest.mark.fault("F78")
 def test_object_that_fails_while_others_send_it_frames(here: Path, tmp_path: Path) -> None:
     """Its exception may be of a class that only this process knows."""

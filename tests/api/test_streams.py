@@ -37,7 +37,7 @@ class DarkIsDamaged:
     def __init__(self, *, lookahead: int = 5, inspector: Any = None, fps: float | None = None) -> None:
         self._lookahead, self._waiting, self._count = lookahead, list[Verdict](), 0
 
-    def push(self, frame: Any, time: float | None = None) -> list[Verdict]:
+    def push(self, frame: Any, time: float | None = None, *, concealed: bool = False) -> list[Verdict]:
         assert time is not None
         damaged = not frame.any()
         kind, confidence = ("black", 0.95) if damaged else ("clean", 0.98)

@@ -22,7 +22,7 @@ from jostle.cli.app import app
 from jostle.evaluation.inference.jobs import VideoAdaptation
 from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.runner.runner import Run
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.training.loop import TrainingResult
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"

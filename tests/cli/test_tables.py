@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jostle.cli import benchmarks, console
 from jostle.cli.tables import BARS, sparkline, summary_lines
 from jostle.evaluation.runner.runner import Run
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.metrics.robustness import robustness
 
 CELLS = {"kinetics-c/fog:1": 0.64, "kinetics-c/fog:3": 0.4, "black_frame:1": 0.8, "black_frame:3": 0.9}

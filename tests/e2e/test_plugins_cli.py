@@ -12,6 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.started import run
+from jostle import api
+from jostle.api.installation import Health
+from jostle.cli.app import _run as run_command
+from jostle.core.plugins import Origin, Part, Plugin
 from jostle.io.video.encode import Writer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jostle-scanlines"
@@ -66,7 +71,19 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def jostle(*arguments: object, site: Path | None = None, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package whose plugin cannot be imported."""
+    folder = tmp_path_factory.mktemp("broken")
+    package = folder / "broken-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[jostle.plugins]\nparts = broken_parts\n")
+    (folder / "broken_parts.py").write_text("import what_is_not_there\n")
+    return folder
+
+
+def jostle(*arguments: object, cwd: Path, site: Path | str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
     environment = os.environ | ({"PYTHONPATH": str(site)} if site else {})
     environment.pop("JOSTLE_IMPORT", None)
     command = [sys.executable, "-m", "jostle", *map(str, arguments)]
@@ -75,13 +92,16 @@ def jostle(*arguments: object, site: Path | None = None, cwd: Path, code: int = 
     return done
 
 
-def test_names_and_doctor_say_where_parts_come_from(site: Path, tmp_path: Path) -> None:
+def test_names_and_doctor_say_where_parts_come_from(site: Path, broken: Path, tmp_path: Path) -> None:
     listed = json.loads(jostle("names", "corruptions", "--origin", "--json", site=site, cwd=tmp_path).stdout)
     assert listed["scan_lines"] == "jostle-scanlines 0.1.0"
     assert listed["fog"] == "jostle"
-    health = json.loads(jostle("doctor", "--json", site=site, cwd=tmp_path).stdout)
-    (plugin,) = health["plugins"]
-    assert plugin["name"] == "jostle-scanlines 0.1.0"
+    both = f"{site}{os.pathsep}{broken}"
+    health = json.loads(jostle("doctor", "--json", site=both, cwd=tmp_path).stdout)
+    plugins = {plugin["name"]: plugin for plugin in health["plugins"]}
+    assert plugins.keys() == {"jostle-scanlines 0.1.0", "broken 1.0"}
+    assert plugins["broken 1.0"]["failure"].startswith("ModuleNotFoundError")
+    plugin = plugins["jostle-scanlines 0.1.0"]
     assert {"corruptions/scan_lines", "placements/halves"} <= set(plugin["parts"])
     assert ("models/scanline_colours" in plugin["parts"]) == (find_spec("torch") is not None)
     assert plugin["failure"] is None
@@ -120,28 +140,52 @@ def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path:
     assert "jostle-scanlines" in (tmp_path / "report.html").read_text()
 
 
-def test_a_module_is_imported_only_when_it_is_asked_for(clips: Path, tmp_path: Path) -> None:
+def test_a_module_is_imported_only_when_it_is_asked_for(
+    clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JOSTLE_IMPORT", raising=False)
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "sub").mkdir()
-    assert "dimmed" not in jostle("names", "corruptions", cwd=tmp_path).stdout
-    assert "dimmed" in jostle("names", "corruptions", "--import", "mine", cwd=tmp_path).stdout
-    said = jostle("names", "corruptions", "--import", "mine", cwd=tmp_path / "sub", code=2).stderr
+    plain = run("names", "corruptions", cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    assert "fog" in plain.stdout
+    assert "dimmed" not in plain.stdout
+    with_module = run("names", "corruptions", "--import", "mine", cwd=tmp_path)
+    assert with_module.returncode == 0, with_module.stderr
+    assert "dimmed" in with_module.stdout
+    elsewhere = run("names", "corruptions", "--import", "mine", cwd=tmp_path / "sub")
+    said = elsewhere.stderr
+    assert elsewhere.returncode == 2, said
     assert "--import mine: cannot be imported (ModuleNotFoundError: No module named 'mine')" in said
     clip = clips / "test" / "bright" / "bright_0.mp4"
-    jostle("corrupt", clip, "-c", "dimmed:2", "--import", "mine", "-o", "out.mp4", cwd=tmp_path)
+    done = run("corrupt", clip, "-c", "dimmed:2", "--import", "mine", "-o", "out.mp4", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "out.mp4").stat().st_size
 
 
-def test_a_plugin_that_fails_does_not_take_jostle_along(site: Path, tmp_path: Path) -> None:
-    package = tmp_path / "broken-1.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[jostle.plugins]\nparts = broken_parts\n")
-    (tmp_path / "broken_parts.py").write_text("import what_is_not_there\n")
-    done = jostle("names", "placements", site=tmp_path, cwd=site)
+def test_a_plugin_that_fails_does_not_take_jostle_along(broken: Path, tmp_path: Path) -> None:
+    done = jostle("names", "placements", site=broken, cwd=tmp_path)
     assert "everywhere" in done.stdout
     assert done.stderr.count("broken 1.0: cannot be imported, so its parts are not there: ModuleNotFoundError") == 1
-    asked = jostle("corrupt", "x.mp4", "-c", "scan_lins:3", "-o", "y.mp4", site=tmp_path, cwd=site, code=2).stderr
+    asked = jostle("corrupt", "x.mp4", "-c", "scan_lins:3", "-o", "y.mp4", site=broken, cwd=tmp_path, code=2).stderr
     assert "no corruption is called 'scan_lins'" in asked
     assert "it may be part of a plugin that is missing here: broken 1.0 cannot be imported (ModuleNotFound" in asked
-    assert "plugin broken 1.0: FAILS: ModuleNotFoundError" in jostle("doctor", site=tmp_path, cwd=site).stdout
+
+
+def test_the_doctor_lists_plugins_and_failures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = Part("corruptions", "scan_lines", Origin("scanlines"))
+    plugins = (
+        Plugin("jostle-scanlines 0.1.0", (), (part,)),
+        Plugin("broken 1.0", (), (), "ModuleNotFoundError: No module named 'what_is_not_there'"),
+        Plugin("empty 2.0", (), ()),
+    )
+    monkeypatch.setattr(api, "doctor", lambda: Health({}, {}, {}, {}, {}, {}, (), plugins))
+    monkeypatch.setattr(sys, "argv", ["jostle", "doctor"])
+    assert run_command() == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "plugin jostle-scanlines 0.1.0: scan_lines",
+        "plugin broken 1.0: FAILS: ModuleNotFoundError: No module named 'what_is_not_there'",
+        "plugin empty 2.0: no parts",
+    ]

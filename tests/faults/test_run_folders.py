@@ -18,7 +18,7 @@ from jostle.errors import DataError, JostleError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import order_for
-from jostle.reporting.trackers.tracker import tracker_payload
+from jostle.reporting.trackers import tracker_payload
 from jostle.reporting.viewer.pages import cell_page, gallery_page, index_page, run_page, unfinished_page, video_page
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting
 

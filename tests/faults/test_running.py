@@ -393,7 +393,7 @@ def test_f69_without_memory_a_run_stops_and_can_go_on(
     assert content(tmp_path / "run") == known
     out_of_memory = type("OutOfMemoryError", (RuntimeError,), {})  # as torch calls it
     for error in (MemoryError(), out_of_memory("CUDA out of memory")):
-        monkeypatch.setattr(main, "app", partial(throw, error))
+        monkeypatch.setattr(main, "_command", partial(partial, throw, error))
         assert main._run() == 5
 
 

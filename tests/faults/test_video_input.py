@@ -21,7 +21,7 @@ from jostle.io.video.codec import Codec, encode
 from jostle.io.video.colour import FromRgb
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
-from jostle.io.video.probe import probe
+from jostle.io.video.source import probe
 from jostle.io.video.validation import Limits
 
 SIZE = (48, 64)

@@ -11,10 +11,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
+import jostle
 from helpers.numpy_extractor import TwoParts
 from helpers.small_recognition import SAMPLING, Weigher, write_videos
-from jostle.core.types.moments import MomentItem
-from jostle.core.types.questions import QuestionItem
+from jostle.core.types.clip import Clip
+from jostle.core.types.language import MomentItem, QuestionItem
 from jostle.core.types.segments import Segments
 from jostle.datasets.class_matching import ClassMatch
 from jostle.evaluation.inference import remote
@@ -90,6 +91,18 @@ def test_bytes_are_those_of_the_cores(cell: Cell, order: VideoJob) -> None:
         made = corrupt_on_device(torch.from_numpy(clean)[None], footage.deferred(cell)(row[None]))
     assert np.array_equal(made[0].numpy(), wanted)
     assert not np.array_equal(wanted, clean)
+
+
+@pytest.mark.parametrize("spec", ["fog:2", "motion_blur:1"])
+def test_time_counts_from_the_first_frame_of_a_video_that_starts_late(spec: str) -> None:
+    frames = np.random.default_rng(0).integers(0, 256, (20, 32, 40, 3), np.uint8)
+    clip = Clip.at_rate(frames, 10)
+    late = replace(clip, pts=clip.pts + 3)
+    wanted = jostle.corrupt(late, spec, seed=3, video_id="a").frames[9:12]
+    everywhere, rows = np.ones(len(frames), np.bool_), np.arange(9, 12)
+    deferred = DeferredCorruption.on(spec, late, everywhere, 3, "a", rows)  # type: ignore[arg-type]  # its times and rate
+    assert np.array_equal(corrupt_on_device(torch.from_numpy(frames[rows]), deferred).numpy(), wanted)
+    assert not np.array_equal(jostle.corrupt(clip, spec, seed=4, video_id="a").frames[9:12], wanted)
 
 
 class StrikingExtractor(TwoParts):

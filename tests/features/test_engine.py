@@ -18,7 +18,8 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.errors import BadValue
 from jostle.features.caches import CachedFrames, FrameFeatureCache, SlidingFrames
-from jostle.features.engine import Cost, Extraction, VideoFeatures
+from jostle.features.engine import VideoFeatures
+from jostle.features.extraction import Cost, Extraction
 
 FPS = 25
 BOTH = [TwoParts, WindowsWhole]

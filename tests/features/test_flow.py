@@ -14,7 +14,8 @@ from jostle import Clip
 from jostle.core.types import Segments
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
-from jostle.features.engine import Cost, VideoFeatures
+from jostle.features.engine import VideoFeatures
+from jostle.features.extraction import Cost
 from jostle.models.extractors.extractor import load_extractor
 
 FPS = 25

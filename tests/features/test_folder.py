@@ -19,7 +19,7 @@ from helpers.numpy_extractor import TwoParts, WindowsWhole, write_video
 from helpers.small_work import losing
 from jostle.core.types import Segments
 from jostle.errors import BadValue, DataError, MediaError, ResourceError
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.features.folder import CorruptionOptions, ExtractionSummary, extract_videos
 
 STRUCK = CorruptionOptions(("thumos14-c/packet_loss:3",), segments={"a": Segments.from_pairs([(0.4, 2.0)])}, truth="x")

@@ -9,7 +9,8 @@ from helpers.numpy_extractor import moving
 from jostle import Clip
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
-from jostle.features.engine import Cost, VideoFeatures
+from jostle.features.engine import VideoFeatures
+from jostle.features.extraction import Cost
 from jostle.models.extractors.extractor import load_extractor
 
 

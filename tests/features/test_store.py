@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import DataError, MediaError, SourceChanged
-from jostle.features.engine import Extraction
+from jostle.features.extraction import Extraction
 from jostle.features.store import (
     FeatureOrigin,
     FeatureStore,

@@ -11,8 +11,14 @@ import numpy as np
 
 from jostle.core.random import rng_for
 from jostle.core.types import Segments, Truth
-from jostle.core.types.moments import MomentItem, MomentPrediction, MomentSet
-from jostle.core.types.questions import QuestionAnswer, QuestionItem, QuestionSet
+from jostle.core.types.language import (
+    MomentItem,
+    MomentPrediction,
+    MomentSet,
+    QuestionAnswer,
+    QuestionItem,
+    QuestionSet,
+)
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import FrameSets
@@ -22,7 +28,7 @@ from jostle.evaluation.inference.language import VideoAnswers, VideoMoments
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule, run_benchmark
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.metrics.robustness import split_cell
 
 HOSTILE = ('</script><script>alert("x")</script>', "=HYPERLINK(1)", "a|b_c & 50% {x}", "<img src=x onerror=alert(1)>")

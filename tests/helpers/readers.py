@@ -66,7 +66,7 @@ def _annotations(path: Path) -> object:
 
 
 def _language(path: Path) -> object:
-    from jostle.core.types.questions import QuestionItem, QuestionSet
+    from jostle.core.types.language import QuestionItem, QuestionSet
     from jostle.io.formats.answers import read_answers
     from jostle.io.formats.moments import read_moments, read_windows
     from jostle.io.formats.questions import read_questions

@@ -18,8 +18,7 @@ from jostle.evaluation.runner.benchmark_models import add_adaptation
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 from jostle.evaluation.runner.source_statistics import CleanVideos
 from jostle.mending.damage_finders import Mending
-from jostle.models.adaptation.method import Adapter
-from jostle.models.adaptation.options import AdaptationOptions
+from jostle.models.adaptation.method import AdaptationOptions, Adapter
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.recogniser import Recogniser
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from helpers.numpy_extractor import TwoParts, write_video
-from jostle.core import watchdog
+from jostle.core import interruption
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
@@ -74,7 +74,7 @@ def looking_through_a_broken_decoder(native: str, argument: int) -> FeatureDetec
     """For a worker, whose native calls are limited to one second from here on."""
     decode = ffmpeg_frames.decode_packet
     ffmpeg_frames.decode_packet = lambda context, packet: decode(BrokenDecoder(native, argument, context), packet)  # type: ignore[arg-type]
-    watchdog.limit_native_calls(1)
+    interruption.limit_native_calls(1)
     return looking()
 
 

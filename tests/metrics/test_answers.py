@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jostle.core.types.questions import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
+from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.errors import DataError
 from jostle.metrics.answers import compare_answers, score_answers, temporal_sensitivity
 

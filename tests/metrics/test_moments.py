@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from jostle.core.types.moments import MomentItem, MomentPrediction, MomentPredictions, MomentSet
+from jostle.core.types.language import MomentItem, MomentPrediction, MomentPredictions, MomentSet
 from jostle.errors import BadValue, DataError
 from jostle.metrics.moments import score_moments
 

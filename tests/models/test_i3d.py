@@ -34,9 +34,10 @@ def test_key_layout_is_the_public_one(golden: dict[str, Any]) -> None:
 
 
 def test_outputs_equal_the_public_implementation(golden: dict[str, Any]) -> None:
-    network = InceptionI3d().eval()
+    with torch.device("meta"):
+        network = InceptionI3d().eval()
     drawn = weights(golden["keys"].tolist(), seed=4001, gain=0.9)
-    network.load_state_dict({name: torch.from_numpy(value) for name, value in drawn.items()})
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in drawn.items()}, assign=True)
     seen: dict[str, torch.Tensor] = {}
     for name in network.stages:
         network.get_submodule(name).register_forward_hook(lambda _m, _x, y, name=name: seen.update({name: y}))
@@ -162,7 +163,8 @@ def test_two_streams_are_filled_from_two_public_files(two_files: Path, tmp_path:
     one = {f"{stream}.{name}": tensor for stream, part in parts.items() for name, tensor in part.items()}
     write_weights(one, tmp_path / "both.safetensors")
     again = jostle.load_extractor("i3d_two_stream", weights=tmp_path / "both.safetensors")
-    assert all(torch.equal(again.network.state_dict()[name], tensor) for name, tensor in one.items())
+    stored = again.network.state_dict()
+    assert all(torch.equal(stored[name], tensor) for name, tensor in one.items())
 
 
 def test_two_streams_are_known_by_both_files(two_files: Path, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 
+from jostle.models.checkpoints import Uninitialised
 from jostle.models.detection.blocks.pyramid import sinusoids
-from jostle.models.uninitialised import Uninitialised
 
 
 class Layers(nn.Module):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jostle.core.types.questions import AnswerSet
+from jostle.core.types.language import AnswerSet
 from jostle.io.formats.answers import read_answers
 from jostle.io.formats.moments import read_moments, read_windows
 from jostle.io.formats.questions import read_questions

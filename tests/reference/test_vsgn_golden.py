@@ -354,4 +354,5 @@ def test_saved_weights_are_those_of_thumos14(tmp_path: Any) -> None:
     made = load_detector("vsgn_anet_i3d", **vsgn_rule.SIZES["anet"])
     write_weights(made.state_dict(), tmp_path / "a.safetensors")
     again = load_detector("vsgn_anet_i3d", weights=tmp_path / "a.safetensors", **vsgn_rule.SIZES["anet"])
-    assert all(torch.equal(value, again.state_dict()[key]) for key, value in made.state_dict().items())
+    tensors = again.state_dict()
+    assert all(torch.equal(value, tensors[key]) for key, value in made.state_dict().items())

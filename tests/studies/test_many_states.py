@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from studies.feature_states import find_in_states
 from studies.mending import DETECTORS
-from studies.mending_features import find_in_states
 
 torch = pytest.importorskip("torch")
 

@@ -228,9 +228,10 @@ def test_short_names_are_not_taken_for_longer_ones(tmp_path: Path) -> None:
     kept = {name.replace("backbone.", "base_model."): tensor for name, tensor in public.items()}
     write_weights({name: tensor for name, tensor in kept.items() if "num_batches" not in name}, tmp_path / "net.st")
     fill_backbone(detector, tmp_path / "net.st", "e2e_tad")
+    filled = detector.state_dict()
     for name, tensor in public.items():
         if "num_batches" not in name:
-            assert torch.equal(detector.state_dict()[f"backbone.{name}"], tensor), name
+            assert torch.equal(filled[f"backbone.{name}"], tensor), name
 
 
 def test_another_backbone_is_refused(tmp_path: Path) -> None:

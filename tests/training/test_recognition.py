@@ -149,7 +149,8 @@ def test_the_layer_that_makes_scores_is_begun_anew_wherever_it_stands(name: str)
     others = {key: value.clone() for key, value in network.state_dict().items() if "classifier" not in key}
     fit_head(network, "classifier", 5)
     assert network.eval()(torch.zeros(1, 3, 16, 112, 112)).shape == (1, 5)
-    assert all(torch.equal(value, network.state_dict()[key]) for key, value in others.items())
+    tensors = network.state_dict()
+    assert all(torch.equal(value, tensors[key]) for key, value in others.items())
 
 
 def test_heads_of_other_networks() -> None:

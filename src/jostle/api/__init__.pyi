@@ -21,8 +21,8 @@ from jostle.api.catalogue import names as names
 from jostle.api.catalogue import origins as origins
 from jostle.api.catalogue import published as published
 from jostle.api.collection import inspect_collection as inspect_collection
-from jostle.api.export import export as export
 from jostle.api.models import detect as detect
+from jostle.api.models import export as export
 from jostle.api.models import extract as extract
 from jostle.api.models import train as train
 from jostle.api.results import board as board

@@ -242,7 +242,7 @@ KINDS = {
     "datasets": "jostle.datasets.dataset:datasets",
     "benchmarks": "jostle.evaluation.recipes.recipe:benchmarks",
     "published": "jostle.reporting.published.table:published",
-    "trackers": "jostle.reporting.trackers.tracker:trackers",
+    "trackers": "jostle.reporting.trackers:trackers",
 }
 
 
@@ -271,13 +271,13 @@ def demo(
     """
     need_torch("the demo")
     from jostle.api.demonstration import BENCHMARK, DETECTOR, FILMS, HOW, write_demo
-    from jostle.api.warm_up import compile_demo_kernels
+    from jostle.api.warm_up import prepare_demo
     from jostle.evaluation.recipes.recipe import benchmarks
     from jostle.evaluation.runner.benchmark_models import build_benchmark_model
     from jostle.evaluation.runner.options import RunOptions
 
     many = available_cpus() if jobs is None else jobs
-    compile_demo_kernels(many)
+    prepare_demo(many)
     callback = None if progress is None else partial(progress, "making films")
     data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=callback, first=None if full else FILMS)
     recipe = benchmarks[BENCHMARK]

@@ -176,7 +176,7 @@ def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:
         ResourceError: if it fails.
     """
     from jostle.reporting.analysis.record import RunRecord
-    from jostle.reporting.trackers.tracker import track_run
+    from jostle.reporting.trackers import track_run
 
     record = RunRecord.read(run)
     return track_run(record, to, record.folder / "tracking" if folder is None else Path(folder))

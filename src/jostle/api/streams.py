@@ -245,7 +245,7 @@ class _Watch:
                     self._waiting.append(output)
                 samples = _NOTHING if handle is None else output.samples
                 # Waiting for the reader of the output is no time of ours.
-                some = stream.push(to_rgb(picture), picture.time, samples)
+                some = stream.push(to_rgb(picture), picture.time, samples, concealed=picture.concealed)
                 self._count_time(time.perf_counter() - begun)
                 self._time = self._count / stream.fps if picture.time is None else picture.time
                 self._count += 1

@@ -347,7 +347,6 @@ def inspection(
     """
     from jostle.io.video.frame_objects import is_frame_object
     from jostle.mending.loading import load_inspector
-    from jostle.mending.video_rules import join_kinds
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
@@ -370,7 +369,7 @@ def inspection(
     if passed.blank:  # it has no scene to come back; live, nobody knows what follows
         probabilities[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
-    kinds = join_kinds(passed.kinds(), probabilities >= least)
+    kinds = passed.kinds(probabilities >= least)
     probabilities[(kinds != "clean") & (kinds != "unknown")] = 1.0
     return Inspection(probabilities, least, pts, rate, causal, one.name, one.fingerprint, kinds, tuple(passed.small))
 
@@ -479,9 +478,9 @@ class _Passed:
         from jostle.mending.video_rules import FindingLog
 
         self._frames, self._pts, self._wanted = frames, pts, _spread(len(pts), pictures)
+        self._concealed = getattr(frames, "concealed", np.zeros(len(pts), np.bool_)) & rules
         self._rules, self._findings = RuleSet() if rules else None, FindingLog()
-        self.small: list[Frame] = []
-        self.by_rules = self.blank = rules
+        self.small, self.by_rules, self.blank = list[Frame](), rules, rules
 
     def __iter__(self) -> Iterator[Frame]:
         for number, frame in enumerate(self._frames):
@@ -491,9 +490,11 @@ class _Passed:
                 self.small.append(_small(frame))
             yield frame
 
-    def kinds(self) -> npt.NDArray[np.str_]:
-        """Return (T,) the kinds of damage that the rules found."""
-        return self._findings.kinds(len(self._pts))
+    def kinds(self, by_network: npt.NDArray[np.bool_]) -> npt.NDArray[np.str_]:
+        """Return (T,) the kinds of damage, by rules, network and what the decoder concealed."""
+        from jostle.mending.video_rules import join_kinds
+
+        return join_kinds(self._findings.kinds(len(self._pts)), by_network, self._concealed)
 
     def _apply_rules(self, rules: RuleSet, number: int, frame: Frame) -> None:
         from jostle.mending.blank_frames import find_blank
@@ -502,7 +503,8 @@ class _Passed:
 
         descriptor = describe_frame(frame)
         self.blank = self.blank and bool(find_blank(descriptor[None])[0])
-        self._findings.add(rules.push(number, float(self._pts[number]), frame_facts(frame, descriptor)))
+        time, concealed = float(self._pts[number]), bool(self._concealed[number])
+        self._findings.add(rules.push(number, time, frame_facts(frame, descriptor), concealed))
 
 
 def _spread(total: int, pictures: int) -> set[int]:

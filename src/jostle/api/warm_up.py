@@ -1,33 +1,46 @@
-"""Compilation of the demo's kernels in several processes at once.
+"""Preparation of the demo in the background: compilation of kernels in several processes, and import of torch.
 
 Workers that process films need the same kernel at the same moment, so one compiles it while the others wait. Here each
-process calls other kernels on tiny input.
+process calls other kernels on tiny input, while the first films are planned and drawn; a worker waits for a kernel that
+is being compiled.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 
+from jostle.core.compilation import set_compile_callback
 from jostle.core.types import Clip, Predictions, Segments, Truth
+from jostle.errors import JostleError
 from jostle.parallel.workers import map_unordered
 
 
-def compile_demo_kernels(jobs: int) -> None:
-    """Compile the kernels that the demo needs, unless a run before has done so."""
+def prepare_demo(jobs: int) -> None:
+    """Start to import torch and, unless a run before has done so, to compile the kernels that the demo needs."""
     from jostle.core.kernels import is_cached
     from jostle.mending.descriptor_kernels import describe_block
 
+    Thread(target=import_module, args=("jostle.models.checkpoints",), daemon=True).start()
     if jobs > 1 and not is_cached(describe_block):
+        Thread(target=_compile_kernels, args=(jobs,), daemon=True).start()
+
+
+def _compile_kernels(jobs: int) -> None:
+    with suppress(JostleError):  # the workers that need a kernel compile it then, and report what is wrong
         for _ in map_unordered(_start, list(_STEPS), jobs):
             pass
 
 
 def _start() -> Callable[[str], None]:
+    set_compile_callback(None)  # workers that wait for a kernel report it
     return _run_step
 
 
@@ -60,14 +73,20 @@ def _draw_and_decode() -> None:
 
 
 def _inspect() -> None:
+    from jostle.mending.cover_rules import covered_cells
     from jostle.mending.descriptor import describe_frames
     from jostle.mending.frame_facts import frame_facts
     from jostle.mending.rule_set import RuleSet
+    from jostle.mending.step_rules import find_step
+    from jostle.mending.stream_rules import ORDER_WINDOW
     from jostle.models.detection.nms import soft_nms
 
-    rules, frames = RuleSet(), np.random.default_rng(0).integers(0, 256, (4, 112, 112, 3), np.uint8)
-    for index, (frame, descriptor) in enumerate(zip(frames, describe_frames(frames), strict=True)):
-        rules.push(index, index / 24, frame_facts(frame, descriptor))
+    rules, frames = RuleSet(), np.random.default_rng(0).integers(0, 256, (ORDER_WINDOW, 112, 112, 3), np.uint8)
+    facts = [frame_facts(frame, descriptor) for frame, descriptor in zip(frames, describe_frames(frames), strict=True)]
+    for index, one in enumerate(facts):
+        rules.push(index, index / 24, one)
+    covered_cells(facts[0], facts[1])  # noise covers nothing, and changes the scene in every frame
+    find_step(facts[0], facts[1])
     soft_nms([[0, 4], [0, 5]], [0.9, 0.8], [0, 0], sigma=0.5, min_score=0.1, max_segments=9)
 
 

@@ -11,7 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 
@@ -61,6 +61,7 @@ class Program(typer.Typer):
                 _with_common_options(verb)
             )
             self.registered_commands.sort(key=lambda one: ORDER.get(one.name or "", len(ORDER)))
+            _command.cache_clear()
             return verb
 
         return put
@@ -211,10 +212,16 @@ def _run() -> int:
 def _call() -> int:
     """Run the verb, and return its exit code."""
     try:
-        app()
+        _command()()
         return 0
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0
+
+
+@lru_cache(1)
+def _command() -> Callable[[], object]:
+    """Read the signatures of the verbs once, however often a process runs one."""
+    return typer.main.get_command(app)
 
 
 def _failed(error: BaseException, message: str, code: int, fault: str) -> int:

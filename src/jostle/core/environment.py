@@ -6,6 +6,7 @@ import contextlib
 import os
 import platform
 import re
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -57,6 +58,12 @@ PACKAGES = (
 
 def library_versions() -> dict[str, str]:
     """Return the version of every installed library by name."""
+    return dict(_library_versions())
+
+
+@lru_cache(1)
+def _library_versions() -> dict[str, str]:
+    """Read the versions once: each takes a parser of e-mail through the description of a package."""
     versions = {"python": platform.python_version(), "machine": platform.machine()}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):

@@ -1,7 +1,9 @@
-"""Signals that end the program, told apart from foreign code that tries to end it.
+"""Signals that end the program, told apart from foreign code that tries to end it, and the time limit of native calls.
 
 `sys.exit()` in a plugin or in a user's model would end the program with exit code 0 and nothing done, or end the
 thread that serves a model. Signal handlers therefore raise `Stopped`, and other exceptions of the kind are errors.
+A decoder that hangs cannot be interrupted from Python; only its process can be ended. Without `limit_native_calls`,
+as in a caller's own program, there is no limit.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jostle.errors import ForeignExit
+
+_limit_s = 0
 
 
 class Stopped(BaseException):
@@ -59,3 +63,22 @@ def _is_signal(error: BaseException) -> bool:
     if isinstance(error, KeyboardInterrupt):
         return signal.getsignal(signal.SIGINT) is signal.default_int_handler
     return hasattr(error, "ray_terminate_msg")
+
+
+def limit_native_calls(seconds: int) -> None:
+    """Let the system end this process by SIGALRM when one native call takes longer than this."""
+    global _limit_s
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    _limit_s = seconds
+
+
+@contextmanager
+def native_call() -> Iterator[None]:
+    """Apply the limit to the native call within."""
+    if _limit_s:
+        signal.alarm(_limit_s)
+    try:
+        yield
+    finally:
+        if _limit_s:
+            signal.alarm(0)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from jostle.core.registry import Registry
-from jostle.core.types.moments import MomentSet
-from jostle.core.types.questions import QuestionSet
+from jostle.core.types.language import MomentSet, QuestionSet
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.frame_sets import BoxSets, FrameSets

@@ -15,8 +15,7 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError
 from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, join_names, normalize_id, quote_name
 from jostle.io.video.frame_folder import is_image_name
-from jostle.io.video.probe import probe
-from jostle.io.video.source import fingerprint_of, identity_of
+from jostle.io.video.source import fingerprint_of, identity_of, probe
 from jostle.io.video.validation import Identity
 
 _FLOW = frozenset(("flow", "flow_x", "flow_y", "flow_u", "flow_v"))  # folders of optical flow, as images

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
@@ -30,73 +30,27 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import MADE, PipelineSource, chain, origins, stretches
 from jostle.errors import BadValue
 from jostle.features.caches import KEEP_BYTES, CachedFrames, FlowCache, FrameFeatureCache, SlidingFrames
-from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory, DeferredCorruptions
+from jostle.features.deferred_corruption import (
+    DeferredCorruption,
+    DeferredCorruptionFactory,
+    DeferredCorruptions,
+    corrupts_on_device,
+)
+from jostle.features.extraction import CellExtraction, Cost, Extraction
 from jostle.features.interpolation import DamageFinder, MendingResult, MendingStrategy, interpolate_rows
 from jostle.features.windows import ReleasedBug, Rule, WindowGrid, mean_rate, resample_frames
 from jostle.models.extractors.protocol import FeatureExtractor, Features, FlowExtractor
 
-
-@dataclass(frozen=True)
-class Cost:
-    """Amount of computation of an extraction.
-
-    >>> Cost(3, 2, 1) + Cost(1, 1, 1, flows=4)
-    Cost(decoded=4, seen=3, joined=2, flows=4)
-    """
-
-    decoded: int = 0  # number of decoded frames
-    seen: int = 0  # number of frames that the frame part of a network processed
-    joined: int = 0  # number of windows for which a feature was computed
-    flows: int = 0  # number of frame pairs for which optical flow was computed
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-    def __sub__(self, other: Cost) -> Cost:
-        return Cost(*(mine - theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
-class Extraction:
-    """Features of one video in one state."""
-
-    features: Features  # (T, C) float32, one row a window
-    # (N, D) float32 features of single frames; None for a network that processes whole windows.
-    seen: Features | None = None
-    cost: Cost = field(default_factory=Cost)
-    mended: MendingResult | None = None  # outcome of mending; None without mending
-
-
 # Batch sizes. The networks of jostle may divide a batch further; the bits do not depend on it.
 BATCH_BYTES, BATCH_FRAMES, BATCH_WINDOWS = 16 * 2**20, 64, 256
 
-# Cells that are sent to another process as one request, where the same frames are corrupted on its device, and requests
-# of this kind that a video has in progress: while the network computes one, the next is corrupted here.
-CELLS_AT_ONCE, IN_PROGRESS = 4, 3
+# Cells whose frames are sent once, to be corrupted on the extractor's device; and groups of cells that are in progress,
+# and that are begun before the first is waited for: while a core corrupts one, the device is done with those before.
+CELLS_AT_ONCE, IN_PROGRESS, BEFORE_WAITING = 8, 8, 4
 
 Progress = Callable[[int, int], None]
 Indices = npt.NDArray[np.int64]
 Corruptions = tuple[Sequence[Spec], str | Placement | None]  # the specs of a cell and their placement
-
-
-@dataclass(eq=False)
-class CellExtraction:
-    """Extraction of a cell in progress."""
-
-    name: str
-    top: PipelineSource  # the corrupted video
-    came_from: Indices  # for each frame the clean frame that it equals, or `MADE`
-    created: Indices  # frames whose features have to be computed
-    defer: DeferredCorruptionFactory | None  # the corruption, where the extractor's device applies it
-    cost: Cost
-    finish: Callable[[], Features] = lambda: np.empty((0, 0), np.float32)  # waits for what was submitted last
-    rows: Indices | None = None  # rows of the features that are computed; None while frames are embedded
-    frame_features: Features | None = None
-    done: Extraction | None = None
-
-    def can_join(self, other: CellExtraction) -> bool:
-        """Whether the same clean frames are sent for both cells."""
-        return self.defer is not None and other.defer is not None and np.array_equal(self.created, other.created)
 
 
 class VideoFeatures:
@@ -218,12 +172,14 @@ class VideoFeatures:
         for together in self._groups(cells):
             self._submit_frames(together, clean)
             in_progress.append(together)
-            for earlier in list(in_progress)[:-1]:
+            for earlier in list(in_progress)[:-BEFORE_WAITING]:
                 self._submit_windows(earlier, clean)
             if len(in_progress) == most:
                 yield from self._finish_cells(in_progress.popleft(), clean)
-        for earlier in in_progress:
-            yield from self._finish_cells(earlier, clean)
+        while in_progress:
+            for earlier in list(in_progress)[:2]:
+                self._submit_windows(earlier, clean)
+            yield from self._finish_cells(in_progress.popleft(), clean)
 
     def _groups(self, cells: Mapping[str, Corruptions]) -> Iterator[list[CellExtraction]]:
         """Yield cells that are computed together: those for which an extractor's device corrupts the same frames."""
@@ -377,16 +333,15 @@ class VideoFeatures:
         rows_of: dict[bytes, list[int]] = {}  # rows of `out` by picture
         awaited: dict[bytes, Callable[[], Features]] = {}  # pictures that an earlier cell submitted
         keys: list[bytes] = []
-        pictures: list[npt.NDArray[np.uint8]] = []
         pending: list[tuple[list[bytes], Callable[[], Features]]] = []
         step, row = self._frames_at_once(), 0
+        pictures = np.empty((min(step, len(numbers)), *top.size, 3), np.uint8)  # one for each of `keys`
 
         def submit() -> None:
-            answer = cache(self._embed_frames(np.stack(pictures)))
+            answer = cache(self._embed_frames(pictures[: len(keys)]))
             pending.append((keys.copy(), answer))
             self._in_flight.update({key: partial(_row, answer, index) for index, key in enumerate(keys)})
             keys.clear()
-            pictures.clear()
 
         for a, b in stretches(numbers):
             for lo in range(a, b, step):
@@ -401,13 +356,14 @@ class VideoFeatures:
                         rows_of[key], awaited[key] = [row], self._in_flight[key]
                     else:
                         rows_of[key] = [row]
+                        pictures[len(keys)] = frame
                         keys.append(key)
-                        pictures.append(np.array(frame))
                     row += 1
-                    if len(pictures) == step:
+                    if len(keys) == step:
                         submit()
+                        pictures = np.empty_like(pictures)
                 self._report_progress(row, len(numbers))
-        if pictures:
+        if keys:
             submit()
 
         def finish() -> Features:
@@ -426,8 +382,7 @@ class VideoFeatures:
         self, specs: Sequence[Spec], placement: str | Placement | None
     ) -> DeferredCorruptionFactory | None:
         """Return the factory of corruptions that run on the extractor's device; None to corrupt here."""
-        can_corrupt = getattr(self._extractor, "can_corrupt", None)
-        if can_corrupt is None or len(specs) != 1 or not specs[0].severity or not can_corrupt(str(specs[0])):
+        if not corrupts_on_device(self._extractor, specs):
             return None
         (mask,) = masks_for(specs, placement, self._timeline)
         return partial(DeferredCorruption.on, str(specs[0]), self._source, mask, self._seed, self._video_id)

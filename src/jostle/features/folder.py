@@ -18,7 +18,8 @@ from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
 from jostle.features.caches import KEEP_BYTES
-from jostle.features.engine import Cost, Extraction, Progress, VideoFeatures
+from jostle.features.engine import Progress, VideoFeatures
+from jostle.features.extraction import Cost, Extraction
 from jostle.features.interpolation import MendingResult, MendingStrategy
 from jostle.features.store import FeatureOrigin, FeatureStore, VideoEntry, read_extraction, read_store, write_extraction
 from jostle.features.windows import ReleasedBug, Rule, WindowGrid

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from jostle.errors import DataError, SourceChanged
-from jostle.features.engine import Extraction
+from jostle.features.extraction import Extraction
 from jostle.io.files.arrays import read_features
 from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.records import ValidationError, parse_record

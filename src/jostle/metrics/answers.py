@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jostle.core.types.columns import Flags, Floats
-from jostle.core.types.questions import AnswerSet, QuestionItem, QuestionSet
+from jostle.core.types.language import AnswerSet, QuestionItem, QuestionSet
 from jostle.errors import DataError
 from jostle.metrics.bootstrap import share_interval
 from jostle.metrics.metric import metric
@@ -78,7 +78,7 @@ def score_answers(answers: AnswerSet, questions: QuestionSet) -> AnswerScore:
 
     Unreadable and missing answers are wrong. Intervals are over videos, as questions of one are not independent.
 
-    >>> from jostle.core.types.questions import QuestionAnswer
+    >>> from jostle.core.types.language import QuestionAnswer
     >>> items = [QuestionItem(str(i), "v", "Q?", ("up", "down"), i % 2) for i in range(4)]
     >>> answers = AnswerSet({"0": QuestionAnswer(0), "1": QuestionAnswer(0), "2": QuestionAnswer(None)})
     >>> score = score_answers(answers, QuestionSet(tuple(items))).overall
@@ -181,7 +181,7 @@ class AnswerChange:
 def compare_answers(clean: AnswerSet, corrupted: AnswerSet, questions: QuestionSet) -> AnswerChange:
     """The answers that a corruption changes: right ones that stay right, wrong ones that become right.
 
-    >>> from jostle.core.types.questions import QuestionAnswer
+    >>> from jostle.core.types.language import QuestionAnswer
     >>> items = tuple(QuestionItem(name, name, "Q?", ("up", "down"), 0) for name in "abcd")
     >>> clean = AnswerSet({"a": QuestionAnswer(0), "b": QuestionAnswer(0), "c": QuestionAnswer(1)})
     >>> noisy = AnswerSet({"a": QuestionAnswer(0), "b": QuestionAnswer(None), "c": QuestionAnswer(0)})
@@ -228,7 +228,7 @@ def temporal_sensitivity(clean: AnswerSet, disordered: AnswerSet, questions: Que
     Where the set says which questions need order, only those count. An answer that is 0 here was not read off the
     order of events.
 
-    >>> from jostle.core.types.questions import QuestionAnswer
+    >>> from jostle.core.types.language import QuestionAnswer
     >>> items = tuple(QuestionItem(n, n, "Q?", ("up", "down"), 0, needs_order=n != "c") for n in "abc")
     >>> clean = AnswerSet({n: QuestionAnswer(0) for n in "abc"})
     >>> shuffled = AnswerSet({"a": QuestionAnswer(1), "b": QuestionAnswer(0), "c": QuestionAnswer(1)})

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from jostle.core.types.columns import Flags, Floats
-from jostle.core.types.moments import MomentItem, MomentPrediction, MomentPredictions, MomentSet, Window
+from jostle.core.types.language import MomentItem, MomentPrediction, MomentPredictions, MomentSet, Window
 from jostle.errors import BadValue, DataError
 from jostle.metrics.bootstrap import mean_interval, share_interval
 from jostle.metrics.mean_ap import interpolated_ap

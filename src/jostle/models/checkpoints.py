@@ -21,7 +21,8 @@ from typing import Any, Literal, NoReturn, TypeVar
 import safetensors
 import safetensors.torch
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from jostle.errors import BadValue, CheckpointError, ResourceError
 from jostle.models.finite import check_weights
@@ -286,3 +287,27 @@ def tensors_fingerprint(thing: object) -> str | None:
         digest.update(f"{name} {plain.dtype} {tuple(plain.shape)}\n".encode())
         digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
     return f"sha256:{digest.hexdigest()}"
+
+
+_DRAWS = (nn.init.kaiming_uniform_, nn.init.uniform_, nn.init.normal_)
+
+
+class Uninitialised(TorchFunctionMode):
+    """Mode in which layers leave their parameters as they were allocated.
+
+    It is for networks whose weights are loaded next, as drawing them takes longer than that. Buffers are drawn as ever:
+    not all of them are among the weights. A tensor without values is not drawn either, which would import torch's
+    compiler, for 1.6 s.
+    """
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function in _DRAWS:
+            tensor = args[0] if args else kwargs["tensor"]
+            if isinstance(tensor, nn.Parameter) or tensor.is_meta:
+                return tensor
+        if function is Tensor.normal_ and args[0].is_meta:
+            return args[0]
+        return function(*args, **kwargs)

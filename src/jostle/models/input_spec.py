@@ -256,7 +256,13 @@ class InputSpec:
         if self.colours == "bgr":
             video = video.flip(-1)
         video = self._bordered(self._resized(video.permute(0, 3, 1, 2)))
-        return video.div_(255).sub_(_colour(self.mean, video.device)).div_(_colour(self.std, video.device))
+        lines = video.permute(0, 2, 3, 1)
+        if not lines.is_contiguous():
+            return video.div_(255).sub_(_colour(self.mean, video.device)).div_(_colour(self.std, video.device))
+        # Whole lines of pixels at a time: three values at a time take more than twice as long.
+        mean, std = (_colour_line(values, lines.shape[2], video.device) for values in (self.mean, self.std))
+        lines.flatten(2).div_(255).sub_(mean).div_(std)
+        return video
 
     def _resized(self, video: Tensor) -> Tensor:
         """Return (T, 3, H', W') float32 of values from 0 to 255."""
@@ -290,6 +296,13 @@ def _colour(values: tuple[float, float, float], device: torch.device) -> Tensor:
     """Return (3, 1, 1) values on a device, cached: a copy to a GPU waits for all its work."""
     with torch.inference_mode(False):
         return torch.tensor(values, device=device)[:, None, None]
+
+
+@lru_cache(maxsize=64)
+def _colour_line(values: tuple[float, float, float], width: int, device: torch.device) -> Tensor:
+    """Return (3 * width,) values of a line of pixels on a device, cached as in `_colour`."""
+    with torch.inference_mode(False):
+        return _colour(values, device).flatten().repeat(width)
 
 
 def resized(

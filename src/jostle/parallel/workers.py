@@ -23,9 +23,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
 from jostle.core import compilation
-from jostle.core.interruption import Stopped
+from jostle.core.interruption import Stopped, limit_native_calls
 from jostle.core.plugins import plugin_modules
-from jostle.core.watchdog import limit_native_calls
 from jostle.errors import ResourceError
 from jostle.parallel.serialization import TaskHandler, dumps, load_reply
 
@@ -342,7 +341,8 @@ def run_worker(handle: int, parent: int, *, report_compiling: bool) -> None:
             except OSError:
                 return
     except Stopped as stopped:
-        sys.exit(128 + stopped.number)
+        sys.stderr.flush()
+        os._exit(128 + stopped.number)  # partial files are removed, and taking torch down would last a second
 
 
 def _print_line(text: str) -> None:

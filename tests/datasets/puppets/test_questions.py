@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.core.types.questions import QuestionItem
+from jostle.core.types.language import QuestionItem
 from jostle.datasets.dataset import Request
 from jostle.datasets.puppets.film import Film
 from jostle.datasets.puppets.questions import (

@@ -14,7 +14,7 @@ from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES
 from jostle.datasets.puppets.untrimmed import Video, puppets
 from jostle.errors import ResourceError
-from jostle.io.video.probe import probe
+from jostle.io.video.source import probe
 
 FEW = {"training": 2, "test": 1}
 

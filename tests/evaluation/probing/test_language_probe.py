@@ -14,7 +14,7 @@ pytest.importorskip("torch")  # `jostle.probe` needs it
 
 import jostle
 from helpers.small_language import LENGTH, OPTIONS, find, write_data, write_sentences
-from jostle.core.types.moments import MomentPrediction
+from jostle.core.types.language import MomentPrediction
 from jostle.datasets.dataset import Request, datasets
 from jostle.evaluation.inference.language import VideoAnswers, VideoMoments, ask_in_orders
 from jostle.evaluation.probing.probe import read_probe, read_video_probe

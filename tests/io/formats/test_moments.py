@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jostle.core.types.moments import MomentItem, MomentPrediction, MomentSet
+from jostle.core.types.language import MomentItem, MomentPrediction, MomentSet
 from jostle.errors import DataError
 from jostle.io.files.source import Source
 from jostle.io.formats.moments import looks_like_moments, read_moments, read_windows

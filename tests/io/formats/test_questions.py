@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jostle.core.types.questions import QuestionItem, QuestionSet
+from jostle.core.types.language import QuestionItem, QuestionSet
 from jostle.errors import DataError
 from jostle.io.files.source import Source
 from jostle.io.formats.answers import read_answers

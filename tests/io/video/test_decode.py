@@ -17,7 +17,7 @@ from jostle.io.video import decode, ffmpeg_frames
 from jostle.io.video.colour import ToRgb
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.ffmpeg import open_input, picture_stream
-from jostle.io.video.probe import probe
+from jostle.io.video.source import probe
 from jostle.io.video.timestamps import IndexMismatch
 from jostle.io.video.validation import Limits
 

@@ -21,7 +21,7 @@ from jostle.errors import BadValue, EncoderMissing, MediaError, ResourceError
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer, viewing_codec
 from jostle.io.video.encoders import encoders, require_encoder
-from jostle.io.video.probe import probe
+from jostle.io.video.source import probe
 
 
 def write(path: Path, frames: list[Frame], ticks: list[int] | None = None, **settings: object) -> Writer:

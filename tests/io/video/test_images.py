@@ -15,8 +15,7 @@ import pytest
 from jostle.errors import MediaError, SourceChanged
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
-from jostle.io.video.probe import probe
-from jostle.io.video.source import fingerprint_of, identity_of
+from jostle.io.video.source import fingerprint_of, identity_of, probe
 
 
 def write(path: Path, level: int = 90, size: tuple[int, int] = (6, 8)) -> Path:

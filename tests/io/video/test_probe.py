@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadValue
-from jostle.io.video.probe import probe
+from jostle.io.video.source import probe
 from jostle.io.video.validation import Limits
 
 
@@ -50,7 +50,7 @@ def test_the_environment_sets_the_pixel_limit(monkeypatch: pytest.MonkeyPatch) -
 
 def test_importing_the_room_loads_no_decoder() -> None:
     program = (
-        "import sys, jostle, jostle.io.video, jostle.io.video.probe, jostle.io.video.decode, jostle.io.video.encode\n"
+        "import sys, jostle, jostle.io.video, jostle.io.video.source, jostle.io.video.decode, jostle.io.video.encode\n"
         "assert 'av' not in sys.modules and 'cv2' not in sys.modules, 'a decoder was loaded'"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -9,7 +9,7 @@ from torch import nn
 
 from helpers.small_adaptation import adapter_of, batches, small_network, tensors
 from jostle.errors import BadValue, UnknownName
-from jostle.models.adaptation.options import AdaptationOptions
+from jostle.models.adaptation.method import AdaptationOptions
 
 
 def blended_by_hand(network: nn.Module, seen: list[torch.Tensor], source_count: float, count: float) -> torch.Tensor:

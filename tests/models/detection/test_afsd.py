@@ -173,7 +173,8 @@ def test_a_few_steps_learn_and_leave_the_norms(form: str) -> None:
         # The better coarse segments get, the more are refined: the total need not fall.
         losses.append((found.classification + found.regression).item())
     assert losses[-1] < 0.8 * losses[0]
-    assert all(torch.equal(value, made.state_dict()[key]) for key, value in norms.items())
+    tensors = made.state_dict()
+    assert all(torch.equal(value, tensors[key]) for key, value in norms.items())
 
 
 def test_no_actions_only_background() -> None:

@@ -116,7 +116,8 @@ def test_a_few_steps_learn_and_leave_the_trunk_s_norms(form: str) -> None:
     assert losses[-1] < 0.9 * losses[0]
     still = {key: value for key, value in norms.items() if "norm" in key or "running" in key}
     assert still
-    assert all(torch.equal(value, made.state_dict()[key]) for key, value in still.items())
+    tensors = made.state_dict()
+    assert all(torch.equal(value, tensors[key]) for key, value in still.items())
 
 
 @pytest.mark.parametrize("form", FORMS)

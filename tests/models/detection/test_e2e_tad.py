@@ -131,7 +131,8 @@ def test_a_few_steps_learn_and_leave_the_trunk_s_norms(reproduce_bugs: bool) -> 
         "iou", "actionness", "classification_0", "regression_0", "iou_0",
     }  # fmt: skip
     assert norms
-    assert all(torch.equal(value, made.state_dict()[key]) for key, value in norms.items())
+    tensors = made.state_dict()
+    assert all(torch.equal(value, tensors[key]) for key, value in norms.items())
 
 
 def test_norms_are_learned_where_nobody_has_learned_them_before() -> None:
@@ -139,7 +140,8 @@ def test_norms_are_learned_where_nobody_has_learned_them_before() -> None:
         made = tiny(fixed_norms=fixed).train()
         norms = {key: value.clone() for key, value in made.backbone.state_dict().items() if "bn1" in key}
         made(drawn(2, 3, 16, 32, 32))
-        moved = {key for key, value in norms.items() if not torch.equal(value, made.backbone.state_dict()[key])}
+        tensors = made.backbone.state_dict()
+        moved = {key for key, value in norms.items() if not torch.equal(value, tensors[key])}
         assert any("running_mean" in key for key in moved) is not fixed
         assert made.get_parameter("backbone.backbone.bn1.weight").requires_grad is not fixed
     assert detectors["e2e_tad_puppets"].config().fixed_norms is False  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import jostle
 from helpers.small_language import write_data, write_sentences
-from jostle.core.types.questions import QuestionItem
+from jostle.core.types.language import QuestionItem
 from jostle.datasets.puppets.film import FPS, Film
 from jostle.datasets.puppets.questions import ask_about, describe_moments
 from jostle.datasets.puppets.untrimmed import Video

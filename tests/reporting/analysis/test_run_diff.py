@@ -12,7 +12,7 @@ import pytest
 from helpers.made_runs import CELLS, made_run
 from jostle.errors import Incomparable
 from jostle.evaluation.runner.runner import Run
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import estimate, survey

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jostle.evaluation.run_folder.scores import CellScore
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.trackers.tracker import tracker_payload
+from jostle.reporting.trackers import tracker_payload
 
 
 def test_tags_are_those_of_the_conventions(run: RunRecord) -> None:

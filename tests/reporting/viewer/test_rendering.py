@@ -87,7 +87,7 @@ def test_an_odd_video_becomes_one_that_every_browser_plays(tmp_path: Path) -> No
             writer.write(rng.integers(0, 255, (31, 45, 3), np.uint8))
     film = rendered(Excerpt("odd", Spec.parse("brightness:2"), 0, tmp_path / "odd.mp4"), tmp_path / "out.mp4")
     assert film.size == (46, 32)
-    from jostle.io.video.probe import probe
+    from jostle.io.video.source import probe
 
     facts = probe(tmp_path / "out.mp4")
     assert (facts.width, facts.height, facts.pixel_format, facts.codec) == (46, 32, "yuv420p", "h264")

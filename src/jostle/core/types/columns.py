@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,32 @@ def column(values: npt.ArrayLike, name: str, dtype: npt.DTypeLike) -> npt.NDArra
     array = array.view()
     array.flags.writeable = False
     return array
+
+
+def set_columns(rows: Any, types: Mapping[str, npt.DTypeLike]) -> dict[str, npt.NDArray[Any]]:
+    """Convert the named columns of a frozen dataclass, and return them."""
+    columns = {name: column(getattr(rows, name), name, dtype) for name, dtype in types.items()}
+    for name, values in columns.items():
+        object.__setattr__(rows, name, values)
+    return columns
+
+
+def check_rows(rows: Any, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raise BadValue unless the columns of a set of rows fit each other, its `videos` and its `classes`."""
+    check_lengths(columns)
+    check_names(rows.videos, "video")
+    check_names(rows.classes, "class")
+    check_indices(rows.video, "video", len(rows.videos))
+    check_indices(rows.label, "label", len(rows.classes))
+
+
+def select_names(names: tuple[str, ...], subset: Collection[str]) -> tuple[list[int], Indices]:
+    """Return the indices of the names of a subset, and (names,) the index of each within it, -1 for others."""
+    members = set(subset)
+    indices = [i for i, name in enumerate(names) if name in members]
+    new_index = np.full(len(names), -1, np.int32)
+    new_index[indices] = np.arange(len(indices))
+    return indices, new_index
 
 
 def check_lengths(columns: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jostle.core.notebook import data_frame
-from jostle.core.types.columns import Floats, Indices, check_finite, check_indices, check_lengths, check_names, column
+from jostle.core.types.columns import Floats, Indices, check_finite, check_rows, set_columns
 from jostle.core.types.segments import Segments
 
 
@@ -46,17 +46,10 @@ class Predictions:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        columns = {}
-        for name, dtype in _COLUMNS.items():
-            columns[name] = column(getattr(self, name), name, dtype)
-            object.__setattr__(self, name, columns[name])
+        columns = set_columns(self, _COLUMNS)
         object.__setattr__(self, "videos", tuple(self.videos))
         object.__setattr__(self, "classes", tuple(self.classes))
-        check_lengths(columns)
-        check_names(self.videos, "video")
-        check_names(self.classes, "class")
-        check_indices(self.video, "video", len(self.videos))
-        check_indices(self.label, "label", len(self.classes))
+        check_rows(self, columns)
         for name in ("start", "end", "score"):
             check_finite(columns[name], name)
 

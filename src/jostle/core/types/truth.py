@@ -21,8 +21,10 @@ from jostle.core.types.columns import (
     check_finite,
     check_indices,
     check_lengths,
-    check_names,
+    check_rows,
     column,
+    select_names,
+    set_columns,
 )
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue
@@ -39,11 +41,7 @@ class Spans:
     end: Floats
 
     def __post_init__(self) -> None:
-        columns = {}
-        for name, dtype in (("video", np.int32), ("start", np.float64), ("end", np.float64)):
-            columns[name] = column(getattr(self, name), name, dtype)
-            object.__setattr__(self, name, columns[name])
-        check_lengths(columns)
+        check_lengths(set_columns(self, {"video": np.int32, "start": np.float64, "end": np.float64}))
 
     @classmethod
     def none(cls) -> Spans:
@@ -98,10 +96,7 @@ class Truth:
         object.__setattr__(self, "videos", tuple(self.videos))
         object.__setattr__(self, "classes", tuple(self.classes))
         object.__setattr__(self, "subsets", tuple(self.subsets) or ("",) * len(self.videos))
-        columns = {}
-        for name, dtype in (("video", np.int32), ("start", np.float64), ("end", np.float64), ("label", np.int32)):
-            columns[name] = column(getattr(self, name), name, dtype)
-            object.__setattr__(self, name, columns[name])
+        columns = set_columns(self, {"video": np.int32, "start": np.float64, "end": np.float64, "label": np.int32})
         for name in ("duration", "fps"):
             values = column(getattr(self, name), name, np.float64)
             object.__setattr__(self, name, values if len(values) else column([np.nan] * len(self.videos), name, float))
@@ -110,11 +105,7 @@ class Truth:
         self._check(columns | known)
 
     def _check(self, columns: Mapping[str, npt.NDArray[np.float64]]) -> None:
-        check_lengths(columns)
-        check_names(self.videos, "video")
-        check_names(self.classes, "class")
-        check_indices(self.video, "video", len(self.videos))
-        check_indices(self.label, "label", len(self.classes))
+        check_rows(self, columns)
         check_indices(self.ambiguous.video, "video of ambiguous stretches", len(self.videos))
         check_finite(self.start, "start")
         check_finite(self.end, "end")
@@ -235,10 +226,7 @@ class Truth:
 
     def of_videos(self, names: Collection[str]) -> Truth:
         """Return the annotations of the named videos, with all classes."""
-        selected = set(names)
-        indices = [i for i, name in enumerate(self.videos) if name in selected]
-        new_index = np.full(len(self.videos), -1, np.int32)
-        new_index[indices] = np.arange(len(indices))
+        indices, new_index = select_names(self.videos, names)
         rows, spans = new_index[self.video] >= 0, new_index[self.ambiguous.video] >= 0
         stretches = self.ambiguous
         return replace(

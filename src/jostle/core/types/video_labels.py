@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jostle.core.types.columns import Floats, Indices, check_finite, check_indices, check_lengths, check_names, column
+from jostle.core.types.columns import Floats, Indices, check_finite, check_rows, select_names, set_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,28 +38,17 @@ class VideoLabels:
     frames: Indices | tuple[()] = ()
 
     def __post_init__(self) -> None:
-        columns = {}
-        for name, dtype in (("video", np.int32), ("label", np.int32), ("score", np.float64)):
-            values = getattr(self, name)
-            if values is not None:
-                columns[name] = column(values, name, dtype)
-                object.__setattr__(self, name, columns[name])
+        scores = {} if self.score is None else {"score": np.float64}
+        columns = set_columns(self, {"video": np.int32, "label": np.int32, **scores})
         object.__setattr__(self, "videos", tuple(self.videos))
         object.__setattr__(self, "classes", tuple(self.classes))
-        check_lengths(columns)
-        check_names(self.videos, "video")
-        check_names(self.classes, "class")
-        check_indices(self.video, "video", len(self.videos))
-        check_indices(self.label, "label", len(self.classes))
+        check_rows(self, columns)
         if self.score is not None:
             check_finite(self.score, "score")
 
     def of_videos(self, names: Collection[str]) -> VideoLabels:
         """Return the labels of the named videos, with all classes."""
-        selected = set(names)
-        indices = [i for i, name in enumerate(self.videos) if name in selected]
-        new_index = np.full(len(self.videos), -1, np.int32)
-        new_index[indices] = np.arange(len(indices))
+        indices, new_index = select_names(self.videos, names)
         rows = new_index[self.video] >= 0
         return replace(
             self,

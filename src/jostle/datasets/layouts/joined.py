@@ -29,7 +29,7 @@ from jostle.errors import DataError
 from jostle.io.files.annotations import read_truth, write_truth
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer
-from jostle.io.video.probe import probe
+from jostle.io.video.source import probe
 
 NAME = "joined-clips"
 FPS, SIZE = 25, (240, 320)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jostle.core.types.moments import MomentSet
-from jostle.core.types.questions import QuestionItem, QuestionSet
+from jostle.core.types.language import MomentSet, QuestionItem, QuestionSet
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import search
 from jostle.datasets.layouts.matching import VideoIndex

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from jostle.core.random import rng_for
-from jostle.core.types.moments import MomentItem, MomentSet
-from jostle.core.types.questions import QuestionItem, QuestionSet
+from jostle.core.types.language import MomentItem, MomentSet, QuestionItem, QuestionSet
 from jostle.datasets.dataset import Dataset, FileCounts, Request, dataset
 from jostle.datasets.generated_files import fill
 from jostle.datasets.puppets.actions import REVERSED

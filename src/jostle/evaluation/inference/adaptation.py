@@ -21,14 +21,14 @@ from jostle.evaluation.inference.jobs import VideoAdaptation, VideoJob, VideoRes
 from jostle.evaluation.inference.recognition import RecognitionPredictor, choose_frames
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import SlidingFrames
-from jostle.features.engine import Cost, VideoFeatures
+from jostle.features.engine import VideoFeatures
+from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult
 from jostle.features.windows import Rule, WindowGrid, resample_frames
 from jostle.models.extractors.protocol import ClipWindow
 
 if TYPE_CHECKING:
-    from jostle.models.adaptation.adapted_extractor import AdaptedExtractor
-    from jostle.models.adaptation.adapted_recogniser import AdaptedRecogniser
+    from jostle.models.adaptation.adapted_models import AdaptedExtractor, AdaptedRecogniser
 
 Indices = npt.NDArray[np.int64]
 SOURCE = ""  # history of a network that has adapted to nothing

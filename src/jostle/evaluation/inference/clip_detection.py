@@ -21,7 +21,7 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.context import Mask
 from jostle.corruptions.engine.stages import PipelineSource, origins, stretches
 from jostle.features.caches import FrameFeatureCache
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.features.interpolation import RowInterpolation
 from jostle.features.windows import mean_rate
 

@@ -27,13 +27,15 @@ from jostle.evaluation.inference.footage import open_footage, open_video
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames
-from jostle.features.engine import CELLS_AT_ONCE, Cost, VideoFeatures
+from jostle.features.engine import VideoFeatures
+from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.features.windows import ReleasedBug, Rule
 from jostle.mending.damage_finders import Mending, find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor
 
 ByDetector = dict[str, Segments]
+STATES_AT_ONCE = 4  # states of a video that a detector is given together
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
             states = itertools.chain([(CLEAN, own)] if CLEAN in outputs else [], video.sweep(corrupted))
             # Several at a time, so that a detector in another process has them in one batch; few, so that it detects
             # while later cells are computed.
-            while some := list(itertools.islice(states, CELLS_AT_ONCE)):
+            while some := list(itertools.islice(states, STATES_AT_ONCE)):
                 for (cell, done), name in itertools.product(some, names):
                     pending[cell, name] = submit_detection(
                         models.detectors[name],

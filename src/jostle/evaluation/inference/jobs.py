@@ -15,7 +15,7 @@ from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError, ForeignExit, JostleError, NonFiniteOutput, ResourceError, SourceChanged
 from jostle.evaluation.recipes.recipe import Cell
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult
 from jostle.io.video.source import fingerprint_of, source_state
 

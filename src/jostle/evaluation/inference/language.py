@@ -20,8 +20,7 @@ import numpy.typing as npt
 from jostle.core.finite import naming
 from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
-from jostle.core.types.moments import MomentItem, MomentPrediction
-from jostle.core.types.questions import QuestionAnswer, QuestionItem
+from jostle.core.types.language import MomentItem, MomentPrediction, QuestionAnswer, QuestionItem
 from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.footage import Footage, open_footage
@@ -29,7 +28,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory, corrupts_on_device
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.mending.damage_finders import Mending
 from jostle.models.language.interface import Answer, MomentModel, Question, QuestionModel, Sentence

@@ -24,7 +24,7 @@ from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruptionFactory, DeferredCorruptions, corrupts_on_device
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.features.interpolation import DamageFinder, MendingResult, nearest_undamaged
 from jostle.mending.damage_finders import Mending
 

@@ -20,7 +20,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.inference.recognition import ClipModel, ClipScorer, Pending, submit_clips, submit_frames
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import SlidingFrames
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 
 Answer = TypeVar("Answer")  # output of a model for one frame
 Output = TypeVar("Output")

@@ -15,7 +15,7 @@ from jostle.evaluation.inference.jobs import Predictor, VideoJob, VideoResult
 from jostle.evaluation.probing.search import BreakingPoint, FrailtyCurve, Judgement, Search, Span, Trial
 from jostle.evaluation.recipes.recipe import CLEAN_CELL
 from jostle.evaluation.tasks.task import Item, Task
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 
 
 @dataclass(frozen=True)

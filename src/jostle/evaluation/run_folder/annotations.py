@@ -7,8 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Annotated
 
-from jostle.core.types.moments import MomentItem
-from jostle.core.types.questions import QuestionItem
+from jostle.core.types.language import MomentItem, QuestionItem
 from jostle.io.files.records import Bounds, ValidationError
 
 Seconds = Annotated[float, Bounds(0)]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.features.windows import ReleasedBug, Rule
-    from jostle.models.adaptation.options import AdaptationOptions
+    from jostle.models.adaptation.method import AdaptationOptions
     from jostle.models.input_spec import InputSpec
     from jostle.models.recognition.recogniser import Recogniser
 
@@ -171,8 +171,7 @@ def _load_adapted(
     )
     from jostle.evaluation.inference.detection import FeatureDetectionPredictor
     from jostle.evaluation.inference.recognition import RecognitionPredictor
-    from jostle.models.adaptation.adapted_extractor import AdaptedExtractor
-    from jostle.models.adaptation.adapted_recogniser import AdaptedRecogniser
+    from jostle.models.adaptation.adapted_models import AdaptedExtractor, AdaptedRecogniser
 
     predictor, states = load(), OnlineStates(options.protocol == "online")
     if isinstance(predictor, RecognitionPredictor):

@@ -14,7 +14,7 @@ from jostle.evaluation.inference.jobs import MODEL_FAULTS, Predictor, VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN, CLEAN_CELL
 from jostle.evaluation.runner.state import Plan, claimed_frames
 from jostle.features.windows import WindowGrid
-from jostle.io.video.probe import probe
+from jostle.io.video.source import probe
 
 AGAIN_S = 10.0  # shorter trials are repeated, as the first one loads and compiles
 TRIED = 3  # videos to try until one can be used

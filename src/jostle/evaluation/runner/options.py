@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.recipe import Recipe
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
-    from jostle.models.adaptation.options import AdaptationOptions
+    from jostle.models.adaptation.method import AdaptationOptions
     from jostle.models.input_spec import InputSpec
 
 ClipsFrom = Literal["model", "benchmark"]
@@ -113,7 +113,7 @@ class RunOptions:
         """Return the options of adaptation; None without it."""
         if self.adapt is None:
             return None
-        from jostle.models.adaptation.options import AdaptationOptions
+        from jostle.models.adaptation.method import AdaptationOptions
 
         return AdaptationOptions(self.adapt, self.adapt_protocol, self.adapt_settings or {})
 

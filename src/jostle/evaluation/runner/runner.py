@@ -70,6 +70,7 @@ from jostle.evaluation.runner.state import (
     State,
     load_complete_results,
     load_results,
+    order_for_workers,
     plan_work,
     results_file,
     to_ranges,
@@ -77,7 +78,7 @@ from jostle.evaluation.runner.state import (
     write_results,
 )
 from jostle.evaluation.tasks.task import Task, make_task
-from jostle.features.engine import Cost
+from jostle.features.extraction import Cost
 from jostle.features.windows import ReleasedBug, Rule
 from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.lock import FolderLock
@@ -278,7 +279,7 @@ def run_benchmark(
             return stopping.decided
 
         factory = WorkerFactory(model.load if online is None else partial(online.load, model.load))
-        jobs_left = plan.video_jobs
+        jobs_left = order_for_workers(plan.video_jobs) if jobs > 1 and online is None else plan.video_jobs
         if stopping is not None:
             left = {job.name for job in plan.video_jobs}
             stop = may_stop(stopping, [name for name in usable_videos(task) if name not in left])

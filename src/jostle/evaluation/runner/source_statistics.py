@@ -16,7 +16,7 @@ from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL
 
 if TYPE_CHECKING:
-    from jostle.models.adaptation.options import AdaptationOptions
+    from jostle.models.adaptation.method import AdaptationOptions
 
 FILE = "source_statistics.npz"
 AdaptedPredictor = AdaptedRecognitionPredictor | AdaptedFeaturePredictor

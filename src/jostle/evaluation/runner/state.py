@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,7 @@ from jostle.evaluation.tasks.task import Task
 from jostle.io.files.arrays import read_npz
 from jostle.io.files.atomic import write_bytes
 from jostle.io.files.video_ids import file_name_for, quote_name
-from jostle.io.video.probe import probe
-from jostle.io.video.source import file_fingerprint, fingerprint_of, source_state
+from jostle.io.video.source import file_fingerprint, fingerprint_of, probe, source_state
 
 _META = "about"
 Array = npt.NDArray[Any]
@@ -168,6 +168,22 @@ def plan_work(
             if lacking:
                 video_jobs.append(task.make_job(name, path, lacking, seed, portion))
     return Plan(chosen, there, tuple(video_jobs), tuple(failed))
+
+
+def order_for_workers(jobs: Sequence[VideoJob]) -> tuple[VideoJob, ...]:
+    """Return jobs with the largest files first, so that all workers finish at about the same time.
+
+    Portions of one video stay together, and folders of images come last, as their size takes long to find out.
+    """
+    return tuple(sorted(jobs, key=lambda job: -_file_size(job.path)))
+
+
+def _file_size(path: Path) -> int:
+    try:
+        facts = path.stat()
+    except OSError:  # the worker reports what is wrong with it
+        return 0
+    return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
 
 
 def load_results(

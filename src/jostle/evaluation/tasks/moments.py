@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jostle.core.types.columns import Flags, Floats
-from jostle.core.types.moments import MomentItem, MomentPrediction, MomentPredictions, MomentSet
+from jostle.core.types.language import MomentItem, MomentPrediction, MomentPredictions, MomentSet
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue
 from jostle.evaluation.inference.language import BASELINES, VideoMoments

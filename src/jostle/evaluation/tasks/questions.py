@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jostle.core.types.columns import Flags, Floats
-from jostle.core.types.questions import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
+from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.errors import BadValue
 from jostle.evaluation.inference.language import BASELINES, VideoAnswers
 from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of

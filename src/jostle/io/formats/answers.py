@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jostle.core.types.questions import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
+from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.errors import DataError
-from jostle.io.files.rows import TableRow, read_rows
 from jostle.io.files.source import Source
+from jostle.io.files.tabular import TableRow, read_rows
 from jostle.io.files.text import describe
 from jostle.io.formats.questions import split_options, video_id
 

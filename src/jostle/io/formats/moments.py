@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jostle.core.types.moments import (
+from jostle.core.types.language import (
     MomentItem,
     MomentPrediction,
     MomentPredictions,
@@ -27,8 +27,8 @@ from jostle.core.types.moments import (
     Window,
 )
 from jostle.errors import BadValue, DataError
-from jostle.io.files.rows import TableRow, read_rows, require_float
 from jostle.io.files.source import Source
+from jostle.io.files.tabular import TableRow, read_rows, require_float
 from jostle.io.files.text import describe
 from jostle.io.formats.questions import video_id
 

@@ -12,7 +12,7 @@ import av
 from av.container import InputContainer
 from av.stream import Disposition
 
-from jostle.core.watchdog import native_call
+from jostle.core.interruption import native_call
 from jostle.errors import MediaError
 from jostle.io.video.validation import Limits, check_kind, printable_name
 

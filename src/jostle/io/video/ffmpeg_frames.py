@@ -13,8 +13,8 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
+from jostle.core.interruption import native_call
 from jostle.core.types.clip import Frame
-from jostle.core.watchdog import native_call
 from jostle.errors import MediaError
 from jostle.io.video.colour import ToRgb
 from jostle.io.video.concealment import RELIABLE_FLAGS, Concealment

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from jostle.core.random import key_for
 from jostle.core.types.clip import Frame
 from jostle.errors import DataError, MediaError
-from jostle.io.video.facts import VideoFacts, require_pyav
+from jostle.io.video.facts import VideoFacts, facts_of, require_pyav
 from jostle.io.video.frame_folder import FrameFolder
 from jostle.io.video.timestamps import DecodeScan
 from jostle.io.video.validation import Identity, Limits, PathLike, check_file
@@ -119,3 +119,26 @@ def sha256_of_file(path: Path) -> str | None:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def probe(path: PathLike, *, limits: Limits | None = None, fps: Fraction | None = None) -> VideoFacts:
+    """Return the facts of a video file or a folder of images; raises MediaError if it is not a video.
+
+    Only local, regular files are opened, and nothing that they point to.
+
+    Args:
+        fps: the rate of images, where nothing else says it.
+    """
+    limits = limits or Limits()
+    if os.path.isdir(path):
+        from jostle.io.video.frame_folder import FrameFolder
+        from jostle.io.video.images import ImageFrames
+
+        return ImageFrames(FrameFolder(path, limits), limits=limits, fps=fps).facts
+    name, identity = check_file(path)
+    require_pyav("reading video")
+    from jostle.io.video.ffmpeg import open_input, picture_stream
+
+    with open_input(name, limits) as container:
+        stream = picture_stream(container, name, limits)
+        return facts_of(container, stream, name, identity.size)

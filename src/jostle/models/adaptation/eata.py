@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.adaptation.batch_statistics import StatisticsAdapter, refuse_without_batch_norms
-from jostle.models.adaptation.method import Protocol, When, method
-from jostle.models.adaptation.norm_layers import affine_parameters, find_batch_norms
-from jostle.models.adaptation.optimisers import sgd_step
-from jostle.models.adaptation.tent import entropy
+from jostle.models.adaptation.batch_statistics import refuse_without_batch_norms
+from jostle.models.adaptation.method import Protocol, method
+from jostle.models.adaptation.norm_layers import find_batch_norms
+from jostle.models.adaptation.tent import EntropyAdapter, entropy
 
 FISHER = "fisher."  # prefix of the importance of parameters among the source statistics
 
@@ -36,23 +35,18 @@ class EataSettings:
 
 
 @method("eata")
-class Eata(StatisticsAdapter):
+class Eata(EntropyAdapter):
     """Entropy of predictions that are reliable and unlike those before, minimised near the source.
 
     Online, predictions precede the step, as in the paper; episodic ones follow it.
     """
 
     settings_type = EataSettings
-    predicts: ClassVar[Mapping[Protocol, When]] = {"episodic": "after", "online": "before"}
     needs_source = "the importance of its parameters"
 
     def __init__(self, network: nn.Module, settings: Any, protocol: Protocol, **more: Any) -> None:
         refuse_without_batch_norms(find_batch_norms(network), "eata")
         super().__init__(network, settings, protocol, **more)
-
-    def adapted_parameters(self) -> dict[str, nn.Parameter]:
-        """Return the scales and shifts of batch norms."""
-        return affine_parameters(self.layers)
 
     def measure_source(self, clips: Iterable[tuple[Tensor, int]]) -> dict[str, Tensor]:
         """Return the diagonal Fisher information of the parameters, by the classes predicted for clean clips."""
@@ -67,22 +61,11 @@ class Eata(StatisticsAdapter):
                 count += 1
         return {f"{FISHER}{name}": value / max(count, 1) for name, value in total.items()}
 
-    def adapt(self, batch: Tensor, frames: int, second_view: Tensor | None = None) -> Tensor:
-        """Take the steps, and return the outputs before or after them."""
-        settings = self.settings
-        with torch.enable_grad(), self.blending(frames):
-            first = logits = self.run(batch)
-            for number in range(settings.steps):
-                if number:
-                    logits = self.run(batch)
-                loss = self._loss(logits)
-                if loss is not None:
-                    momentum = settings.momentum
-                    sgd_step(self.parameters, self.gradients(loss), self.memory, lr=settings.lr, momentum=momentum)
-        if self.predicts[self.protocol] == "before":
-            return first.detach()
-        with torch.no_grad(), self.blending(frames):
-            return self.run(batch)
+    def step(self, batch: Tensor, logits: Tensor) -> None:
+        """Take a step, unless no prediction counts."""
+        loss, settings = self._loss(logits), self.settings
+        if loss is not None:
+            self.sgd_step(self.gradients(loss), lr=settings.lr, momentum=settings.momentum)
 
     def _loss(self, logits: Tensor) -> Tensor | None:
         """Return the weighted entropy of the predictions that count, and the distance to the source; None for none."""

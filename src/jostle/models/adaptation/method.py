@@ -1,10 +1,10 @@
-"""Adaptation methods: their registry, and the base class that keeps the state of a network apart from its source."""
+"""Adaptation methods: registry, options, and the base class that takes steps and keeps a network's state apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
@@ -170,6 +170,39 @@ class Adapter:
             for (name, parameter), value in zip(self.parameters.items(), values, strict=True)
         }
 
+    @torch.no_grad()
+    def sgd_step(self, gradients: Mapping[str, Tensor], *, lr: float, momentum: float = 0.0) -> None:
+        """Take a step of stochastic gradient descent with momentum: v = momentum v + g, x = x - lr v."""
+        for name, parameter in self.parameters.items():
+            velocity = gradients[name]
+            if momentum:
+                before = self.memory.get(f"velocity.{name}")
+                velocity = velocity.clone() if before is None else momentum * before + velocity
+                self.memory[f"velocity.{name}"] = velocity
+            parameter.sub_(lr * velocity)
+
+    @torch.no_grad()
+    def adam_step(
+        self,
+        gradients: Mapping[str, Tensor],
+        *,
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        """Take a step of Adam (Kingma & Ba, 2015)."""
+        memory = self.memory
+        number = int(memory.get("adam.step", torch.zeros((), dtype=torch.int64))) + 1
+        memory["adam.step"] = torch.tensor(number)
+        for name, parameter in self.parameters.items():
+            gradient = gradients[name]
+            first = memory.get(f"adam.first.{name}", torch.zeros_like(gradient))
+            second = memory.get(f"adam.second.{name}", torch.zeros_like(gradient))
+            memory[f"adam.first.{name}"] = first = betas[0] * first + (1 - betas[0]) * gradient
+            memory[f"adam.second.{name}"] = second = betas[1] * second + (1 - betas[1]) * gradient**2
+            root = (second / (1 - betas[1] ** number)).sqrt() + eps
+            parameter.sub_(lr * (first / (1 - betas[0] ** number)) / root)
+
 
 Kind = TypeVar("Kind", bound=type[Adapter])
 methods: Registry[type[Adapter]] = Registry("adaptation method", "jostle.models.adaptation")
@@ -194,9 +227,48 @@ def make_settings(name: str, changes: Mapping[str, Any]) -> Any:
     """
     kind = methods[name].settings_type
     settings = kind(**convert_settings(kind, changes, where=f"adaptation by {name}"))
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        if value is not None and (value < 0 or (field.name == "steps" and value < 1)):
-            least = "at least 1" if field.name == "steps" else "not below 0"
-            raise BadValue(f"adaptation by {name}: {field.name} must be {least}, got {value}")
+    for setting in fields(settings):
+        value = getattr(settings, setting.name)
+        if value is not None and (value < 0 or (setting.name == "steps" and value < 1)):
+            least = "at least 1" if setting.name == "steps" else "not below 0"
+            raise BadValue(f"adaptation by {name}: {setting.name} must be {least}, got {value}")
     return settings
+
+
+@dataclass(frozen=True)
+class AdaptationOptions:
+    """Method of adaptation with its protocol and settings; settings that are not given have their defaults."""
+
+    method: str
+    protocol: Protocol = "episodic"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    source: SourceStatistics | None = None  # what the method needs to know of clean videos, once measured
+
+    def check(self) -> None:
+        """Raise if there is no such method, protocol or setting."""
+        if self.protocol not in PROTOCOLS:
+            raise BadValue(f"a protocol of adaptation is {' or '.join(PROTOCOLS)}, not {self.protocol!r}")
+        make_settings(self.method, self.changes)
+
+    @property
+    def kind(self) -> type[Adapter]:
+        """Class that implements the method."""
+        return methods[self.method]
+
+    @property
+    def settings(self) -> Any:
+        """Settings of the method, with its defaults where nothing else is set."""
+        return make_settings(self.method, self.changes)
+
+    def build(self, network: Any, *, forward: Forward | None = None) -> Adapter:
+        """Return the adapter of a network."""
+        return self.kind(network, self.settings, self.protocol, forward=forward, source=self.source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return method, protocol, settings and when predictions are made, for run.json."""
+        return {
+            "method": self.method,
+            "protocol": self.protocol,
+            "predicts": f"{self.kind.predicts[self.protocol]} the step",
+            "settings": asdict(self.settings),
+        }

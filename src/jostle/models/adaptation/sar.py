@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from jostle.errors import BadValue
-from jostle.models.adaptation.batch_statistics import StatisticsAdapter
-from jostle.models.adaptation.method import Protocol, When, method
+from jostle.models.adaptation.method import method
 from jostle.models.adaptation.norm_layers import affine_parameters, find_norms
-from jostle.models.adaptation.optimisers import sgd_step
-from jostle.models.adaptation.tent import entropy
+from jostle.models.adaptation.tent import EntropyAdapter, entropy
 
 FULL_BATCH = 64  # clips that the paper's learning rates are for
 SMALL_BATCH = 32  # below this, rates of networks with batch norms are doubled
@@ -50,7 +46,7 @@ def default_lr(batch: int, *, batch_norms: bool) -> float:
 
 
 @method("sar")
-class Sar(StatisticsAdapter):
+class Sar(EntropyAdapter):
     """Entropy of reliable predictions, minimised where the loss is flat; the network returns to its source in time.
 
     It changes scales and shifts of batch, layer and group norms, except in the last layers. Online, predictions precede
@@ -58,7 +54,6 @@ class Sar(StatisticsAdapter):
     """
 
     settings_type = SarSettings
-    predicts: ClassVar[Mapping[Protocol, When]] = {"episodic": "after", "online": "before"}
 
     def adapted_parameters(self) -> dict[str, nn.Parameter]:
         """Return the scales and shifts of normalisation layers, except the last ones."""
@@ -73,20 +68,7 @@ class Sar(StatisticsAdapter):
             )
         return parameters
 
-    def adapt(self, batch: Tensor, frames: int, second_view: Tensor | None = None) -> Tensor:
-        """Take the steps, and return the outputs before or after them."""
-        with torch.enable_grad(), self.blending(frames):
-            first = logits = self.run(batch)
-            for number in range(self.settings.steps):
-                if number:
-                    logits = self.run(batch)
-                self._step(batch, logits)
-        if self.predicts[self.protocol] == "before":
-            return first.detach()
-        with torch.no_grad(), self.blending(frames):
-            return self.run(batch)
-
-    def _step(self, batch: Tensor, logits: Tensor) -> None:
+    def step(self, batch: Tensor, logits: Tensor) -> None:
         """Take one step by the gradient at the worst place nearby."""
         settings, limit = self.settings, self.settings.entropy_share * math.log(logits.shape[1])
         entropies = entropy(logits)
@@ -109,7 +91,7 @@ class Sar(StatisticsAdapter):
         if loss is None or there is None:
             return
         lr = settings.lr or default_lr(len(batch), batch_norms=self._has_batch_norms)
-        sgd_step(self.parameters, there, self.memory, lr=lr, momentum=settings.momentum)
+        self.sgd_step(there, lr=lr, momentum=settings.momentum)
         mean, new = self.memory.get("mean_loss"), loss.detach()
         mean = new if mean is None else settings.decay * mean + (1 - settings.decay) * new
         self.memory["mean_loss"] = mean

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from jostle.models.adaptation.batch_statistics import StatisticsAdapter, refuse_without_batch_norms
 from jostle.models.adaptation.method import Protocol, When, method
 from jostle.models.adaptation.norm_layers import affine_parameters, find_batch_norms
-from jostle.models.adaptation.optimisers import adam_step
 
 
 def entropy(logits: Tensor) -> Tensor:
@@ -34,23 +33,18 @@ class TentSettings:
     pseudo_count: float = 0.0  # frames that the source's statistics count for, see `bn`; 0 as in the paper
 
 
-@method("tent")
-class Tent(StatisticsAdapter):
-    """Entropy of the predictions, minimised over the scales and shifts of batch norms with the video's statistics.
+class EntropyAdapter(StatisticsAdapter):
+    """Base of methods that take steps by the entropy of predictions, over the scales and shifts of batch norms."""
 
-    Online, predictions precede the step, as in the paper; episodic ones follow it, since the next video forgets it.
-    """
-
-    settings_type = TentSettings
     predicts: ClassVar[Mapping[Protocol, When]] = {"episodic": "after", "online": "before"}
-
-    def __init__(self, network: nn.Module, settings: Any, protocol: Protocol, **more: Any) -> None:
-        refuse_without_batch_norms(find_batch_norms(network), "tent")
-        super().__init__(network, settings, protocol, **more)
 
     def adapted_parameters(self) -> dict[str, nn.Parameter]:
         """Return the scales and shifts of batch norms, in one, two and three dimensions."""
         return affine_parameters(self.layers)
+
+    def step(self, batch: Tensor, logits: Tensor) -> None:
+        """Change the parameters by one step, from the logits of the batch."""
+        raise NotImplementedError
 
     def adapt(self, batch: Tensor, frames: int, second_view: Tensor | None = None) -> Tensor:
         """Take the steps, and return the outputs before or after them."""
@@ -59,9 +53,26 @@ class Tent(StatisticsAdapter):
             for number in range(self.settings.steps):
                 if number:
                     logits = self.run(batch)
-                gradients = self.gradients(entropy(logits).mean())
-                adam_step(self.parameters, gradients, self.memory, lr=self.settings.lr)
+                self.step(batch, logits)
         if self.predicts[self.protocol] == "before":
             return first.detach()
         with torch.no_grad(), self.blending(frames):
             return self.run(batch)
+
+
+@method("tent")
+class Tent(EntropyAdapter):
+    """Entropy of the predictions, minimised over the scales and shifts of batch norms with the video's statistics.
+
+    Online, predictions precede the step, as in the paper; episodic ones follow it, since the next video forgets it.
+    """
+
+    settings_type = TentSettings
+
+    def __init__(self, network: nn.Module, settings: Any, protocol: Protocol, **more: Any) -> None:
+        refuse_without_batch_norms(find_batch_norms(network), "tent")
+        super().__init__(network, settings, protocol, **more)
+
+    def step(self, batch: Tensor, logits: Tensor) -> None:
+        """Take a step of Adam."""
+        self.adam_step(self.gradients(entropy(logits).mean()), lr=self.settings.lr)

@@ -18,7 +18,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from jostle.errors import BadValue
 from jostle.models.adaptation.method import Adapter, method
 from jostle.models.adaptation.norm_layers import channel_statistics, find_norms, replaced_forward
-from jostle.models.adaptation.optimisers import sgd_step
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Vitta(Adapter):
                 mean = torch.stack(probabilities).mean(0)
                 differences = [F.l1_loss(one, mean) for one in probabilities]
                 loss = loss + self.settings.consistency * torch.stack(differences).sum()
-            sgd_step(self.parameters, self.gradients(loss), self.memory, lr=self.settings.lr)
+            self.sgd_step(self.gradients(loss), lr=self.settings.lr)
         with torch.no_grad():
             return self.run(batch)
 

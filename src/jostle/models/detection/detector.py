@@ -10,6 +10,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar, final
@@ -24,12 +25,11 @@ from jostle.core.registry import Registry
 from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.checkpoints import read_weights
+from jostle.models.checkpoints import Uninitialised, read_weights
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.outputs import Candidates, Losses, with_video_scores
 from jostle.models.finite import OutputCheck, check_weights
-from jostle.models.uninitialised import Uninitialised
 
 _RENAMED = (
     (r"^projection\.embed\.(\d+)\.conv\.", r"backbone.embd.\1.conv."),
@@ -245,7 +245,8 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
         differing = describe_mismatch(expected, tensors)
         if differing:
             raise CheckpointError(f"{weights}: the weights do not fit {name}:\n{differing}")
-    instance = variant.model(settings).eval()
+    with nullcontext() if tensors is None else Uninitialised():
+        instance = variant.model(settings).eval()
     if normaliser is not None:
         instance.get_buffer("loss_normalizer").copy_(normaliser.reshape(()))
     if tensors is not None:

@@ -20,11 +20,16 @@ import numpy.typing as npt
 
 from jostle.errors import BadValue
 from jostle.metrics.answer_text import read_choice
-from jostle.models.language.interface import Answer, Question
-from jostle.models.language.prompts import OPTION, TEMPLATE, answer_from_top_tokens, check_question, write_prompt
+from jostle.models.language.interface import Answer, Question, split_settings
+from jostle.models.language.prompts import (
+    OPTION,
+    TEMPLATE,
+    answer_from_top_tokens,
+    check_question,
+    video_metadata,
+    write_prompt,
+)
 from jostle.models.language.server_client import ServerClient
-from jostle.models.language.settings import split_settings
-from jostle.models.language.video_times import video_metadata
 
 PREFIX = "openai:"
 TIME = "<{time:.1f} seconds>"

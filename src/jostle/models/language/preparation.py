@@ -16,9 +16,8 @@ from torch import Tensor
 
 from jostle.errors import CheckpointError, DataError, ResourceError
 from jostle.models.language.interface import Question
-from jostle.models.language.prompts import write_prompt
+from jostle.models.language.prompts import video_metadata, write_prompt
 from jostle.models.language.qwen_preparation import QwenFrames
-from jostle.models.language.video_times import video_metadata
 from jostle.models.transformers_folder import library_class, read_settings
 
 Inputs = dict[str, Tensor]

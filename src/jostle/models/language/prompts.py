@@ -1,16 +1,14 @@
-"""The prompt of a question, and probabilities of its options from those of tokens.
-
-Options are lettered, and the prompt wants a letter for an answer. A letter has several tokens, such as "A", " A"
-and "(A": the probabilities of all of them are added up.
-"""
+"""The prompt of a question, metadata of its frames, and probabilities of its options from those of tokens."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jostle.errors import BadValue, NonFiniteOutput
 from jostle.models.language.interface import Answer, Question
@@ -127,3 +125,28 @@ def answer_from_top_tokens(top: Iterable[tuple[str, float]], options: int, what:
     filled = np.array([bound if unknown else score for score, unknown in zip(scores, bounded, strict=True)])
     normal = filled - np.logaddexp.reduce(filled)
     return Answer(tuple(normal.tolist()), None, choice, tuple(bounded) if any(bounded) else ())
+
+
+TICKS = 1000.0  # "frames" a second in which times are written; processors know times only as numbers of frames
+
+
+def video_metadata(times: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Return `fps`, `frames_indices`, `total_num_frames` and `duration` that give frames their true times.
+
+    A processor computes the time of a frame as its index divided by fps, and the rate of the frames as their
+    number divided by the duration. Frames are at the middles of equal parts, so the parts are as long as the distance
+    of two frames, and the first part begins half of that before the first frame.
+
+    >>> known = video_metadata(np.array([0.5, 1.5, 2.5]))
+    >>> known["frames_indices"], known["total_num_frames"], known["duration"]
+    ([500, 1500, 2500], 3000, 3.0)
+    """
+    count = len(times)
+    part = float(times[-1] - times[0]) / (count - 1) if count > 1 else 2 * float(times[0])
+    duration = max(part * count, 1 / TICKS)
+    return {
+        "fps": TICKS,
+        "frames_indices": [round(time * TICKS) for time in times.tolist()],
+        "total_num_frames": max(round(duration * TICKS), 1),
+        "duration": duration,
+    }

@@ -21,7 +21,7 @@ from jostle.core.finite import check_finite
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.metrics.answer_text import read_choice
 from jostle.models.devices import check_precision, device_for
-from jostle.models.language.interface import Answer, Question
+from jostle.models.language.interface import Answer, Question, split_settings
 from jostle.models.language.preparation import Inputs, QuestionPreparation, load_preparation
 from jostle.models.language.prompts import (
     LETTERS,
@@ -32,7 +32,6 @@ from jostle.models.language.prompts import (
     letter_of,
     write_prompt,
 )
-from jostle.models.language.settings import split_settings
 from jostle.models.language.vision_cache import VisionCache, attach_vision_cache
 from jostle.models.transformers_folder import library_class, pretrained, read_settings
 from jostle.models.weights.resolve import fetch_from_hub

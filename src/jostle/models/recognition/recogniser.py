@@ -21,10 +21,10 @@ from jostle.core.plugins import import_object
 from jostle.core.registry import Registry
 from jostle.core.state_dict import describe_mismatch
 from jostle.errors import BadValue, CheckpointError
+from jostle.models.checkpoints import Uninitialised
 from jostle.models.devices import inference_mode
 from jostle.models.finite import check_weights
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.uninitialised import Uninitialised
 from jostle.models.weights.shipped.sources import WeightSource, fetch_hint, source_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.

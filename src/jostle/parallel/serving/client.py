@@ -26,7 +26,7 @@ TIMEOUT_S = 300.0
 RETRY_S = 0.05
 SMALL_BYTES = 2**16  # sent through the socket
 MAX_SEGMENTS, MIN_SEGMENTS = 16, 2  # segments, and so pending requests, of a worker
-MAX_SEGMENT_BYTES = 64 * 2**20  # in all, unless MIN_SEGMENTS need more; registering memory with a GPU is slow
+MAX_SEGMENT_BYTES = 96 * 2**20  # in all, unless MIN_SEGMENTS need more; registering memory with a GPU is slow
 
 Future = Callable[[], Any]
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from jostle.core.types.columns import Floats
-from jostle.core.types.moments import MomentItem, MomentPrediction
-from jostle.core.types.questions import AnswerSet, QuestionItem
+from jostle.core.types.language import AnswerSet, MomentItem, MomentPrediction, QuestionItem
 from jostle.errors import DataError
 from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.metrics.answers import correct_answers

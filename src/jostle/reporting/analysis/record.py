@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import check_rate
-from jostle.core.types.moments import MomentPredictions, MomentSet
+from jostle.core.types.language import AnswerSet, MomentPredictions, MomentSet, QuestionSet
 from jostle.core.types.predictions import Predictions
-from jostle.core.types.questions import AnswerSet, QuestionSet
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from jostle.core.types.questions import MAX_OPTIONS
+from jostle.core.types.language import MAX_OPTIONS
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint, measure_name

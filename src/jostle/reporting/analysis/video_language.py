@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jostle.core.types.moments import MomentItem, MomentPrediction
-from jostle.core.types.questions import QuestionAnswer, QuestionItem
+from jostle.core.types.language import MomentItem, MomentPrediction, QuestionAnswer, QuestionItem
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.tasks.moments import RECALL_TIOU

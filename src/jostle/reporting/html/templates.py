@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,17 @@ HERE = Path(__file__).parent
 def templates() -> Any:
     """An environment in which everything is escaped; raises MissingExtra if Jinja is not installed."""
     try:
-        import jinja2
+        importlib.import_module("jinja2")
     except ImportError:
         raise MissingExtra("the report", "report") from None
+    return _templates()
+
+
+@lru_cache(1)
+def _templates() -> Any:
+    """Keep the environment, and with it what was compiled: a page's template takes longer than the page."""
+    import jinja2
+
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
@@ -28,10 +38,10 @@ def templates() -> Any:
     )
 
 
-def dressed(styles: tuple[str, ...], script: str) -> dict[str, str]:
+def dressed(styles: tuple[str, ...], script: str = "") -> dict[str, str]:
     """Style and script of a page with their hashes, from files in this folder, and who writes it."""
     style = "\n".join(_text(name) for name in styles)
-    text = _text(script)
+    text = _text(script) if script else ""
     return {
         "style": style,
         "script": text,

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from jostle.models.detection.blocks.i3d_steps import step_layers
+from jostle.models.detection.blocks.reach import step_layers
 from jostle.models.extractors.i3d import MIXED, I3dConfig, InceptionI3d
 from jostle.models.networks.frame_resnet import STAGES, FrameBlock, FrameResNet, Layers
 from jostle.models.networks.layers import ONE, Triple, convolution, named

@@ -20,8 +20,8 @@ from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.benchmark_models import add_adaptation
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.evaluation.runner.source_statistics import CleanVideos
-from jostle.models.adaptation.adapted_extractor import AdaptedExtractor
-from jostle.models.adaptation.options import AdaptationOptions
+from jostle.models.adaptation.adapted_models import AdaptedExtractor
+from jostle.models.adaptation.method import AdaptationOptions
 from jostle.models.extractors.extractor import Extractor, as_extractor
 from jostle.models.loading.extractor import load_extractor
 from jostle.models.recognition.recogniser import Recogniser

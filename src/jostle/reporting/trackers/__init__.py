@@ -1,1 +1,0 @@
-"""Optional experiment trackers: TensorBoard, Weights & Biases, MLflow."""
