@@ -5,11 +5,18 @@ PARTS := .venv-parts/bin
 PEER := .venv-peer/bin
 # One more than the two cores of a small machine, as tests also wait.
 WORKERS ?= 3
+# Each worker has a stretch of the tests and takes from the others' when done: few files are on two of them, so what the
+# tests of a file share is made once.
+SPREAD = -n $(WORKERS) --dist worksteal
 EXTRAS ?= test
 DEMO_EXTRAS := torch,report
 OWN = $(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 OTHERS = $(filter-out $(OWN),3.11 3.12 3.13)
 PYTHONS ?= $(foreach version,$(OTHERS),$(shell python$(version) -c "print('$(version)')" 2>/dev/null))
+
+# Bytecode of what is imported is kept, in the environments set up here, as importing torch without it takes twice as
+# long in every process.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-processes test-parts test-pythons test-wheel test-all lint types bench docs reference clean
 
@@ -17,16 +24,16 @@ demo: .venv-demo/.stamp
 	.venv-demo/bin/jostle demo --out demo
 
 test: lint types
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest $(SPREAD)
 
 # Further combinations of what runs in several processes, which take seconds to start.
 test-processes: .venv/.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) -m processes
+	$(BIN)/python -m pytest $(SPREAD) -m processes
 
 # What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser, a notebook; and torchvision and timm, on
 # their own.
 test-parts: .venv-parts/.stamp
-	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing or hub" \
+	$(PARTS)/python -m pytest $(SPREAD) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing or hub" \
 	  tests/browser tests/reporting/trackers tests/models tests/notebook tests/core/test_notebook.py
 	$(PARTS)/python -m pytest -rs -m "not peer" tests/parallel/cluster tests/api/test_running.py::test_a_cluster_gives_the_same
 	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k "torchvision or timm" tests/models
@@ -35,7 +42,7 @@ test-parts: .venv-parts/.stamp
 # build takes gigabytes, and what needs it is skipped.
 test-pythons: $(PYTHONS:%=.venv-%/.stamp)
 	set -e; for python in $(PYTHONS); do \
-	  echo "Python $$python"; .venv-$$python/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider; done
+	  echo "Python $$python"; .venv-$$python/bin/python -m pytest $(SPREAD) -p no:cacheprovider; done
 
 # The wheel without the checkout: the demo, from an environment that holds nothing else, and whether docs/start.md has its
 # numbers.
@@ -49,7 +56,7 @@ test-wheel: .venv/.stamp
 	  $(CURDIR)/.venv-wheel/bin/python $(CURDIR)/docs/compare_start.py demo.txt diff.txt
 
 test-all: lint types .venv-parts/.stamp .venv-peer/.stamp
-	$(PARTS)/python -m pytest -n $(WORKERS) -m "not peer"
+	$(PARTS)/python -m pytest $(SPREAD) -m "not peer"
 	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -m "not peer" -k "torchvision or timm" tests/models
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
@@ -92,19 +99,21 @@ clean:
 	rm -rf .venv .venv-* demo dist docs/_build .mypy_cache .ruff_cache .pytest_cache
 
 # $(call install,environment,what): with uv where it can be had, as it installs in seconds; it is told where pip was told
-# to look, and to compile to bytecode as pip does, as torch without it takes twice as long to import, in every process.
-install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check uv \
-	  && UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" VIRTUAL_ENV=$(1) $(1)/bin/uv pip install --quiet --compile-bytecode -c constraints.txt $(2) \
-	  || $(1)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(2)
+# to look. Python compiles what is imported on the first import; compiling all of torch takes longer than the rest of the
+# installation.
+install = $(PYTHON) -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check uv \
+	  && UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" VIRTUAL_ENV=$(1) $(1)/bin/uv pip install --quiet -c constraints.txt $(2) \
+	  || { $(1)/bin/python -m ensurepip >/dev/null \
+	  && $(1)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(2); }
 
 .venv/.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(call install,.venv,-e ".[dev]")
 	touch $@
 
-# The demo needs neither linters nor test tools.
+# The demo needs neither linters nor test tools, nor pip of its own, which takes seconds to set up.
 .venv-demo/.stamp: pyproject.toml constraints.txt
-	test -x .venv-demo/bin/python || $(PYTHON) -m venv .venv-demo
+	test -x .venv-demo/bin/python || $(PYTHON) -m venv --without-pip .venv-demo
 	$(call install,.venv-demo,-e ".[$(DEMO_EXTRAS)]")
 	touch $@
 

@@ -12,6 +12,10 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+from helpers.rewriting import parse_share, rewrite_share, rewrite_tests_only
+
+rewrite_tests_only()  # before what it concerns is imported
+
 import hypothesis
 import numpy as np
 import pytest
@@ -48,14 +52,17 @@ SHARED = TESTS.parents[1] / "shared"
 os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ and session.config.getoption("assertmode") == "rewrite":
-        from helpers.rewriting import rewrite_share
-
-        rewrite_share(TESTS, session.config)
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        gc.disable()  # hardly anything that is imported or collected is ever garbage
+        parse_share(TESTS.parent / "src")
+        if session.config.getoption("assertmode") == "rewrite":
+            rewrite_share(TESTS, session.config)
 
 
 def pytest_collection_finish() -> None:
+    gc.enable()
     gc.freeze()  # what is imported stays: looking through it again and again takes seconds of every minute
 
 

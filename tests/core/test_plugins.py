@@ -69,6 +69,7 @@ def test_a_name_of_ours_stays_ours(folder: Path) -> None:
     assert corruptions["fog"] is fog
 
 
+@pytest.mark.processes
 def test_workers_have_the_same_parts(folder: Path) -> None:
     (folder / "part_of_test_c.py").write_text(MINE.format(name="two_of_test"))
     __import__("part_of_test_c")

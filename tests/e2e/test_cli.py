@@ -221,7 +221,7 @@ def test_F26_a_plain_terminal_gets_escapes(video: Path, tmp_path: Path) -> None:
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
     plain = python("corrupt", odd, "-c", "gaussian_noise:2", "-o", tmp_path / "plain.mkv", "--lossless", **settings)
     assert plain.returncode == 0, plain.stderr
-    usual = python("corrupt", odd, "-c", "gaussian_noise:2", "-o", tmp_path / "usual.mkv", "--lossless")
+    usual = run("corrupt", odd, "-c", "gaussian_noise:2", "-o", tmp_path / "usual.mkv", "--lossless")
     assert usual.returncode == 0
     assert (tmp_path / "plain.mkv").read_bytes() == (tmp_path / "usual.mkv").read_bytes()
     missing = python("corrupt", tmp_path / "нет.mkv", "-c", "fog:1", "-o", tmp_path / "x.mp4", **settings)
@@ -250,5 +250,5 @@ def test_a_stop_leaves_nothing_half_written(number: signal.Signals, code: int, t
 
 def test_version_and_help() -> None:
     assert python("--version").stdout == f"jostle {jostle.__version__}\n"
-    assert "corrupt" in python("--help").stdout
-    assert python().returncode in (0, 2)
+    assert "corrupt" in run("--help").stdout
+    assert run().returncode in (0, 2)

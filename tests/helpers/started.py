@@ -106,6 +106,7 @@ def _serve(first: list[str]) -> None:
             importlib.import_module(name)
     # The first kernel has Numba load its types, for half a second.
     sys.modules["jostle"].corrupt(np.zeros((1, 16, 16, 3), np.uint8), "fog:1")
+    sys.modules["jostle.cli.app"]._command()  # the signatures of all verbs
     gc.freeze()  # what is there is shared with the children, and not looked through by each of them
     replies = os.dup(1)
     os.dup2(2, 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +34,10 @@ def form(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The detector of a form, from a file as the program saves it: a plain state dictionary."""
+    """The detector of a form, from a file as the program saves it: a plain state dictionary; loaded once."""
     files: dict[str, Path] = {}
 
+    @cache
     def build(form: str, **changes: Any) -> AFSD:
         if form not in files:
             files[form] = tmp_path_factory.mktemp("weights") / "checkpoint-15.ckpt"
@@ -99,7 +102,7 @@ def test_outputs(form: str, built: Build) -> None:
 def test_targets_losses_gradients(form: str, built: Build, kind: str) -> None:
     wanted = golden(form, "train")
     # In double precision, as processors add up single ones each in its own way.
-    detector = built(form, reproduce_bugs=kind == "published").train().double()
+    detector = copy.deepcopy(built(form, reproduce_bugs=kind == "published")).train().double()
     length, names = detector.config.max_length, list(afsd_rule.VIDEOS[form])
     clips = []
     for row in wanted["batch_index"]:

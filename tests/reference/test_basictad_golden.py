@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +45,10 @@ def form(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The detector of a form, from a file as the program saves it: the trunk is in it twice."""
+    """The detector of a form, from a file as the program saves it: the trunk is in it twice; loaded once."""
     files: dict[str, Path] = {}
 
+    @cache
     def build(form: str, **changes: Any) -> BasicTAD:
         if form not in files:
             files[form] = tmp_path_factory.mktemp("weights") / "epoch_300_weights.pth"
@@ -208,7 +211,7 @@ def test_targets(form: str, built: Build) -> None:
 def test_losses_gradients_steps(form: str, built: Build) -> None:
     """In double precision: where a maximum or a ReLU is on its edge, single precision may fall on either side."""
     wanted = golden(form, "train")
-    detector = built(form).train()
+    detector = copy.deepcopy(built(form)).train()
     for part in (detector.backbone, detector.neck, detector.head):
         part.double()
     clips, actions = lesson(form, wanted)

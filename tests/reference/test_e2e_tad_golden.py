@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,10 +40,11 @@ Arrays = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The small detector, from a file as the program saves it."""
+    """The small detector, from a file as the program saves it; loaded once."""
     tensors = {key: torch.from_numpy(value) for key, value in e2e_tad_rule.public().items()}
     file = public_checkpoints.write_e2e_tad(tensors, tmp_path_factory.mktemp("weights"))
 
+    @cache
     def build(**changes: Any) -> E2ETAD:
         sizes = e2e_tad_rule.SIZES | {"reproduce_bugs": True} | changes
         made = load_detector("e2e_tad_thumos_slowfast", weights=file, **sizes)
@@ -214,7 +217,7 @@ def learned_keys() -> list[str]:
 
 def test_losses_and_gradients_of_the_transformer(built: Build) -> None:
     """In double precision: where a ReLU is on its edge, single precision may fall on either side."""
-    detector, wanted = built().train().double(), golden("small_train")
+    detector, wanted = copy.deepcopy(built()).train().double(), golden("small_train")
     detector.backbone.requires_grad_(False)
     losses = detector.loss(detector(torch.from_numpy(e2e_tad_rule.clips()).double()), lesson(wanted))
     losses.total.backward()
@@ -225,7 +228,7 @@ def test_losses_and_gradients_of_the_transformer(built: Build) -> None:
 @pytest.mark.slow
 def test_gradients_of_all_of_it_and_steps(built: Build) -> None:
     wanted, steps = golden("small_train"), golden("small_optim")
-    detector = built().train().double()
+    detector = copy.deepcopy(built()).train().double()
     clips, actions = torch.from_numpy(e2e_tad_rule.clips()).double(), lesson(wanted)
     parameters, learned = dict(detector.named_parameters()), learned_keys()
     before = {key: value.detach().clone() for key, value in parameters.items()}

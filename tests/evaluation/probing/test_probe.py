@@ -120,6 +120,7 @@ def test_a_part_of_the_videos_is_drawn_by_the_seed(videos: dict[str, Path], tmp_
     assert more == read_probe(finished)
 
 
+@pytest.mark.processes
 def test_jobs_do_not_show(videos: dict[str, Path], finished: Path, tmp_path: Path) -> None:
     small_run.probe(videos, tmp_path / "two", jobs=2)
     assert (tmp_path / "two" / "probe.json").read_bytes() == (finished / "probe.json").read_bytes()

@@ -19,10 +19,12 @@ import pytest
 from helpers import small_run
 from helpers.small_run import NAMES, RECIPE, data_of, write_videos
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged
+from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.run_folder.journal import CellWritten, VideoKept, read_events
 from jostle.evaluation.runner.runner import plan_benchmark
+from jostle.evaluation.runner.state import order_for_workers
 from jostle.evaluation.runner.verification import check_run
 
 FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")
@@ -73,6 +75,18 @@ def test_a_second_run_does_nothing(videos: dict[str, Path], whole: Path) -> None
     done = small_run.run(videos, whole)
     assert done.clean.decoded == 0
     assert before == {file: file.stat().st_mtime_ns for file in (whole / "predictions").iterdir()}
+
+
+def test_workers_get_the_largest_videos_first(tmp_path: Path) -> None:
+    sizes = {"small": 10, "large": 30, "middle": 20}
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    (tmp_path / "images").mkdir()
+    jobs = [
+        VideoJob(name, tmp_path / name, (), 0, portion=part) for name in ("images", *sizes, "lost") for part in (0, 1)
+    ]
+    order = [(job.name, job.portion) for job in order_for_workers(jobs)]
+    assert order == [(name, part) for name in ("large", "middle", "small", "images", "lost") for part in (0, 1)]
 
 
 @pytest.mark.fault("F76")

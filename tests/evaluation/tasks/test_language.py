@@ -114,6 +114,7 @@ def test_a_run_goes_on_where_it_stopped(data: Path, tmp_path: Path) -> None:
     assert predictions(run, REVERSED) == before
 
 
+@pytest.mark.processes
 def test_processes_do_not_change_answers(data: Path, tmp_path: Path) -> None:
     ask(data, tmp_path / "one")
     ask(data, tmp_path / "two", jobs=2)

@@ -86,7 +86,7 @@ def test_the_same_folder_as_of_one_process(videos: dict[str, Path], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ("objects", "features") else pytest.param(name, marks=PROCESSES) for name in TASKS]
+    "name", [name if name == "features" else pytest.param(name, marks=PROCESSES) for name in TASKS]
 )
 def test_model_of_this_process_gives_the_same_folder(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
     """Workers send it their frames; neither the model nor what loads it is pickled."""
@@ -105,7 +105,7 @@ def test_model_of_this_process_gives_the_same_folder(videos: dict[str, Path], tm
 
 @PROCESSES
 def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_path: Path) -> None:
-    slow = Task(small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognising, 0.2))
+    slow = Task(small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognising, 0.6))
     with serving(slow.look, FakeStreams(), [{}]) as served:
         asked = partial(connect_predictor, served)
         contestant = BenchmarkModel(asked, "weigher", apart=True)
@@ -114,7 +114,7 @@ def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_pat
         run_benchmark(slow.recipe, data, contestant, tmp_path / "run", cells=cells, jobs=2, watch=ticks.append)
     (work,) = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if isinstance(event, WorkDone)]
     assert (work.videos, work.workers, work.apart, work.limit) == (4, 2, True, "model")
-    assert work.model > 4 * 6 * 0.2 * 0.5  # clips of four videos, clean and with noise, one after another
+    assert work.model > 4 * 6 * 0.6 * 0.5  # clips of four videos, clean and with noise, one after another
     assert work.decoding > 0
     assert work.corrupting > 0
     assert ticks[-1].limit == "model"
