@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from jostle.models.devices import channels_last_on_gpu
 from jostle.models.recognition.puppets import SPEC, PuppetRecogniser
 from jostle.models.recognition.recogniser import load_recogniser
 from studies.drawn_films import BACKGROUND, CLIP_FRAMES, POINTS, DrawnClips, Films, draw_films
+from studies.fitting import Losses, descend, fit, report, training_device
 
 JOINT_WEIGHT = {"recogniser": 1.0, "backbone": 2.0}  # of all terms about joints
 GRAIN = 0.03  # largest noise, as a stand-in for the grain of a codec
@@ -37,48 +38,10 @@ BACKBONE_BATCH, BACKBONE_RATE, DECAY = 24, 2e-3, 0.05
 RECOGNISER_STEPS, RECOGNISER_BATCH = 2000, 64
 RECOGNISER_RATES = {"puppet_divided": 1.5e-3}  # 3e-3 for the others
 
-Losses = tuple[Tensor, dict[str, Tensor]]  # what is minimised, and what is printed
-
-
-def get_device() -> torch.device:
-    """Return the GPU where there is one, and have cuDNN search for the fastest convolutions."""
-    torch.backends.cudnn.benchmark = True
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def fit(
-    label: str, parameters: Sequence[nn.Parameter], compute: Callable[[], Losses], *, steps: int, lr: float, every: int
-) -> None:
-    """Minimise a loss by AdamW; the rate rises over the first tenth of the steps and falls along a cosine."""
-    fused = parameters[0].device.type == "cuda"
-    optimiser = torch.optim.AdamW(parameters, lr=lr, weight_decay=DECAY, fused=fused)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, lr, total_steps=steps, pct_start=0.1)
-    begin = time.monotonic()
-    for step in range(1, steps + 1):
-        loss, info = compute()
-        descend(loss, parameters, optimiser)
-        schedule.step()
-        if step % every == 0 or step == steps:
-            report(label, step, info, begin)
-
-
-def descend(loss: Tensor, parameters: Iterable[nn.Parameter], optimiser: torch.optim.Optimizer) -> None:
-    """Take one step of an optimiser, with gradients clipped to a norm of 1."""
-    optimiser.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-    optimiser.step()
-
-
-def report(label: str, step: int, info: dict[str, Tensor], begin: float) -> None:
-    """Print the state of a training run."""
-    values = {name: float(value.detach()) for name, value in info.items()}
-    print(label, json.dumps({"step": step, **values, "s": round(time.monotonic() - begin, 1)}), flush=True)
-
 
 def pretrain_recogniser(name: str, clips: DrawnClips, out: Path, *, seed: int = 0) -> None:
     """Train a recogniser on drawn clips and write its weights."""
-    device = get_device()
+    device = training_device()
     torch.manual_seed(key_for(seed, "begin", name) % 2**63)
     network = load_recogniser(name, weights="random").network.to(device).train()
     with torch.no_grad():
@@ -99,7 +62,8 @@ def pretrain_recogniser(name: str, clips: DrawnClips, out: Path, *, seed: int = 
         return loss, {"class": wrong, "right": right, "joints": hit}
 
     parameters = [*network.parameters(), *joint_head.parameters()]
-    fit(name, parameters, compute, steps=RECOGNISER_STEPS, lr=RECOGNISER_RATES.get(name, 3e-3), every=300)
+    rate = RECOGNISER_RATES.get(name, 3e-3)
+    fit(name, parameters, compute, steps=RECOGNISER_STEPS, lr=rate, decay=DECAY, every=300)
     tensors = {key: value.cpu() for key, value in network.state_dict().items()}
     write_weights(tensors, out, metadata={"recogniser": name, "classes": json.dumps(CLASSES), "seed": str(seed)})
 
@@ -187,7 +151,7 @@ def pretrain_backbones(detectors: Sequence[str], folder: Path, *, jobs: int, min
 
 
 def _pretrain_backbone(name: str, films: Films, folder: Path, minutes: float) -> None:
-    device = get_device()
+    device = training_device()
     torch.set_num_threads(1)
     torch.manual_seed(key_for(0, "begin", name) % 2**63)
     detector: Any = load_detector(f"{name}_puppets").to(device).train()

@@ -28,10 +28,10 @@ from jostle.datasets.puppets.similar_frames import boxes_of
 from jostle.metrics.pm_k_detection import pm_k_detection
 from jostle.models.checkpoints import write_weights
 from jostle.models.objects.puppet_boxes import CLASSES, SIDE, STRIDE, BoxNetwork, puppet_boxes
+from studies.fitting import Descent, report
 from studies.frame_pretraining import compress_frame
-from studies.harness import parse_arguments, ship_weights
+from studies.harness import get_device, run_module, run_study, ship_weights
 
-STEPS = ("draw", "train", "weights")
 FILMS = {"train": 1600, "select": 40}
 CAST = {"train": (*CASTS["training"], *CASTS["extractor"]), "select": tuple(CASTS["validation"])}
 EACH = 24  # frames of a film
@@ -45,15 +45,20 @@ Frames = npt.NDArray[np.uint8]
 
 
 def main() -> None:
-    """Do the steps that are arguments for."""
-    arguments = parse_arguments(__doc__, STEPS, films=int, epochs=EPOCHS)
-    if "draw" in arguments.steps:
-        for part, films in FILMS.items():
-            draw(arguments.work / f"{part}.npz", part, min(arguments.films or films, films))
-    if "train" in arguments.steps:
-        train(arguments.work, arguments.epochs)
-    if "weights" in arguments.steps:
-        ship_weights({"puppet_boxes-clean": arguments.work / "last.safetensors"})
+    """Run the steps that are arguments."""
+    steps = {"draw": draw_all, "train": train, "weights": ship_detector}
+    run_study(__doc__, "boxes", steps, films=int, epochs=EPOCHS)
+
+
+def draw_all(work: Path, films: int | None) -> None:
+    """Draw the frames of both parts."""
+    for part, count in FILMS.items():
+        draw(work / f"{part}.npz", part, min(films or count, count))
+
+
+def ship_detector(work: Path) -> None:
+    """Put the weights into the package."""
+    ship_weights({"puppet_boxes-clean": work / "last.safetensors"})
 
 
 def draw(path: Path, part: str, films: int) -> None:
@@ -84,14 +89,15 @@ def train(work: Path, epochs: int) -> None:
     out = work / "last.safetensors"
     if out.exists():
         return
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(get_device())
     held = np.load(work / "train.npz")
     frames, things = torch.from_numpy(held["frames"]).to(device), torch.from_numpy(held["things"]).to(device)
     torch.manual_seed(SEED)
     network = BoxNetwork().to(device)
     steps = len(frames) // BATCH
-    optimiser = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=epochs * steps)
+    step_down = Descent(
+        network.parameters(), RATE, steps=epochs * steps, decay=DECAY, rise=0.3, clip=5.0, cycle_momentum=True
+    )
     begin = time.monotonic()
     for epoch in range(epochs):
         network.train()
@@ -99,21 +105,13 @@ def train(work: Path, epochs: int) -> None:
         order = torch.from_numpy(rng_for(SEED, "boxes", "order", epoch).permutation(len(frames))).to(device)
         for step in range(steps):
             some = order[step * BATCH : (step + 1) * BATCH]
-            shown, boxes = _varied(frames[some].permute(0, 3, 1, 2).float() / 255, things[some])
-            loss = loss_of(*network(shown), boxes)
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-            optimiser.step()
-            schedule.step()
+            inputs, boxes = _varied(frames[some].permute(0, 3, 1, 2).float() / 255, things[some])
+            loss = loss_of(*network(inputs), boxes)
+            step_down(loss)
             total += float(loss.detach()) if step % 20 == 0 else 0.0
         if epoch % 5 == 4 or epoch + 1 == epochs:
-            said = {
-                "epoch": epoch + 1,
-                "loss": round(total / (1 + (steps - 1) // 20), 3),
-                "map": selected(work, network),
-            }
-            print(json.dumps(said | {"s": round(time.monotonic() - begin)}), flush=True)
+            mean = total / (1 + (steps - 1) // 20)
+            report("boxes", epoch + 1, {"loss": mean, "map": selected(work, network)}, begin)
     tensors = {key: value.cpu() for key, value in network.state_dict().items()}
     write_weights(tensors, out, metadata={"classes": json.dumps(CLASSES)})
 
@@ -193,4 +191,4 @@ def selected(work: Path, network: BoxNetwork) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_module("studies.boxes")

@@ -1,16 +1,17 @@
 """Breaking points of the shipped detectors on the puppets: by kind and place, with FrameDrop weights, and mended.
 
-python -m studies.breaking_points WORK probe record --jobs 16
+    python -m studies.breaking_points WORK probe record --jobs 16
+
+With `--footage FOOTAGE`, of three detectors on film that `studies.film_detection` trained in the same WORK.
 """
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,29 +24,21 @@ from jostle.metrics.breaking_points import (
     compare_breaking_points,
 )
 from studies.harness import (
-    STUDIES,
+    NAMES,
+    Grid,
     GridRun,
     Record,
-    fill_tables,
-    finish,
-    markdown_table,
-    parse_arguments,
-    read_records,
-    run_grid,
+    Results,
+    run_module,
+    run_study,
+    table,
+    words,
 )
 
-STEPS = ("probe", "record")
-RESULTS = STUDIES / "breaking_points.jsonl"
 DETECTORS = ("actionformer_puppets", "tridet_puppets", "temporalmaxer_puppets", "vsgn_puppets")
-NAMES = {
-    "actionformer_puppets": "ActionFormer",
-    "tridet_puppets": "TriDet",
-    "temporalmaxer_puppets": "TemporalMaxer",
-    "vsgn_puppets": "VSGN",
-}
 MENDED = DETECTORS[0]
 FIFTHS = ("first fifth", "second", "third", "fourth", "last fifth")
-read_results = partial(read_records, RESULTS)
+FILM_RUNS: dict[str, Any] = {"weights": "lite0 clean", "mend": "", "videos": 6, "step": 8}
 
 
 @dataclass(frozen=True)
@@ -60,30 +53,55 @@ class ProbeRun(GridRun):
     seed: int = 0
 
 
+def study_runs(videos: int, step: int, footage: Path | None) -> list[ProbeRun]:
+    """Return every run, on puppets or on film."""
+    if footage is not None:
+        return [ProbeRun(detector, **FILM_RUNS) for detector in DETECTORS[:3]]
+    pairs = product(DETECTORS, ("clean", "robust"))
+    runs = [ProbeRun(detector, weights, "", videos, step) for detector, weights in pairs]
+    return [*runs, replace(runs[0], mend="jostle")]
+
+
 def main() -> None:
-    """Do the steps that are arguments for."""
-    arguments = parse_arguments(__doc__, STEPS, at_once=4, jobs=4, videos=8, step=4, device="cpu")
-    runs = [
-        ProbeRun(detector, weights, "", arguments.videos, arguments.step)
-        for detector in DETECTORS
-        for weights in ("clean", "robust")
-    ]
-    runs.append(replace(runs[0], mend="jostle"))
-    results = arguments.work / RESULTS.name
-    if "probe" in arguments.steps:
-        measure = partial(measure_run, work=arguments.work, jobs=arguments.jobs, device=arguments.device)
-        finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
-    if "record" in arguments.steps:
-        shutil.copy(results, RESULTS)
+    """Run the steps that are arguments."""
+    run_study(
+        __doc__,
+        "breaking_points",
+        {"probe": Grid(study_runs, measure_run, summarise)},
+        lambda arguments: {} if arguments.footage is None else {"file": "film_breaking"},
+        at_once=4,
+        jobs=4,
+        videos=8,
+        step=4,
+        device="cpu",
+        footage=Path,
+    )
 
 
-def measure_run(run: ProbeRun, work: Path, jobs: int, device: str) -> Record:
+def film_options(run: ProbeRun, work: Path, footage: Path) -> dict[str, Any]:
+    """Return the data, the weights and the extractor of a detector on film."""
+    from studies import film_detection, film_networks  # noqa: F401  # the latter registers the extractor
+
+    trained = film_detection.FilmDetectorRun(run.detector.removesuffix("_puppets"), *run.weights.split(), run.seed)
+    return {
+        "dataset": "joined-clips",
+        "data": footage / "ucf10",
+        "subset": "test",
+        "weights": work / "runs" / trained.folder / "last.safetensors",
+        "extractor": "film_lite0",
+        "extractor_weights": work / "film_lite0.safetensors",
+        "kinds": DEFAULT_KINDS[:1],
+        "model_processes": 0,
+    }
+
+
+def measure_run(run: ProbeRun, work: Path, jobs: int, device: str, footage: Path | None = None) -> Record:
     """Probe a detector, and return every breaking point."""
-    begin = time.monotonic()
+    options = {"weights": run.weights} if footage is None else film_options(run, work, footage)
     probe = jostle.probe(
-        "puppets-c",
+        "puppets-c" if footage is None else "thumos14-c",
         model=run.detector,
-        weights=run.weights,
+        **options,
         out=work / run.folder,
         mend=run.mend or None,
         videos=run.videos,
@@ -99,13 +117,11 @@ def measure_run(run: ProbeRun, work: Path, jobs: int, device: str) -> Record:
         place = None if middle is None else round((middle - item.first) / one.length, 4)
         points.append([one.video, one.item, one.kind, one.frames, one.length, place, one.monotone])
     return {
-        "run": asdict(run),
         "items": probe.items,
         "kept": probe.kept,
         "trials": probe.trials,
         "threshold": probe.threshold,
         "points": points,
-        "seconds": round(time.monotonic() - begin),
     }
 
 
@@ -141,49 +157,78 @@ def find(records: Sequence[Record], detector: str, weights: str, mend: str = "")
     return next(record for record in records if wanted.items() <= record["run"].items())
 
 
-def kinds_table(records: Sequence[Record]) -> str:
-    """Format how many frames lose an action, by detector, weights and kind."""
-    rows = []
+@table("detector", "weights", "actions found clean", *map(words, DEFAULT_KINDS))
+def kinds_table(results: Results) -> Iterator[list[str]]:
+    """How many frames lose an action, by detector, weights and kind."""
+    for detector, weights in product(DETECTORS, ("clean", "robust")):
+        record = find(results.breaking_points, detector, weights)
+        cells = [_median(distribution(record, kind)) for kind in DEFAULT_KINDS]
+        yield [_name(detector), weights, f"{record['kept']} of {record['items']}", *cells]
+
+
+@table("lost to black frames, %", "weights", "1", "at most 4", "at most 16", "never lost")
+def shares_table(results: Results) -> Iterator[list[str]]:
+    """The share of actions lost to black frames, by their number."""
+    for detector, weights in product(DETECTORS, ("clean", "robust")):
+        one = distribution(find(results.breaking_points, detector, weights), DEFAULT_KINDS[0])
+        yield [_name(detector), weights, *_shares(one)]
+
+
+@table("against clean weights as they are", *map(words, DEFAULT_KINDS))
+def paired_table(results: Results) -> Iterator[list[str]]:
+    """What FrameDrop weights and mending change, action by action."""
+    changes = [(detector, "FrameDrop", "robust", "") for detector in DETECTORS]
+    for detector, label, weights, mend in (*changes, (MENDED, "mended", "clean", "jostle")):
+        plain = find(results.breaking_points, detector, "clean")
+        changed = find(results.breaking_points, detector, weights, mend)
+        cells = [_paired(plain, changed, kind) for kind in DEFAULT_KINDS]
+        yield [f"{_name(detector)}, {label}", *cells]
+
+
+@table("breaking points, %, by place in the action", *FIFTHS)
+def places_table(results: Results) -> Iterator[list[str]]:
+    """Where in an action the damage lies that loses it, for clean weights."""
     for detector in DETECTORS:
-        for weights in ("clean", "robust"):
-            record = find(records, detector, weights)
-            cells = [_median(distribution(record, kind)) for kind in DEFAULT_KINDS]
-            rows.append([NAMES[detector], weights, f"{record['kept']} of {record['items']}", *cells])
-    return markdown_table(["detector", "weights", "actions found clean", *map(_short, DEFAULT_KINDS)], rows)
+        places = _places(find(results.breaking_points, detector, "clean"))
+        yield [_name(detector), *places]
 
 
-def shares_table(records: Sequence[Record]) -> str:
-    """Format the share of actions lost to black frames, by their number."""
-    rows = []
-    for detector in DETECTORS:
-        for weights in ("clean", "robust"):
-            one = distribution(find(records, detector, weights), DEFAULT_KINDS[0])
-            cells = [_share(*one.lost_to[frames]) for frames in (1, 4, 16)]
-            rows.append([NAMES[detector], weights, *cells, f"{100 * one.unbroken / one.items:.0f}"])
-    return markdown_table(["lost to black frames, %", "weights", "1", "at most 4", "at most 16", "never lost"], rows)
+@table(
+    "black frames",
+    "actions found clean",
+    "frames of an action",
+    "lose half",
+    "lost to 1, %",
+    "to at most 4",
+    "to at most 16",
+    "never lost",
+    "middle fifth",
+)
+def film_table(results: Results) -> Iterator[list[str]]:
+    """How many black frames lose an action on film and on puppets, and where they lie."""
+    for detector in DETECTORS[:3]:
+        film = find(results.film_breaking, detector, FILM_RUNS["weights"])
+        for where, record in (("film", film), ("puppets", find(results.breaking_points, detector, "clean"))):
+            one, points = distribution(record, DEFAULT_KINDS[0]), points_of(record, DEFAULT_KINDS[0])
+            kept = [f"{record['kept']} of {record['items']}", f"{np.median([point[4] for point in points]):.0f}"]
+            label = f"{_name(detector)}, {where}"
+            yield [label, *kept, _median(one), *_shares(one), _places({"points": points})[2]]
 
 
-def paired_table(records: Sequence[Record]) -> str:
-    """Format what FrameDrop weights and mending change, action by action."""
-    pairs = [(NAMES[detector], find(records, detector, "robust"), detector) for detector in DETECTORS]
-    rows = []
-    for name, after, detector in pairs:
-        rows.append(
-            [f"{name}, FrameDrop", *(_paired(find(records, detector, "clean"), after, k) for k in DEFAULT_KINDS)]
-        )
-    mended, plain = find(records, MENDED, "clean", "jostle"), find(records, MENDED, "clean")
-    rows.append([f"{NAMES[MENDED]}, mended", *(_paired(plain, mended, kind) for kind in DEFAULT_KINDS)])
-    return markdown_table(["against clean weights as they are", *map(_short, DEFAULT_KINDS)], rows)
+def _name(detector: str) -> str:
+    return NAMES[detector.removesuffix("_puppets")]
 
 
-def places_table(records: Sequence[Record]) -> str:
-    """Format where in an action the damage lies that loses it, for clean weights."""
-    rows = []
-    for detector in DETECTORS:
-        places = [one[5] for one in find(records, detector, "clean")["points"] if one[5] is not None]
-        counts = np.histogram(places, bins=len(FIFTHS), range=(0, 1))[0]
-        rows.append([NAMES[detector], *(f"{100 * count / len(places):.0f}" for count in counts)])
-    return markdown_table(["breaking points, %, by place in the action", *FIFTHS], rows)
+def _places(record: Record) -> list[str]:
+    """Format the share of breaking points in each fifth of an action."""
+    places = [one[5] for one in record["points"] if one[5] is not None]
+    counts = np.histogram(places, bins=len(FIFTHS), range=(0, 1))[0]
+    return [f"{100 * count / len(places):.0f}" for count in counts]
+
+
+def _shares(one: BreakingDistribution) -> list[str]:
+    """Format the share of actions that are lost to so many frames, and to none."""
+    return [*(_share(*one.lost_to[frames]) for frames in (1, 4, 16)), f"{100 * one.unbroken / one.items:.0f}"]
 
 
 def _median(one: BreakingDistribution) -> str:
@@ -203,17 +248,14 @@ def _paired(first: Record, second: Record, kind: str) -> str:
     return f"{one.later} later, {one.earlier} earlier of {one.items}{ratio}{ends}"
 
 
-def _short(kind: str) -> str:
-    return kind.rpartition("/")[2].replace("_", " ")
-
-
-TABLES = {"kinds": kinds_table, "shares": shares_table, "paired": paired_table, "places": places_table}
-
-
-def fill_page(page: str, records: Sequence[Record]) -> str:
-    """Return the page with the tables of this study as the records have them."""
-    return fill_tables("breaking", TABLES, page, records)
+TABLES = {
+    "kinds": kinds_table,
+    "shares": shares_table,
+    "paired": paired_table,
+    "places": places_table,
+    "film": film_table,
+}
 
 
 if __name__ == "__main__":
-    main()
+    run_module("studies.breaking_points")

@@ -7,37 +7,50 @@ Needs a CUDA GPU. Steps and runs that are done already are skipped, so a study t
 
 from __future__ import annotations
 
-import multiprocessing
-import time
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 import jostle
 from jostle.core.config import make_settings
-from jostle.core.types.predictions import Predictions
-from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource
 from jostle.evaluation.recipes.recipe import Cell, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
-from jostle.features.engine import VideoFeatures
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, PROFILE
 from jostle.training.detection_config import TrainingConfig
-from studies.harness import CORES, GridRun, Record, finish, parse_arguments, run_grid, ship_weights
+from studies.feature_states import (
+    AS_IS,
+    CorruptedCell,
+    DetectedStates,
+    Way,
+    load_extractor_file,
+    make_states,
+    read_states,
+)
+from studies.harness import (
+    CORES,
+    Grid,
+    GridRun,
+    Record,
+    get_device,
+    run_module,
+    run_study,
+    ship_weights,
+    train_run,
+)
 
-STEPS = ("films", "network", "features", "first", "study", "weights")
+EXTRACTOR = "puppet_net"
 DETECTORS = ("actionformer", "tridet", "temporalmaxer")
 NETWORKS = (0, 1)
 SEEDS = (0, 1, 2)
 MAIN = ("clean", "drop", "drop + TRC")
 SHIPPED = {"clean": "clean", "robust": "drop"}
-TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
 SHARES = {1: "1 %", 2: "5 %", 3: "10 %"}
 # Of the term that sums over all points of a batch: the released weights are for two videos a step, here are sixteen.
 WEIGHT = {"actionformer": 0.3 / 8, "tridet": 1.3 / 8, "temporalmaxer": 1.3 / 8, "vsgn": 1.3 / 8}
@@ -63,9 +76,8 @@ def _record_name(cell: Cell) -> str:
     return {"one-frame": "one frame", "background": "five in the background"}.get(cell.group, cell.name)
 
 
-# The spec and placement of every cell; the placement is None where the spec has its own.
-CELLS: dict[str, tuple[str, str | None]] = {
-    _record_name(cell): (cell.specs[0], cell.placement)
+CELLS = {
+    _record_name(cell): CorruptedCell(_record_name(cell), (Spec.parse(cell.specs[0]),), cell.placement)
     for cell in select_cells(RECIPE, [*PUPPETS_C, "group:one-frame", "group:position", "group:background"])[1:]
 }
 
@@ -148,12 +160,20 @@ class Place:
     def network(self, number: int) -> Path:
         return self.work / f"puppet_net-{number}.safetensors"
 
-    def features(self, number: int, subset: str) -> Path:
-        return self.work / f"features-{number}" / subset
+    def features(self, number: int) -> Path:
+        """Return the folder of the features of the training films."""
+        return self.work / f"features-{number}"
 
-    def films(self, number: int) -> Path:
-        """Return the folder of the test films in the study of mending."""
-        return self.work / f"films-{number}"
+    def states(self, number: int, group: str) -> Path:
+        """Return the folder of the features of the test films in a group of cells."""
+        return self.work / f"films-{number}" / group
+
+    def take_network(self) -> None:
+        """Let the extractor that comes with jostle stand for the first one, unless it was trained."""
+        from jostle.models.weights.shipped import weights_file
+
+        if not self.network(0).exists():
+            self.network(0).write_bytes(weights_file(EXTRACTOR).read_bytes())
 
     def run(self, run: GridRun) -> Path:
         return self.work / "runs" / run.folder
@@ -185,30 +205,43 @@ def study_runs() -> list[Run]:
     return sorted(dict.fromkeys(runs), key=lambda run: (run.treatment in table_6, run.treatment not in MAIN))
 
 
+def get_place(work: Path, jobs: int) -> Place:
+    """Return the files of the study in WORK; the test films are drawn where they are missing."""
+    return Place(work, jostle.load_dataset("puppets", "test", jobs=jobs).folder / "annotations.json")
+
+
 def main() -> None:
     """Run the steps that the command line names."""
-    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, networks=NETWORKS, results=Path)
-    films = {name: jostle.load_dataset("puppets", name, jobs=arguments.jobs) for name in ("training", "test")}
-    place = Place(arguments.work, films["test"].folder / "annotations.json")
-    results = arguments.results or arguments.work / "results.jsonl"
-    if "films" in arguments.steps:
-        jostle.load_dataset("puppets", "validation", jobs=arguments.jobs)
-    if "network" in arguments.steps:
-        train_networks(place, arguments.networks, arguments.jobs)
-    if "features" in arguments.steps:
-        for number in arguments.networks:
-            for subset in ("training", "test"):
-                folder = place.features(number, subset)
-                make_features(subset, place.network(number), folder, jobs=arguments.jobs)
-    runs = (first_runs() if "first" in arguments.steps else []) + (study_runs() if "study" in arguments.steps else [])
-    finish(run_grid(runs, partial(measure, place=place), results, at_once=arguments.jobs, summarise=summarise))
-    if "weights" in arguments.steps:
-        weights = {
-            f"{detector}_puppets-{name}": place.run(Run(detector, treatment, 0, 0)) / "last.safetensors"
-            for detector in DETECTORS
-            for name, treatment in SHIPPED.items()
-        }
-        ship_weights({"puppet_net": place.network(0), **weights}, extractor="puppet_net")
+    grids = {"first": first_runs, "study": study_runs}
+    run_study(
+        __doc__,
+        "results",
+        {
+            "films": draw_films,
+            "network": train_networks,
+            "features": make_features,
+            **{name: Grid(runs, measure, summarise) for name, runs in grids.items()},
+            "weights": ship_detectors,
+        },
+        lambda arguments: {"place": get_place(arguments.work, arguments.jobs)},
+        jobs=CORES,
+        at_once=CORES,
+        networks=NETWORKS,
+    )
+
+
+def draw_films(jobs: int) -> None:
+    """Draw the films that the other steps need."""
+    for subset in ("training", "validation"):
+        jostle.load_dataset("puppets", subset, jobs=jobs)
+
+
+def ship_detectors(place: Place) -> None:
+    """Put the extractor and the detectors into the package."""
+    pairs = product(DETECTORS, SHIPPED.items())
+    runs = {f"{name}_puppets-{weights}": Run(name, treatment, 0, 0) for name, (weights, treatment) in pairs}
+    weights = {name: place.run(run) / "last.safetensors" for name, run in runs.items()}
+    ship_weights({EXTRACTOR: place.network(0), **weights}, extractor=EXTRACTOR)
 
 
 def train_networks(place: Place, networks: Sequence[int], jobs: int) -> None:
@@ -225,83 +258,91 @@ def train_networks(place: Place, networks: Sequence[int], jobs: int) -> None:
         print(number, train_puppet_net(films, held_out, place.network(number), seed=number, schedule=Schedule()))
 
 
-_extractor: Any = None
+def make_features(place: Place, networks: Sequence[int], jobs: int) -> None:
+    """Extract the features of all films by some networks."""
+    for number in networks:
+        make_training_features(place, number, jobs)
+        make_test_features(place, number, jobs)
 
 
-def make_features(
-    subset: str,
-    network: Path,
+def make_training_features(place: Place, number: int, jobs: int, fixed: Collection[str] = CORRUPTIONS) -> None:
+    """Extract the features of the training films by a network; see `extract_training`."""
+    films = jostle.load_dataset("puppets", "training", jobs=jobs).folder / "training"
+    out = place.features(number)
+    extract_training(films, EXTRACTOR, out, fixed, weights=place.network(number), truth=place.truth, jobs=jobs)
+
+
+def extract_training(
+    films: Path,
+    extractor: str,
     out: Path,
+    fixed: Iterable[str],
     *,
-    jobs: int,
-    fixed: Collection[str] = CORRUPTIONS,
-    cells: Collection[str] = tuple(CELLS),
+    of_frames: bool = True,
+    placement: str = "pair",
+    **options: Any,
 ) -> None:
-    """Write `<out>/<state>/<video>.npy` for each state of each video of a subset.
+    """Extract the features of training films in the states that detectors learn from.
 
-    States of training videos: `clean` with `clean/frames`, `black_frame/frames` with every frame black, and for each
-    `fixed` corruption one drop in every pair, `pair-<corruption>`. Of test videos: `clean` and these cells.
+    States: `clean`, for each `fixed` corruption one drop in every pair, `pair-<corruption>`, and of an extractor that
+    sees single frames `black_frame`, where every frame is black.
     """
-    data = jostle.load_dataset("puppets", subset=subset, jobs=jobs)
-    actions, wanted = data.truth.actions, fixed if subset == "training" else cells
-    tasks = [(subset, name, data.videos[name], actions[name], out, wanted) for name in data.truth.videos]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=_load_extractor, initargs=(network,)) as pool:
-        list(pool.map(_write_features, tasks))
+    extract = partial(jostle.extract, films, extractor, subset="training", **options)
+    extract(out / "clean", keep_frames=of_frames)
+    reuse = {"clean": out / "clean"} if of_frames else {}
+    if of_frames:
+        black = f"{PROFILE}/black_frame:1"
+        extract(out / "black_frame", spec=black, placement="everywhere", keep_frames=True, **reuse)
+    for name in fixed:
+        extract(out / f"pair-{name}", spec=f"{PROFILE}/{name}:1", placement=placement, **reuse)
 
 
-def _load_extractor(network: Path) -> None:
-    global _extractor
-    import torch
-
-    from jostle.models.checkpoints import read_weights
-    from jostle.models.extractors.extractor import load_extractor
-
-    torch.set_num_threads(1)
-    torch.backends.cudnn.allow_tf32 = False
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    _extractor = load_extractor("puppet_net", weights=read_weights(network), device=device)
-
-
-def _write_features(task: tuple[str, str, Path, Segments, Path, Collection[str]]) -> None:
-    subset, name, path, segments, out, wanted = task
-    video = VideoFeatures(ClipSource(jostle.read(path)), _extractor, video_id=name, segments=segments)
-
-    def save(state: str, values: Any) -> None:
-        (out / state).mkdir(parents=True, exist_ok=True)
-        np.save(out / state / f"{name}.npy", values)
-
-    clean = video.clean()
-    save("clean", clean.features)
-    if subset == "training":
-        save("clean/frames", clean.seen)
-        save("black_frame/frames", video.under([Spec.parse("thumos14-c/black_frame:1")], "everywhere").seen)
-        for corruption in wanted:
-            spec = Spec.parse(f"thumos14-c/{corruption}:1")
-            save(f"pair-{corruption}", video.under([spec], "pair").features)
-    if subset == "test":
-        for number, (cell, (spec_text, placement)) in enumerate(CELLS.items()):
-            if cell in wanted:
-                save(f"cell-{number}", video.under([Spec.parse(spec_text)], placement).features)
+def make_test_features(place: Place, number: int, jobs: int) -> None:
+    """Extract the features of the test films in every cell."""
+    data = jostle.load_dataset("puppets", "test", jobs=jobs)
+    load = partial(load_extractor_file, EXTRACTOR, place.network(number))
+    make_states(data, place.states(number, "cells"), load, [Way(AS_IS, None, tuple(CELLS.values()))], jobs=jobs)
 
 
 def settings_for(run: Run, place: Place) -> TrainingConfig:
     """Return the settings of one training run."""
-    treatment, features = TREATMENTS[run.treatment], place.features(run.network, "training")
+    extractor = {"weights": str(place.network(run.network))}
+    return configure(run, place.features(run.network), place.truth, extractor, optimiser=OPTIMISER)
+
+
+def configure(
+    run: Any,
+    features: Path,
+    truth: Path,
+    extractor: Mapping[str, str],
+    *,
+    optimiser: Mapping[str, Any],
+    weight: float = 1.0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> TrainingConfig:
+    """Return the settings of a run of a detector under a treatment on features of some extractor.
+
+    Args:
+        extractor: name and weights, for drops that are drawn anew.
+        weight: of the consistency, as a multiple of that for sixteen videos a step.
+    """
+    treatment = TREATMENTS[run.treatment]
 
     def fill(value: Any) -> Any:
         if isinstance(value, dict):
-            return {**{key: fill(part) for key, part in value.items()}, "weights": str(place.network(run.network))}
+            return {**{key: fill(part) for key, part in value.items()}, **extractor}
         return value.format(features=features) if isinstance(value, str) else value
 
-    data = {"features": str(features / "clean"), "truth": str(place.truth), "train": "training"}
+    data = {"features": str(features / "clean"), "truth": str(truth), "train": "training"}
+    weight = weight * treatment.weight * WEIGHT[run.detector]
     return make_settings(
         TrainingConfig,
         {
             "detector": f"{run.detector}_puppets",
+            "settings": dict(settings),
             "data": data | {key: fill(value) for key, value in treatment.data.items()},
-            "optimiser": OPTIMISER,
-            "consistency": {"weight": treatment.weight * WEIGHT[run.detector], **treatment.consistency},
+            "optimiser": optimiser,
+            "consistency": {"weight": weight, **treatment.consistency},
             "seed": run.seed,
             "save_every": 1e9,
         },
@@ -316,64 +357,28 @@ def summarise(record: Record) -> str:
 
 
 def train_detector(config: Any, folder: Path) -> Any:
-    """Train a detector and return it with its last weights, ready for inference; its checkpoint is deleted."""
-    import torch
-
-    from jostle.training.loop import train
-
-    weights = train(config, folder).weights
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    detector = load_trained(config.detector, weights, **config.settings)
-    return detector.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    """Train a detector and return it with its last weights, ready for inference."""
+    weights = train_run(config, folder)
+    return load_trained(config.detector, weights, **config.settings)
 
 
 def load_trained(name: str, weights: Path, **settings: Any) -> Any:
-    """Load a detector with trained weights, the classes that they know and changed settings."""
+    """Load a detector for inference with trained weights, the classes that they know and changed settings."""
     from jostle.models.checkpoints import read_note
     from jostle.models.detection.detector import load_detector
 
     classes: list[str] = read_note(weights, "classes", [])
-    return load_detector(name, weights=weights, class_names=tuple(classes), **settings)
+    return load_detector(name, weights=weights, class_names=tuple(classes), **settings).to(get_device()).eval()
 
 
-def measure(run: Run, place: Place, cells: Collection[str] = tuple(CELLS)) -> Record:
-    """Train a detector, and score it on the test videos in these cells."""
-    begin = time.monotonic()
+def measure(run: Run, place: Place) -> Record:
+    """Train a detector, and score it on the test videos in every cell."""
     detector = train_detector(settings_for(run, place), place.run(run))
-    trained = time.monotonic()
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
-    test = place.features(run.network, "test")
-    states = {"clean": test / "clean"} | {name: test / f"cell-{i}" for i, name in enumerate(CELLS) if name in cells}
-    scores, profiles = {}, {}
-    for name, folder in states.items():
-        predictions = detect_in_features(detector, folder, truth)
-        scores[name] = jostle.score(predictions, truth, protocol="thumos14", tious=TIOUS).map.tolist()
-        if name == "clean" or name in PUPPETS_C:
-            profiles[name] = error_profile(predictions, truth)
-    clean = profiles.pop("clean")
-    corrupted = {key: float(np.mean([profile[key] for profile in profiles.values()])) for key in clean}
-    seconds = [round(trained - begin, 1), round(time.monotonic() - trained, 1)]
-    diagnosis = {"clean": clean, "corrupted": corrupted}
-    return {"run": asdict(run), "cells": scores, "diagnosis": diagnosis, "seconds": seconds}
-
-
-def detect_in_features(detector: Any, folder: Path, truth: Any) -> Predictions:
-    """Return the detections in the feature files of a folder."""
-    return Predictions.from_segments(
-        {
-            name: detector.detect(np.load(folder / f"{name}.npy"), fps=float(fps), duration=float(duration))
-            for name, fps, duration in zip(truth.videos, truth.fps, truth.duration, strict=True)
-        }
-    )
-
-
-def error_profile(predictions: Predictions, truth: Any) -> dict[str, float]:
-    """Return the cost of each kind of error, in average mAP_N, and the share of actions that are missed."""
-    diagnosis = jostle.diagnose(predictions, truth, style="thumos14").to_dict()
-    return {**diagnosis["false_positives"]["impact"], "missed": diagnosis["false_negatives"]["overall"]}
+    states = DetectedStates(detector, read_states(place.states(run.network, "cells"), truth.videos), truth)
+    cells = {cell: states.score(AS_IS, cell).map.tolist() for cell in ("clean", *CELLS)}
+    return {"cells": cells, "diagnosis": states.errors(AS_IS, PUPPETS_C)}
 
 
 if __name__ == "__main__":
-    from studies import detection  # the name by which worker processes find the runs
-
-    detection.main()
+    run_module("studies.detection")

@@ -10,26 +10,20 @@ from __future__ import annotations
 
 import shutil
 import sys
-import time
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import jostle
 from jostle.core.types.truth import Truth
-from jostle.datasets.dataset import Dataset
 from jostle.io.files.annotations import write_truth
-from studies.harness import CORES, STUDIES, GridRun, Record, finish, parse_arguments, read_records, run_grid
+from studies.harness import CORES, STUDIES, Grid, GridRun, Record, run_module, run_study
 
-STEPS = ("films", "study", "record")
-RESULTS = STUDIES / "film_cuts.jsonl"
 EXAMPLES = STUDIES.parent / "examples"
 MODEL = "transnet_cuts:detect"
 WAYS: dict[str, str | None] = {"as is": None, "mended": "jostle", "known": "known"}
 AROUND_S = 0.5
-read_results = partial(read_records, RESULTS)
 
 
 @dataclass(frozen=True)
@@ -40,23 +34,21 @@ class CutRun(GridRun):
     seed: int = 0
 
 
+def study_runs() -> list[CutRun]:
+    """Return every run."""
+    return [CutRun(way) for way in WAYS]
+
+
 def main() -> None:
-    """Do the steps that are arguments."""
-    arguments = parse_arguments(__doc__, STEPS, footage=Path, jobs=CORES, at_once=1, videos=8, ways=tuple(WAYS))
-    results, films = arguments.work / RESULTS.name, arguments.work / "cuts"
-    if "films" in arguments.steps:
-        data = jostle.load_dataset("joined-clips", "test", root=arguments.footage / "ucf10", jobs=arguments.jobs)
-        write_cuts(data, films, arguments.videos)
-    if "study" in arguments.steps:
-        measure = partial(measure_run, films=films, work=arguments.work, jobs=arguments.jobs)
-        runs = [CutRun(way) for way in arguments.ways]
-        finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
-    if "record" in arguments.steps:
-        shutil.copy(results, RESULTS)
+    """Run the steps that are arguments."""
+    steps = {"films": write_cuts, "study": Grid(study_runs, measure_run, summarise)}
+    run_study(__doc__, "film_cuts", steps, footage=Path, jobs=CORES, videos=8, ways=tuple(WAYS))
 
 
-def write_cuts(data: Dataset, folder: Path, videos: int) -> None:
+def write_cuts(work: Path, footage: Path, videos: int, jobs: int) -> None:
     """Write a folder of the first videos and their cuts: where an action begins or ends, as background is between."""
+    data = jostle.load_dataset("joined-clips", "test", root=footage / "ucf10", jobs=jobs)
+    folder = work / "cuts"
     truth = data.truth.of_videos(list(data.videos)[:videos])
     folder.mkdir(parents=True, exist_ok=True)
     for name in truth.videos:
@@ -78,21 +70,25 @@ def write_cuts(data: Dataset, folder: Path, videos: int) -> None:
     write_truth(cuts, folder / "cuts.json", format="thumos14")
 
 
-def measure_run(run: CutRun, films: Path, work: Path, jobs: int) -> Record:
+def measure_run(run: CutRun, work: Path, jobs: int) -> Record:
     """Run THUMOS14-C on the cuts."""
     sys.path.insert(0, str(EXAMPLES))
-    begin = time.monotonic()
     done = jostle.run(
-        "thumos14-c", dataset="folder", data=films, subset="test", model=MODEL, out=work / "cut-runs" / run.folder,
-        mend=WAYS[run.way], jobs=jobs, model_processes=0,
-    )  # fmt: skip
+        "thumos14-c",
+        dataset="folder",
+        data=work / "cuts",
+        subset="test",
+        model=MODEL,
+        out=work / "cut-runs" / run.folder,
+        mend=WAYS[run.way],
+        jobs=jobs,
+        model_processes=0,
+    )
     cells = {cell["cell"]: [cell["value"], cell.get("interval")] for cell in done.scores["cells"]}
     return {
-        "run": asdict(run),
         "clean": done.scores["clean"],
         "cells": cells,
         "videos": done.scores["coverage"]["videos"],
-        "seconds": round(time.monotonic() - begin, 1),
     }
 
 
@@ -103,6 +99,4 @@ def summarise(record: Record) -> str:
 
 
 if __name__ == "__main__":
-    from studies import film_cuts  # the name by which worker processes find the runs
-
-    film_cuts.main()
+    run_module("studies.film_cuts")

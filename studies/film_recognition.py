@@ -10,9 +10,7 @@ holds `ucf10/{train,test}/CLASS/*.avi`.
 from __future__ import annotations
 
 import multiprocessing
-import shutil
-import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,16 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from jostle.core.config import make_settings
 from jostle.training.clips import VideoClip, list_videos
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
-from studies.harness import CORES, STUDIES, GridRun, Record, finish, parse_arguments, read_records, run_grid
-from studies.recognition import CELLS, TREATMENTS, TestClips, load_cells, make_cells
+from studies.harness import CORES, Grid, GridRun, Record, get_device, run_module, run_study, train_run
+from studies.recognition import CELLS, TREATMENTS, load_cells, make_cells, predict_cells
 
-STEPS = ("cells", "networks", "study", "record")
-RESULTS = STUDIES / "film_recognition.jsonl"
 SEEDS = (0, 1, 2)
 SIZE, FRAMES = (240, 320), 8
 NETWORKS = {
@@ -47,8 +42,6 @@ OWN = {
 }
 FROZEN = {"lr": 3e-3, "warmup_epochs": 1, "epochs": 29, "batch": 32, "average": 0.9}
 WHOLE = {"lr": 3e-4, "warmup_epochs": 2, "epochs": 38, "batch": 16, "average": 0.95}
-AT_ONCE = 40  # clips in a batch
-read_results = partial(read_records, RESULTS)
 
 
 @dataclass(frozen=True)
@@ -67,24 +60,21 @@ def study_runs() -> list[FilmRun]:
 
 
 def main() -> None:
-    """Do the steps that are arguments."""
-    arguments = parse_arguments(__doc__, STEPS, footage=Path, jobs=CORES, at_once=4, seeds=list(SEEDS))
-    results = arguments.work / RESULTS.name
-    if "cells" in arguments.steps:
-        begin = time.monotonic()
-        make_cells(
-            arguments.work / "cells", test_clips(arguments.footage), frames=FRAMES, size=SIZE, jobs=arguments.jobs
-        )
-        print(f"cells: {time.monotonic() - begin:.0f} s", flush=True)
-    if "networks" in arguments.steps:
-        runs = [run for run in study_runs() if run.network == "shifted" and run.seed in arguments.seeds]
-        with ProcessPoolExecutor(arguments.at_once, multiprocessing.get_context("spawn")) as pool:
-            list(pool.map(partial(train_run, work=arguments.work, footage=arguments.footage), runs))
-    if "study" in arguments.steps:
-        measure = partial(measure_run, work=arguments.work, footage=arguments.footage)
-        finish(run_grid(study_runs(), measure, results, at_once=arguments.at_once, summarise=summarise))
-    if "record" in arguments.steps:
-        shutil.copy(results, RESULTS)
+    """Run the steps that are arguments."""
+    steps = {"cells": corrupt_clips, "networks": train_shifted, "study": Grid(study_runs, measure_run, summarise)}
+    run_study(__doc__, "film_recognition", steps, footage=Path, jobs=CORES, at_once=4, seeds=list(SEEDS))
+
+
+def corrupt_clips(work: Path, footage: Path, jobs: int) -> None:
+    """Corrupt the test clips in every cell."""
+    make_cells(work / "cells", test_clips(footage), frames=FRAMES, size=SIZE, jobs=jobs)
+
+
+def train_shifted(work: Path, footage: Path, at_once: int, seeds: Collection[int]) -> None:
+    """Train the networks with shifted channels alone, for other studies."""
+    runs = [run for run in study_runs() if run.network == "shifted" and run.seed in seeds]
+    with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(partial(train_network, work=work, footage=footage), runs))
 
 
 def clips_config(footage: Path, **changes: Any) -> ClipsConfig:
@@ -130,52 +120,20 @@ def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:
     return recogniser.network, recogniser.spec
 
 
-def train_run(run: FilmRun, work: Path, footage: Path) -> Path:
+def train_network(run: FilmRun, work: Path, footage: Path) -> Path:
     """Train a recogniser, and return the path of its weights."""
-    import torch
-
-    from jostle.training.loop import train
-
-    torch.backends.cudnn.benchmark = True  # clips have one shape
-    folder = work / "runs" / run.folder
-    weights = train(settings_for(run, footage, work), folder).weights
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    return weights
+    return train_run(settings_for(run, footage, work), work / "runs" / run.folder, one_shape=True)
 
 
 def measure_run(run: FilmRun, work: Path, footage: Path) -> Record:
     """Train a recogniser, and predict the class of the test clips in every cell."""
-    import torch
-
-    begin = time.monotonic()
-    weights = train_run(run, work, footage)
-    trained = time.monotonic()
-    network, spec = load_network(run, weights)
-    network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    network, spec = load_network(run, train_network(run, work, footage))
     clips = load_cells(work / "cells")
-    right = {cell: predict_film_classes(network, spec, clips, n) == clips.label for n, cell in enumerate(CELLS)}
+    right = predict_cells(network.to(get_device()).eval(), spec, clips) == clips.label
     return {
-        "run": asdict(run),
         "clips": [video.name for video in test_clips(footage)],
-        "right": {cell: "".join("01"[hit] for hit in hits.tolist()) for cell, hits in right.items()},
-        "seconds": [round(trained - begin, 1), round(time.monotonic() - trained, 1)],
+        "right": {cell: "".join("01"[hit] for hit in hits) for cell, hits in zip(CELLS, right.tolist(), strict=True)},
     }
-
-
-def predict_film_classes(network: Any, spec: Any, clips: TestClips, cell: int) -> npt.NDArray[np.int64]:
-    """Return (N,) the predicted class of each clip of a cell."""
-    import torch
-
-    device = next(network.parameters()).device
-    # A network of more frames than are kept sees some of them twice.
-    frames = np.arange(spec.frames) * FRAMES // spec.frames
-    classes = []
-    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16):
-        for lo in range(0, len(clips.label), AT_ONCE):
-            batch = torch.from_numpy(np.array(clips.frames[cell, lo : lo + AT_ONCE])).to(device)[:, frames]
-            pictures = spec.prepare_frames(batch.flatten(0, 1)).unflatten(0, batch.shape[:2])
-            classes.append(network(pictures.transpose(1, 2)).argmax(1))
-    return torch.cat(classes).cpu().numpy()
 
 
 def summarise(record: Record) -> str:
@@ -186,6 +144,4 @@ def summarise(record: Record) -> str:
 
 
 if __name__ == "__main__":
-    from studies import film_recognition  # the name by which worker processes find the runs
-
-    film_recognition.main()
+    run_module("studies.film_recognition")

@@ -5,11 +5,8 @@ python -m studies.film_stability WORK classify record --footage FOOTAGE
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -17,20 +14,8 @@ import numpy as np
 
 import jostle
 from jostle.metrics.bootstrap import share_interval
-from studies.harness import (
-    STUDIES,
-    GridRun,
-    Record,
-    fill_tables,
-    finish,
-    markdown_table,
-    parse_arguments,
-    read_records,
-    run_grid,
-)
+from studies.harness import Grid, GridRun, Record, Results, run_module, run_study, table
 
-STEPS = ("classify", "record")
-RESULTS = STUDIES / "film_stability.jsonl"
 CLASSIFIERS = {
     "lite0": "EfficientNet-Lite0",
     "lite1": "EfficientNet-Lite1",
@@ -53,7 +38,6 @@ SUBJECTS: dict[str, tuple[int, ...]] = {
     "motocross-jump": (665, 670),
     "scooter-black": (670,),
 }
-read_results = partial(read_records, RESULTS)
 
 
 @dataclass(frozen=True)
@@ -64,23 +48,21 @@ class ClassifierRun(GridRun):
     seed: int = 0
 
 
+def study_runs() -> list[ClassifierRun]:
+    """Return every run."""
+    return [ClassifierRun(name) for name in CLASSIFIERS]
+
+
 def main() -> None:
-    """Do the steps that are arguments for."""
-    arguments = parse_arguments(__doc__, STEPS, at_once=2, footage=Path)
-    results = arguments.work / RESULTS.name
-    if "classify" in arguments.steps:
-        measure = partial(measure_run, footage=arguments.footage)
-        runs = [ClassifierRun(name) for name in CLASSIFIERS]
-        finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
-    if "record" in arguments.steps:
-        shutil.copy(results, RESULTS)
+    """Run the steps that are arguments."""
+    steps = {"classify": Grid(study_runs, measure_run, summarise)}
+    run_study(__doc__, "film_stability", steps, at_once=2, footage=Path)
 
 
 def measure_run(run: ClassifierRun, footage: Path) -> Record:
     """Classify every frame near an anchor, and return for each anchor how far around it the classifier is right."""
     from studies.film_networks import load_classifier
 
-    begin = time.monotonic()
     classify = load_classifier(run.network, footage / "weights")
     scores, sets, labels = {}, {}, {}
     for name, classes in SUBJECTS.items():
@@ -99,12 +81,7 @@ def measure_run(run: ClassifierRun, footage: Path) -> Record:
         one = jostle.pm_k(scores, {anchor: others}, labels, K)
         anchors.append([anchor, one.accuracy == 1, one.pm_k == 1])
     right = [int(np.argmax(scores[frame])) in labels[frame] for frame in scores]
-    return {
-        "run": asdict(run),
-        "frames": float(np.mean(right)),
-        "anchors": anchors,
-        "seconds": round(time.monotonic() - begin),
-    }
+    return {"frames": float(np.mean(right)), "anchors": anchors}
 
 
 def summarise(record: Record) -> str:
@@ -118,10 +95,10 @@ def shares(record: Record) -> tuple[float, float]:
     return float(table[:, 0].mean()), float(table[:, 1].mean())
 
 
-def stability_table(records: Sequence[Record]) -> str:
-    """Format accuracy and pm-k of each classifier, the most accurate first."""
-    rows = []
-    for record in sorted(records, key=lambda one: -shares(one)[0]):
+@table("classifier", "accuracy on anchors, %", f"pm-{K}, %", "lost to the frames around")
+def stability_table(results: Results) -> Iterator[list[str]]:
+    """Accuracy and pm-k of each classifier, the most accurate first."""
+    for record in sorted(results.film_stability, key=lambda one: -shares(one)[0]):
         owners = [anchor.rpartition("/")[0] for anchor, _, _ in record["anchors"]]
         cells = []
         for column in (1, 2):
@@ -130,18 +107,11 @@ def stability_table(records: Sequence[Record]) -> str:
             text = "" if ends is None else f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]"
             cells.append(f"{100 * right.mean():.1f}{text}")
         accuracy, stable = shares(record)
-        cells.append(f"{100 * (accuracy - stable):.1f}")
-        rows.append([CLASSIFIERS[record["run"]["network"]], *cells])
-    return markdown_table(["classifier", "accuracy on anchors, %", f"pm-{K}, %", "lost to the frames around"], rows)
+        yield [CLASSIFIERS[record["run"]["network"]], *cells, f"{100 * (accuracy - stable):.1f}"]
 
 
 TABLES = {"stability": stability_table}
 
 
-def fill_page(page: str, records: Sequence[Record]) -> str:
-    """Return the page with the tables of this study as the records have them."""
-    return fill_tables("film", TABLES, page, records)
-
-
 if __name__ == "__main__":
-    main()
+    run_module("studies.film_stability")

@@ -27,8 +27,8 @@ from jostle.datasets.puppets.similar_frames import LABELS, LEAST_AREA
 from jostle.models.checkpoints import write_weights
 from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
 from jostle.training.clips import Indices, evenly_spaced
-from studies.backbones import Losses, fit, get_device
 from studies.drawn_films import SHARED, draw_shared
+from studies.fitting import Losses, fit, training_device
 
 FILMS = 7000
 HOLDING = ("raise", "lower", "pick_up", "put_down")  # actions with any prop
@@ -38,7 +38,7 @@ APART = 8  # frames between two of them, at least
 TRIES = 3  # as many are looked at for each that is drawn, as a prop may be hidden
 QUALITY = (55, 96)  # of JPEG, from and up to
 CELL = 8  # pixels along each side of a cell
-STEPS, BATCH, RATE = 2500, 256, 3e-3
+STEPS, BATCH, RATE, DECAY = 2500, 256, 3e-3, 0.05
 PLACE_WEIGHT = 0.5  # of the loss of the cell
 SHIFT = 11  # largest shift of the picture in pixels
 GRAIN = 0.02  # largest noise
@@ -124,7 +124,7 @@ def held_in(film: Film) -> tuple[Indices, npt.NDArray[np.float64], Indices]:
 
 def pretrain_classifier(drawn: DrawnFrames, out: Path, *, seed: int = 0) -> None:
     """Train the network on drawn frames and write its weights."""
-    device = get_device()
+    device = training_device()
     torch.manual_seed(key_for(seed, "begin", "puppet_frames") % 2**63)
     network = FrameClassifier(CLASSES).to(device)
     frames, place = torch.from_numpy(drawn.frames).to(device), torch.from_numpy(drawn.place).to(device)
@@ -142,7 +142,7 @@ def pretrain_classifier(drawn: DrawnFrames, out: Path, *, seed: int = 0) -> None
         right = (logits.argmax(1) == label[rows]).float().mean()
         return wrong + PLACE_WEIGHT * cell_loss, {"class": wrong, "right": right, "place": hit}
 
-    fit("start", list(network.parameters()), compute, steps=STEPS, lr=RATE, every=250)
+    fit("start", list(network.parameters()), compute, steps=STEPS, lr=RATE, decay=DECAY, every=250)
     tensors = {key: value.cpu() for key, value in network.state_dict().items()}
     write_weights(tensors, out, metadata={"recogniser": "puppet_frames", "seed": str(seed)})
 

@@ -8,25 +8,29 @@ together they work side by side.
 
 from __future__ import annotations
 
-import multiprocessing
-import time
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jostle.core.config import make_settings
 from jostle.training.recognition_config import RecognitionConfig
-from studies.harness import CORES, Record, finish, parse_arguments, run_grid, ship_weights
-
-if TYPE_CHECKING:
-    from studies.frame_pretraining import DrawnFrames
+from studies.harness import (
+    CORES,
+    Grid,
+    GridRun,
+    Record,
+    get_device,
+    run_module,
+    run_study,
+    ship_weights,
+    start_process,
+    train_run,
+)
 
 CLASSIFIER = "puppet_frames"
 SEEDS = (0, 1, 2)
-STEPS = ("start", "study", "weights")
 K = 10
 
 DATA: dict[str, Any] = {
@@ -57,65 +61,50 @@ SHIPPED = {"clean": "anchors", "robust": "worst"}
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(GridRun):
     """One training run."""
 
     treatment: str
     seed: int
 
-    @property
-    def folder(self) -> str:
-        return f"frames-{self.treatment}-{self.seed}"
+
+def study_runs() -> list[Run]:
+    """Return every run, and the weights that all begin with."""
+    return [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in SEEDS)]
 
 
 def main() -> None:
-    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=13, seeds=list(SEEDS), results=Path)
-    begin = time.monotonic()
-    drawn = draw_first(arguments.work, arguments.jobs) if "start" in arguments.steps else None
-    preparing = multiprocessing.get_context("spawn").Process(target=prepare, args=(arguments.work, arguments.jobs))
-    if "study" in arguments.steps:
-        preparing.start()
-    if drawn is not None:
-        from studies.frame_pretraining import pretrain_classifier
-
-        pretrain_classifier(drawn, start_of(arguments.work))
-        print(f"network to begin with: {time.monotonic() - begin:.0f} s", flush=True)
-    if "study" in arguments.steps:
-        preparing.join()
-        assert preparing.exitcode == 0, "the frames to learn from could not be made"
-        print(f"frames to learn from: {time.monotonic() - begin:.0f} s", flush=True)
-        runs = [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in arguments.seeds)]
-        results = arguments.results or arguments.work / "frames.jsonl"
-        finish(
-            run_grid(
-                runs, partial(measure, work=arguments.work), results, at_once=arguments.at_once, summarise=summarise
-            )
-        )
-    if "weights" in arguments.steps:
-        runs = {f"{CLASSIFIER}-{name}": Run(treatment, 0) for name, treatment in SHIPPED.items()}
-        ship_weights({name: arguments.work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
-    print(f"all: {time.monotonic() - begin:.0f} s", flush=True)
+    """Run the steps that are arguments."""
+    steps = {
+        "start": start_pretraining,
+        "study": Grid(study_runs, measure, summarise, prepare),
+        "weights": ship_classifiers,
+    }
+    run_study(__doc__, "frames", steps, jobs=CORES, at_once=13, seeds=list(SEEDS))
 
 
 def start_of(work: Path) -> Path:
-    """The weights that every run begins with."""
+    """Return the path of the weights that every run begins with."""
     return work / f"start-{CLASSIFIER}.safetensors"
 
 
-def draw_first(work: Path, jobs: int) -> DrawnFrames | None:
-    """The frames that the network begins with; None if it has begin already."""
+def start_pretraining(work: Path, jobs: int) -> None:
+    """Draw frames, and start to pretrain the network in a process, unless it is done."""
     if start_of(work).exists():
-        return None
-    from studies.frame_pretraining import draw_frames
+        return
+    from studies.frame_pretraining import draw_frames, pretrain_classifier
 
-    begin = time.monotonic()
-    drawn = draw_frames(jobs=jobs)
-    print(f"{len(drawn.label)} drawn frames: {time.monotonic() - begin:.0f} s", flush=True)
-    return drawn
+    start_process(pretrain_classifier, draw_frames(jobs=jobs), start_of(work))
+
+
+def ship_classifiers(work: Path) -> None:
+    """Put the weights into the package."""
+    runs = {f"{CLASSIFIER}-{name}": Run(treatment, 0) for name, treatment in SHIPPED.items()}
+    ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
 
 
 def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
-    """The settings of one training run."""
+    """Return the settings of one training run."""
     return make_settings(
         RecognitionConfig,
         {
@@ -132,7 +121,7 @@ def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
 
 
 def prepare(work: Path, jobs: int) -> None:
-    """Have the frames to learn from and those to test with drawn and decoded before the runs need them."""
+    """Draw and decode the frames to learn from and those to test with before the runs need them."""
     from jostle.training.recognition import load_split
 
     config = settings_for(Run("anchors", 0), work, jobs=jobs)
@@ -141,7 +130,7 @@ def prepare(work: Path, jobs: int) -> None:
 
 
 def test_sets(config: RecognitionConfig) -> Any:
-    """The anchors of the test set, each with the frames around it; itself in the place of those unlike it."""
+    """Return the anchors of the test set, each with the frames around it; itself in the place of those unlike it."""
     from jostle.models.recognition.puppet_frames import SPEC
     from jostle.training.clips import Preparation, list_videos, load_clips
     from jostle.training.recognition_config import CorruptionsConfig
@@ -159,36 +148,27 @@ def summarise(record: dict[str, Any]) -> str:
 
 def measure(run: Run, work: Path) -> Record:
     """Train a classifier, and count the anchors of the test set that it gets right together with those around them."""
-    import torch
-
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
     from jostle.training.clip_augmentation import ClipLoader
-    from jostle.training.loop import train
     from jostle.training.recognition import predict_logits
 
-    begin = time.monotonic()
-    folder, config = work / "runs" / run.folder, settings_for(run, work)
-    weights = start_of(work) if run.treatment == START else train(config, folder).weights
-    trained = time.monotonic()
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    config = settings_for(run, work)
+    weights = start_of(work) if run.treatment == START else train_run(config, work / "runs" / run.folder)
     network = FrameClassifier(CLASSES)
     network.load_state_dict(read_weights(weights))
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    network.to(device)
+    network.to(get_device())
     sets = test_sets(config)
-    showing = ClipLoader(sets, SPEC, device)
-    told = [predict_logits(network, showing, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
-    right = np.stack(told, 1) == sets.labels[:, None]  # (anchors, 2 K + 1)
+    loader = ClipLoader(sets, SPEC, next(network.parameters()).device)
+    classes = [predict_logits(network, loader, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
+    right = np.stack(classes, 1) == sets.labels[:, None]  # (anchors, 2 K + 1)
     within = [float(right[:, K - k : K + k + 1].all(1).mean()) for k in range(K + 1)]
     return {
-        "run": asdict(run),
         "right_within": [round(share, 5) for share in within],
         "anchors": len(right),
         "commonest": round(float(np.bincount(sets.labels).max() / len(right)), 5),
-        "seconds": [round(trained - begin, 1), round(time.monotonic() - trained, 1)],
     }
 
 
 if __name__ == "__main__":
-    main()
+    run_module("studies.frames")

@@ -11,10 +11,15 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
+from functools import partial, wraps
+from importlib import import_module
+from inspect import signature
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +30,25 @@ RESULT_PAGES = STUDIES.parent / "docs" / "results"
 CORES = os.cpu_count() or 1
 
 Record = dict[str, Any]
+Reduction = Callable[[Sequence[Record]], str]
 R = TypeVar("R")
+FIELD_HEADS = {"treatment": "trained", "network": "extractor"}  # of a run, in tables
+NAMES = {
+    "actionformer": "ActionFormer",
+    "tridet": "TriDet",
+    "temporalmaxer": "TemporalMaxer",
+    "afsd": "AFSD",
+    "basictad": "BasicTAD",
+    "e2e_tad": "E2E-TAD",
+    "vsgn": "VSGN",
+    "puppet_c3d": "3D",
+    "puppet_r2plus1d": "(2+1)D",
+    "puppet_x3d": "channels apart",
+    "puppet_divided": "divided transformer",
+    "puppet_slowfast": "SlowFast",
+    "puppet_tam": "TAM",
+    "puppet_tam_wide": "TAM, wide",
+}
 
 
 @dataclass(frozen=True)
@@ -66,6 +89,123 @@ def parse_arguments(
     return arguments
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Step of a study that measures runs.
+
+    Attributes:
+        runs: returns the runs, of which options choose some: `--seeds` those whose `seed` is among them.
+        measure: returns the record of a run.
+        summarise: returns what is printed of a record.
+        prepare: called with the `runs` before the first of them, beside processes that earlier steps have started.
+        file: name of the records, if it is not that of the study.
+    """
+
+    runs: Callable[..., Iterable[Any]]
+    measure: Callable[..., Record]
+    summarise: Callable[[Record], str]
+    prepare: Callable[..., None] | None = None
+    file: str | None = None
+
+
+def run_study(
+    doc: str | None,
+    file: str,
+    steps: Mapping[str, Grid | Callable[..., Any]],
+    derive: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda arguments: {},
+    also: Sequence[str] = (),
+    **options: Any,
+) -> None:
+    """Run the steps that the command line names, in the order of the study.
+
+    Functions are called with those values that they have parameters for: the options, `work`, and what is derived from
+    them. The last step, `record`, puts the records of WORK beside this file, where tables read them.
+
+    Args:
+        file: name of the records; a derived `file` goes before.
+        derive: returns further values, given the options.
+        also: names of other files of records that steps write, of which some may not have been written.
+        options: of the command line; see `parse_arguments`.
+    """
+    arguments = parse_arguments(doc, (*steps, "record"), **{"at_once": 1, "results": Path, **options})
+    values = {**vars(arguments), **derive(arguments)}
+    file = values.get("file", file)
+    for name, step in steps.items():
+        begin = time.monotonic()
+        if name not in arguments.steps:
+            continue
+        if isinstance(step, Grid):
+            runs = [run for run in _bind(step.runs, values)() if _is_chosen(run, arguments, options)]
+            results = arguments.results or arguments.work / f"{step.file or file}.jsonl"
+            measure = _bind(step.measure, values)
+            if step.prepare is not None:
+                _bind(step.prepare, {**values, "runs": runs})()
+            wait_for_processes()
+            finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=step.summarise))
+        else:
+            _bind(step, values)()
+        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
+    wait_for_processes()
+    for path in [arguments.work / f"{name}.jsonl" for name in (file, *also) if "record" in arguments.steps]:
+        if path.exists():
+            shutil.copy(path, STUDIES)
+
+
+def _bind(function: Callable[..., Any], values: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function with those of the values that it has parameters for."""
+    return partial(function, **{name: values[name] for name in signature(function).parameters if name in values})
+
+
+def _is_chosen(run: Any, arguments: argparse.Namespace, options: Iterable[str]) -> bool:
+    """Return whether the values of a run are among those of the options in the plural, such as `--seeds`."""
+    return all(
+        value in getattr(arguments, f"{name}s")
+        for name, value in asdict(run).items()
+        if f"{name}s" in options and isinstance(getattr(arguments, f"{name}s"), (tuple, list))
+    )
+
+
+def start_process(function: Callable[..., None], *arguments: Any) -> None:
+    """Call a function in a process that shares the memory of this one, which goes on and must not have used a GPU."""
+    multiprocessing.get_context("fork").Process(target=function, args=arguments).start()
+
+
+def wait_for_processes() -> None:
+    """Wait for the processes that were started, and exit if one of them fails."""
+    for process in multiprocessing.active_children():
+        process.join()
+        if process.exitcode:
+            raise SystemExit(f"{process.name} failed")
+
+
+def run_module(name: str) -> None:
+    """Run the `main` of a module under its own name, by which worker processes find its functions."""
+    import_module(name).main()
+
+
+def train_run(config: Any, folder: Path, *, one_shape: bool = False) -> Path:
+    """Train, or resume a run, and return the path of its weights; its checkpoint is deleted.
+
+    Args:
+        one_shape: whether all inputs have one shape, for which cuDNN then searches the fastest convolutions.
+    """
+    import torch
+
+    import jostle
+
+    torch.backends.cudnn.benchmark = one_shape
+    weights = jostle.train(config, folder).weights
+    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    return weights
+
+
+def get_device() -> str:
+    """Return the device of networks: a GPU where there is one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def run_grid(
     runs: Iterable[Any],
     measure: Callable[[Any], Record],
@@ -80,7 +220,7 @@ def run_grid(
 
     Args:
         runs: frozen dataclasses.
-        measure: returns the record of one run; pickled for another process.
+        measure: returns the record of one run, to which the run and the seconds are added; pickled for another process.
         summarise: returns what is printed of a record.
 
     Returns:
@@ -93,7 +233,7 @@ def run_grid(
     begin, failed = time.monotonic(), []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(at_once, context, initializer=use_one_thread) as pool, results.open("a") as file:
-        futures = {pool.submit(measure, run): run for run in missing}
+        futures = {pool.submit(_measure_timed, measure, run): run for run in missing}
         for count, future in enumerate(as_completed(futures), 1):
             prefix = f"{count}/{len(missing)} {time.monotonic() - begin:.0f} s {futures[future]}"
             error = future.exception()
@@ -106,6 +246,12 @@ def run_grid(
             file.flush()
             print(f"{prefix}: {summarise(record)} ({record['seconds']})", flush=True)
     return failed
+
+
+def _measure_timed(measure: Callable[[Any], Record], run: Any) -> Record:
+    begin = time.monotonic()
+    record = {"run": asdict(run), **measure(run)}
+    return {**record, "seconds": record.get("seconds", round(time.monotonic() - begin, 1))}
 
 
 def finish(failed: Sequence[Any]) -> None:
@@ -145,6 +291,11 @@ def read_records(path: Path) -> list[Record]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a file of records."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
 def select_records(records: Iterable[Record], **fields: Any) -> list[Record]:
     """Return the records whose runs have these values, by network and seed; a value of None selects all."""
     wanted = {key: value for key, value in fields.items() if value is not None}
@@ -160,10 +311,87 @@ def spread(values: Iterable[float]) -> str:
     return f"{many.mean():.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{many.std(ddof=1):.2f}"
 
 
-def markdown_table(head: list[str], rows: list[list[str]]) -> str:
+def slashed(values: Iterable[float], digits: int = 1) -> str:
+    """Format several numbers in one cell."""
+    return " / ".join(f"{value:.{digits}f}" for value in values)
+
+
+def words(name: str) -> str:
+    """Return the name of a corruption or of an error as tables have it."""
+    return name.rpartition("/")[2].replace("_", " ")
+
+
+def over_runs(measure: Callable[[Record], float]) -> Reduction:
+    """Return a reduction of records to the mean and standard deviation of a measure."""
+    return lambda records: spread(map(measure, records))
+
+
+def mean_over_runs(*measures: Callable[[Record], float], digits: int = 1) -> Reduction:
+    """Return a reduction of records to the means of some measures."""
+    return lambda records: slashed([np.mean([measure(record) for record in records]) for measure in measures], digits)
+
+
+def count_runs(records: Sequence[Record]) -> str:
+    """Format the number of records."""
+    return str(len(records))
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Format a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def table(*head: str) -> Callable[[Callable[..., Iterable[Sequence[str]]]], Callable[..., str]]:
+    """Decorate a generator of the rows of a table, so that it returns the table with this head in Markdown."""
+
+    def decorate(rows: Callable[..., Iterable[Sequence[str]]]) -> Callable[..., str]:
+        @wraps(rows)
+        def format_table(*arguments: Any, **options: Any) -> str:
+            return markdown_table(head, rows(*arguments, **options))
+
+        return format_table
+
+    return decorate
+
+
+class Results:
+    """Records of all studies: `results.frames` are those of `frames.jsonl`, read when they are first wanted."""
+
+    def __getattr__(self, name: str) -> list[Record]:
+        records = read_records(STUDIES / f"{name}.jsonl")
+        setattr(self, name, records)
+        return records
+
+    def of(self, file: str, **fields: Any) -> list[Record]:
+        """Return the records of a file whose runs have these values, by network and seed; None selects all."""
+        return select_records(getattr(self, file), **fields)
+
+
+@dataclass(frozen=True)
+class GridTable:
+    """Table with a row for each combination of values of a run's fields that was measured.
+
+    Attributes:
+        file: name of the records.
+        rows: values of each field that names a row.
+        columns: head and reduction of the records of a row.
+        where: values of other fields.
+    """
+
+    file: str
+    rows: Mapping[str, Sequence[Any]]
+    columns: Sequence[tuple[str, Reduction]]
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, results: Results) -> str:
+        lines = []
+        for key in product(*self.rows.values()):
+            if records := results.of(self.file, **dict(zip(self.rows, key, strict=True)), **self.where):
+                cells = [reduce_records(records) for _, reduce_records in self.columns]
+                lines.append([*(NAMES.get(part, str(part)) for part in key), *cells])
+        heads = [FIELD_HEADS.get(name, name) for name in self.rows]
+        return markdown_table([*heads, *(head for head, _ in self.columns)], lines)
 
 
 def fill_tables(study: str, tables: Mapping[str, Callable[[R], str]], page: str, results: R) -> str:

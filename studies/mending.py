@@ -12,54 +12,39 @@ weights that come with jostle in place of training any. The group `unseen` needs
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import jostle
-from jostle.core.types.predictions import Predictions
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.io.files.atomic import write_bytes
 from jostle.metrics.bootstrap import video_weights
 from studies.detection import (
     CORRUPTIONS,
+    EXTRACTOR,
     MAIN,
     NETWORKS,
     PUPPETS_C,
     SHIPPED,
-    TIOUS,
     Place,
-    error_profile,
     load_trained,
-    make_features,
+    make_training_features,
     settings_for,
     train_networks,
 )
 from studies.detection import Run as Training
-from studies.harness import CORES, Record, finish, parse_arguments, run_grid
-from studies.mending_features import (
-    ALONE,
-    EXTRACTOR,
-    GROUPS,
-    KNOWN,
-    UNSEEN,
-    find_in_states,
-    inspector_file,
-    make_mended,
-    plan_of,
-    read_mended,
-)
+from studies.feature_states import KNOWN, DetectedStates, load_extractor_file, make_states, read_states
+from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, train_run
+from studies.mending_cells import ALONE, GROUPS, UNSEEN, inspector_file, plan_of
 
 DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
 TREATMENTS = MAIN
 SEEDS = (0, 1, 2)
-STEPS = ("network", "training", "detectors", "shipped", "cells", "study")
 EVERY = (*GROUPS, UNSEEN)
 TREATED = ("main", "single", "extra")  # groups that robustly trained detectors are measured in, too
 TWICE = ("main",)  # groups that are measured on features of every network
@@ -69,7 +54,7 @@ AT_HALF = 2
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(GridRun):
     """A trained detector in a group of cells."""
 
     detector: str
@@ -84,9 +69,19 @@ class Run:
 
 
 def main() -> None:
-    arguments = parse_arguments(
+    """Run the steps that are arguments."""
+    run_study(
         __doc__,
-        STEPS,
+        "mending",
+        {
+            "network": train_networks,
+            "training": make_training,
+            "detectors": Grid(trainings, learn, lambda record: "trained", file="trained"),
+            "shipped": take_shipped,
+            "cells": make_cells,
+            "study": Grid(study_runs, measure, summarise),
+        },
+        derive_data,
         groups=EVERY,
         detectors=DETECTORS,
         treatments=TREATMENTS,
@@ -97,58 +92,37 @@ def main() -> None:
         jobs=CORES,
         at_once=6,
         epochs=int,
-        results=Path,
     )
+
+
+def derive_data(arguments: Any) -> dict[str, Any]:
+    """Return the test films, and the files of the study."""
     data = films_of(jostle.load_dataset("puppets", subset="test", jobs=arguments.jobs), arguments.films)
     place = Place(arguments.work, Path(data.folder) / "annotations.json")
-    take_network(place)
-    if "network" in arguments.steps:
-        train_networks(place, arguments.networks, arguments.jobs)
-    if "training" in arguments.steps:
-        for number in arguments.networks:
-            make_training(place, number, arguments.jobs)
-    chosen = {"detector": arguments.detectors, "treatment": arguments.treatments, "seed": arguments.seeds}
-    chosen["network"] = arguments.networks
-    failed = []
-    if "shipped" in arguments.steps:
-        take_shipped(place)
-    if "detectors" in arguments.steps:
-        teach = partial(learn, place=place, epochs=arguments.epochs)
-        first = [run.training for run in runs_of("main", chosen)]
-        failed += run_grid(
-            first,
-            teach,
-            arguments.work / "trained.jsonl",
-            at_once=arguments.at_once,
-            summarise=lambda record: "trained",
-        )
-    runs = [run for group in arguments.groups for run in runs_of(group, chosen)]
-    if "cells" in arguments.steps:
-        for group, number in dict.fromkeys((run.group, run.network) for run in runs):
-            plan = plan_of(group, arguments.work / "inspectors", arguments.kinds)
-            make_mended(data, group, place, number, plan=plan, jobs=arguments.jobs)
-    if "study" in arguments.steps:
-        look = partial(measure, place=place, names=tuple(data.videos))
-        results = arguments.results or arguments.work / "mending.jsonl"
-        failed += run_grid(runs, look, results, at_once=arguments.at_once, summarise=summarise)
-    finish(failed)
+    place.take_network()
+    return {"data": data, "place": place, "names": tuple(data.videos)}
 
 
 def films_of(data: Dataset, count: int | None) -> Dataset:
-    """So many of the films, evenly spread over all."""
+    """Return so many of the films, evenly spread over all."""
     names = list(data.videos)
     many = len(names) if count is None else min(count, len(names))
     chosen = [names[i * len(names) // many] for i in range(many)]
     return replace(data, videos={name: data.videos[name] for name in chosen})
 
 
-def runs_of(group: str, chosen: dict[str, Any]) -> list[Run]:
-    """Those of a group that are chosen."""
-    return [run for run in study(group) if all(getattr(run, key) in some for key, some in chosen.items())]
+def study_runs(groups: Iterable[str] = EVERY) -> list[Run]:
+    """Return the runs of some groups."""
+    return [run for group in groups for run in study(group)]
+
+
+def trainings() -> list[Training]:
+    """Return the training runs of every detector that is measured."""
+    return [run.training for run in study("main")]
 
 
 def study(group: str) -> list[Run]:
-    """The runs of a group."""
+    """Return the runs of a group."""
     treatments = TREATMENTS if group in TREATED else TREATMENTS[:1]
     networks = NETWORKS if group in TWICE else NETWORKS[:1]
     return [
@@ -160,25 +134,31 @@ def study(group: str) -> list[Run]:
     ]
 
 
-def take_network(place: Place) -> None:
-    """Have the extractor that comes with jostle stand for the first one."""
-    from jostle.models.weights.shipped import weights_file
-
-    if not place.network(0).exists():
-        write_bytes(place.network(0), [weights_file(EXTRACTOR).read_bytes()])
+def make_training(place: Place, networks: Iterable[int], jobs: int) -> None:
+    """Extract the features of the training films."""
+    for number in networks:
+        make_training_features(place, number, jobs, fixed=())
 
 
-def make_training(place: Place, number: int, jobs: int) -> None:
-    """Features of the training films by a network."""
-    out = place.features(number, "training")
-    if not out.exists():
-        part = out.with_name("training.part")
-        make_features("training", place.network(number), part, jobs=jobs, fixed=())
-        part.rename(out)
+def make_cells(
+    place: Place,
+    data: Dataset,
+    groups: Iterable[str],
+    networks: Collection[int],
+    kinds: Collection[str],
+    work: Path,
+    jobs: int,
+) -> None:
+    """Extract the features of the test films in every cell of some groups."""
+    for group, number in dict.fromkeys((run.group, run.network) for run in study_runs(groups)):
+        if number in networks:
+            load = partial(load_extractor_file, EXTRACTOR, place.network(number))
+            plan = plan_of(group, work / "inspectors", kinds)
+            make_states(data, place.states(number, group), load, plan, jobs=jobs)
 
 
 def take_shipped(place: Place) -> None:
-    """Have the weights that come with jostle stand for the first seed, where nothing was trained."""
+    """Let the weights that come with jostle stand for the first seed, where nothing was trained."""
     from jostle.models.weights.shipped import trained_weights
 
     for detector in DETECTORS:
@@ -190,99 +170,58 @@ def take_shipped(place: Place) -> None:
 
 def summarise(record: Record) -> str:
     """Return the clean and the corrupted score of each way, to be printed."""
-    told = []
+    parts = []
     for way, scores in record["scores"].items():
         corrupted = np.mean([value for cell, value in scores.items() if cell != CLEAN])
-        told.append(f"{way} {100 * scores[CLEAN]:.2f} {100 * corrupted:.2f}")
-    return ", ".join(told)
+        parts.append(f"{way} {100 * scores[CLEAN]:.2f} {100 * corrupted:.2f}")
+    return ", ".join(parts)
 
 
 def measure(run: Run, place: Place, names: Collection[str]) -> Record:
     """Score a detector on these test films in every cell of a group, in every way."""
-    import torch
-
-    begin = time.monotonic()
-    loaded = load_trained(f"{run.detector}_puppets", place.run(run.training) / "last.safetensors")
-    detector = loaded.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    detector = load_trained(f"{run.detector}_puppets", place.run(run.training) / "last.safetensors")
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
-    facts = {
-        name: {"fps": float(fps), "duration": float(duration)}
-        for name, fps, duration in zip(truth.videos, truth.fps, truth.duration, strict=True)
-    }
-    told: dict[str, list[Any]] = {}
-    which: dict[str, dict[str, list[int]]] = {}  # by way and cell, of each film what of that it is
-    found: dict[str, dict[str, list[int]]] = {}
-    for film in read_mended(place.films(run.network), run.group, names):
-        told[film.name] = find_in_states(detector, film.rows, **facts[film.name])
-        for way, cells in film.place.items():
-            for cell, number in cells.items():
-                which.setdefault(way, {}).setdefault(cell, []).append(number)
-                counts = film.found.get(way, {}).get(cell, [0, 0, 0, 0])
-                kept = found.setdefault(way, {}).setdefault(cell, [0, 0, 0, 0])
-                found[way][cell] = [a + b for a, b in zip(kept, counts, strict=True)]
-    films = list(told)
-    part = truth.of_videos(films)
-    record: Record = {"run": asdict(run), "films": len(films), "scores": {}, "found": found}
-
-    @cache  # where struck frames are known, cells of other kinds and the same frames are mended into the same
-    def predicted(numbers: tuple[int, ...]) -> Predictions:
-        return Predictions.from_segments({name: told[name][n] for name, n in zip(films, numbers, strict=True)})
-
-    @cache
-    def scored(numbers: tuple[int, ...]) -> Any:
-        return jostle.score(predicted(numbers), part, protocol="thumos14", tious=TIOUS)
-
-    @cache
-    def told_of(numbers: tuple[int, ...]) -> dict[str, float]:
-        return error_profile(predicted(numbers), part)
-
-    for way, of_cell in which.items():
-        numbers = {cell: tuple(one) for cell, one in of_cell.items()}
-        record["scores"][way] = {cell: round(float(scored(one).map[AT_HALF]), 5) for cell, one in numbers.items()}
+    states = DetectedStates(detector, read_states(place.states(run.network, run.group), names), truth)
+    record: Record = {"films": len(states.films), "scores": {}, "found": states.found}
+    for way, cells in states.numbers.items():
+        scores = {cell: states.score(way, cell) for cell in cells}
+        record["scores"][way] = {cell: round(float(score.map[AT_HALF]), 5) for cell, score in scores.items()}
         if run.group in DRAWN:
-            record.setdefault("drawn", {})[way] = draw_scores(
-                {cell: scored(one) for cell, one in numbers.items()}, films
-            )
+            record.setdefault("drawn", {})[way] = draw_scores(scores, states.films)
         if run.group == "main":
-            clean = told_of(numbers[CLEAN])
-            each = [told_of(numbers[cell]) for cell in PUPPETS_C]
-            struck = {key: float(np.mean([one[key] for one in each])) for key in clean}
             record.setdefault("diagnosis", {})[way] = {
-                name: {key: round(value, 5) for key, value in one.items()}
-                for name, one in (("clean", clean), ("corrupted", struck))
+                name: {key: round(value, 5) for key, value in profile.items()}
+                for name, profile in states.errors(way, PUPPETS_C).items()
             }
     if run.group == UNSEEN:
-        own = [way for way in which if way != KNOWN and not way.endswith(ALONE)]
+        own = [way for way in states.numbers if way != KNOWN and not way.endswith(ALONE)]
         record["inspectors"] = {way: _steps(place.work / "inspectors", way) for way in own}
     else:
         record["inspector"] = jostle.load_inspector().fingerprint
-    record["seconds"] = round(time.monotonic() - begin, 1)
     return record
 
 
 def draw_scores(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
-    """In each draw of the films, the clean score and the mean of the others."""
+    """Return the clean score and the mean of the others in each draw of the films."""
     weights = video_weights(films, DRAWS)
     place = {name: i for i, name in enumerate(films)}
-    made = {}
+    values = {}
     for cell, one in scored.items():
         own = [place[name] for name in one.resamples.videos]
-        made[cell] = one.resamples.weighted(weights[:, own])[:, AT_HALF]
-    clean = made.pop(CLEAN)
-    return [[round(float(a), 4), round(float(b), 4)] for a, b in zip(clean, np.mean([*made.values()], 0), strict=True)]
+        values[cell] = one.resamples.weighted(weights[:, own])[:, AT_HALF]
+    clean = values.pop(CLEAN)
+    return [
+        [round(float(a), 4), round(float(b), 4)] for a, b in zip(clean, np.mean([*values.values()], 0), strict=True)
+    ]
 
 
 def learn(run: Training, place: Place, epochs: int | None = None) -> Record:
     """Train a detector."""
-    from jostle.training.loop import train
-
-    begin = time.monotonic()
     config = settings_for(run, place)
     if epochs is not None:
         config = replace(config, optimiser=replace(config.optimiser, epochs=epochs, warmup_epochs=0))
-    done = train(config, place.run(run))
-    (done.folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    return {"run": asdict(run), "steps": done.steps, "seconds": round(time.monotonic() - begin, 1)}
+    train_run(config, place.run(run))
+    return {}
 
 
 def _steps(folder: Path, name: str) -> int:
@@ -292,6 +231,4 @@ def _steps(folder: Path, name: str) -> int:
 
 
 if __name__ == "__main__":
-    from studies import mending  # by this name worker processes find it
-
-    mending.main()
+    run_module("studies.mending")

@@ -28,8 +28,8 @@ from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames
 from jostle.features.interpolation import nearest_undamaged
 from jostle.models.weights.shipped import TREATMENTS
+from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS, counts
 from studies.harness import CORES, Record, finish, parse_arguments, read_records, run_grid
-from studies.mending_features import AS_IS, KNOWN, MENDED, WAYS, counts
 from studies.recognition import SHIPPED_RECOGNISERS
 
 KINDS = (
@@ -117,7 +117,7 @@ def look(clip: Shown, wanted: tuple[tuple[str, str], ...]) -> Record:
     with open_footage(order) as footage:
         spec, rng = next(iter(recognisers.values())).spec, rng_for(0, "clips", clip.name)
         (row,) = sample_frames(Sampling(spread="even"), spec, footage.clean.pts, footage.clean.fps, rng)
-        finding = {way: teller.of(footage.clean) for way, teller in tellers.items()}
+        finding = {way: teller.finder_for(footage.clean) for way, teller in tellers.items()}
         for cell in order.cells:
             under = footage.under(cell)
             top, came_from = CachedFrames(under), origins(under)

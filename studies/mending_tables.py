@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from jostle.corruptions.engine.spec import Spec
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.recipes.thumos14_c import EXTRA, MIXES, PROFILE
 from jostle.metrics.bootstrap import bias_corrected
 from studies.detection import CORRUPTIONS, NETWORKS, PUPPETS_C, SHARES
-from studies.detection_tables import NAMES
-from studies.harness import STUDIES, Record, fill_tables, read_records, spread
-from studies.harness import markdown_table as table
+from studies.detection_tables import ERRORS
+from studies.feature_states import AS_IS, KNOWN, MENDED
+from studies.harness import (
+    NAMES,
+    GridTable,
+    Record,
+    Reduction,
+    Results,
+    count_runs,
+    over_runs,
+    slashed,
+    table,
+    words,
+)
 from studies.mending import DETECTORS, TREATMENTS
-from studies.mending_features import (
+from studies.mending_cells import (
     ALONE,
-    AS_IS,
     BLANK,
     EVERYTHING,
     GROUPS,
-    KNOWN,
     LENGTHS,
-    MENDED,
     UNSEEN,
     length_cell,
     without,
@@ -34,46 +42,28 @@ from studies.mending_frames import study as frame_study
 from studies.mending_recognition import KINDS, PLACES
 from studies.mending_ways import WAYS as OTHER_WAYS
 
-ERRORS = ("double_detection", "wrong_label", "localization", "confusion", "background", "missed")
+WAYS = (AS_IS, MENDED, KNOWN)
 EXTRACTORS = ("shipped", "second")
-# How a detector was trained, and what is done about struck frames.
-COMPARED = (
-    ("clean", AS_IS),
-    ("drop", AS_IS),
-    ("drop + TRC", AS_IS),
-    ("clean", MENDED),
-    ("drop", MENDED),
-    ("drop + TRC", MENDED),
-    ("clean", KNOWN),
-)
-
-
+# How a detector was trained, and what is done about damaged frames.
+COMPARED = (*product(("clean", "drop", "drop + TRC"), (AS_IS,)), *product(TREATMENTS, (MENDED,)), ("clean", KNOWN))
 # Lengths that are not the benchmark's own, which the main table has.
 OTHER_LENGTHS = [percent for percent in LENGTHS if length_cell(BLANK, percent) not in PUPPETS_C]
-WAYS = (AS_IS, MENDED, KNOWN)
+LENGTH_HEADS = [f"{percent:g} %" for percent in OTHER_LENGTHS]
 
 
-class Results:
-    """Records of every part of the study; `shipped` are of the weights that come with jostle."""
+def runs_of(results: Results, group: str, treatment: str = "clean", network: int = 0) -> list[Record]:
+    """Return the runs of all detectors in a group of cells, in the order of the records."""
+    wanted = {"group": group, "treatment": treatment, "network": network}
+    return [record for record in results.mending if wanted.items() <= record["run"].items()]
 
-    def __init__(self) -> None:
-        names = ("", "_shipped", "_frames", "_recognition", "_ways", "_verdicts")
-        every = (read_records(STUDIES / f"mending{name}.jsonl") for name in names)
-        self.records, self.shipped, self.frames, self.recognition, self.ways, self.verdicts = every
 
-    def of(self, group: str, treatment: str, detector: str | None = None, network: int = 0) -> list[Record]:
-        """Return the runs of a group of cells, of one detector or of all."""
-        wanted: Record = {"group": group, "treatment": treatment, "network": network}
-        wanted |= {} if detector is None else {"detector": detector}
-        return [record for record in self.records if wanted.items() <= record["run"].items()]
-
-    def with_rule(self, group: str) -> list[Record]:
-        """Return the runs of shipped weights in a group whose other runs were measured without the rule."""
-        return [record for record in self.shipped if record["run"]["group"] == group]
+def with_rule(results: Results, group: str) -> list[Record]:
+    """Return the runs of shipped weights in a group whose other runs were measured without the rule."""
+    return [record for record in results.mending_shipped if record["run"]["group"] == group]
 
 
 def relative(record: Record, way: str, cells: Iterable[str], clean: str = "") -> float:
-    """What is left of the clean score in the mean of some cells, in percent.
+    """Return what is left of the clean score in the mean of some cells, in percent.
 
     Args:
         clean: the way whose clean score that is; by default the same.
@@ -83,337 +73,270 @@ def relative(record: Record, way: str, cells: Iterable[str], clean: str = "") ->
 
 
 def left(records: Sequence[Record], way: str, cells: Sequence[str], clean: str = "") -> float:
-    """The mean of that over runs."""
+    """Return the mean over runs of what is left."""
     return float(np.mean([relative(record, way, cells, clean) for record in records]))
 
 
 def interval(records: Sequence[Record], way: str, clean: str = "") -> str:
-    """The mean over runs of relative robustness, and where it lies in 95 % of draws of other films."""
+    """Format the mean over runs of relative robustness, and where it lies in 95 % of draws of other films."""
     cells = [cell for cell in records[0]["scores"][way] if cell != CLEAN]
     corrupted, whole = (np.array([record["drawn"][one] for record in records]) for one in (way, clean or way))
     return with_ends(left(records, way, cells, clean), (corrupted[..., 1] / whole[..., 0]).mean(0) * 100)
 
 
-def with_ends(measured: float, drawn: Any) -> str:
-    """A number, and the ends of its interval."""
-    ends = bias_corrected(drawn, measured, 0.95)
+def with_ends(measured: float, draws: Any) -> str:
+    """Format a number, and the ends of its interval."""
+    ends = bias_corrected(draws, measured, 0.95)
     return f"{measured:.1f}" + ("" if ends is None else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
 
 
 def costs(records: Sequence[Record], way: str = MENDED, clean: str = AS_IS) -> list[float]:
-    """What a way of mending does to the clean score of each run, in points."""
+    """Return what a way of mending does to the clean score of each run, in points."""
     return [100 * (record["scores"][way][CLEAN] - record["scores"][clean][CLEAN]) for record in records]
 
 
 def cells_of(kind: str) -> list[str]:
-    """The cells of a kind of THUMOS14-C, by rising share."""
+    """Return the cells of a kind of THUMOS14-C, by rising share."""
     return [f"{PROFILE}/{kind}:{level}" for level in SHARES]
 
 
 def alarms(counts: Sequence[Sequence[int]]) -> float:
-    """Of frames that were not struck, how many were taken for struck ones, in percent."""
+    """Return how many of the undamaged frames were taken for damaged ones, in percent."""
     return 100 * sum(one[2] for one in counts) / max(sum(one[3] for one in counts), 1)
 
 
-def words(text: str) -> str:
-    """A name as a table has it."""
-    return text.rpartition("/")[2].replace("_", " ")
+def share_found(counts: Mapping[str, Sequence[int]], cells: Sequence[str]) -> float:
+    """Return how many of the damaged frames were found, in percent."""
+    return 100 * sum(counts[cell][0] for cell in cells) / sum(counts[cell][1] for cell in cells)
 
 
-def main_table(results: Results) -> str:
-    """Clean scores and relative robustness, by detector and training: mean and deviation over seeds."""
-    rows = []
-    for detector in DETECTORS:
-        for treatment in TREATMENTS:
-            records = results.of("main", treatment, detector)
-            row = [NAMES[detector], treatment]
-            row += [spread(100 * r["scores"][way][CLEAN] for r in records) for way in (AS_IS, MENDED)]
-            row += [spread(relative(r, way, PUPPETS_C) for r in records) for way in WAYS]
-            rows.append([*row, str(len(records))])
-    head = ["detector", "trained", "clean", "clean, mended", "relative, as is", "mended", "known", "runs"]
-    return table(head, rows)
+def clean_score(record: Record, way: str) -> float:
+    """Return the clean score of a way, in percent."""
+    return 100 * float(record["scores"][way][CLEAN])
 
 
-def interval_table(results: Results) -> str:
+MAIN: list[tuple[str, Reduction]] = [
+    ("clean", over_runs(partial(clean_score, way=AS_IS))),
+    ("clean, mended", over_runs(partial(clean_score, way=MENDED))),
+    ("relative, as is", over_runs(partial(relative, way=AS_IS, cells=PUPPETS_C))),
+    *((way, over_runs(partial(relative, way=way, cells=PUPPETS_C))) for way in (MENDED, KNOWN)),
+    ("runs", count_runs),
+]
+INTERVALS: list[tuple[str, Reduction]] = [
+    *((way, partial(interval, way=way)) for way in WAYS),
+    ("clean mAP, mended - as is", lambda records: f"{np.mean(costs(records)):+.2f}"),
+    ("of the worst run", lambda records: f"{min(costs(records)):+.2f}"),
+    ("runs", count_runs),
+]
+
+
+@table("extractor", "trained", *(head for head, _ in INTERVALS))
+def interval_table(results: Results) -> Iterator[list[str]]:
     """The mean over all detectors and seeds of an extractor, and its interval from drawing other films."""
-    rows = []
-    for network in NETWORKS:
-        for treatment in TREATMENTS:
-            records = results.of("main", treatment, network=network)
-            if records:
-                rows.append([EXTRACTORS[network], treatment, *_intervals(records)])
-    return table(["extractor", "trained", *INTERVALS], rows)
+    for network, treatment in product(NETWORKS, TREATMENTS):
+        if records := runs_of(results, "main", treatment, network):
+            yield [EXTRACTORS[network], treatment, *(column(records) for _, column in INTERVALS)]
 
 
-def verdict_table(results: Results) -> str:
-    """The same of runs that are mended by rules and network together."""
-    rows = []
-    for treatment in TREATMENTS:
-        records = [record for record in results.verdicts if record["run"]["treatment"] == treatment]
-        if records:
-            rows.append([treatment, *_intervals(records)])
-    return table(["trained", *INTERVALS], rows)
-
-
-INTERVALS = ("as is", "mended", "known", "clean mAP, mended - as is", "of the worst run", "runs")
-
-
-def _intervals(records: Sequence[Record]) -> list[str]:
-    cost = costs(records)
-    robustness = [interval(records, way) for way in WAYS]
-    return [*robustness, f"{np.mean(cost):+.2f}", f"{min(cost):+.2f}", str(len(records))]
-
-
-def aim_table(results: Results) -> str:
+@table("", "aim", "measured", "")
+def aim_table(results: Results) -> Iterator[list[str]]:
     """What was aimed at, and what was measured."""
-    clean, drop = (results.of("main", treatment) for treatment in ("clean", "drop"))
+    clean, drop = (runs_of(results, "main", treatment) for treatment in ("clean", "drop"))
     cost = costs(clean)
-    alone = {
-        kind: left(results.of(UNSEEN, "clean"), without(kind) + ALONE, cells_of(kind), KNOWN) for kind in CORRUPTIONS
-    }
-    never = [*(alone | {BLANK: left(results.with_rule(UNSEEN), without(BLANK), cells_of(BLANK), KNOWN)}).values()]
-    said = (
-        f"{np.mean(never):.1f}, the worst kind {min(never):.1f}; by the network alone {np.mean([*alone.values()]):.1f}"
-    )
-    rows = [
-        ["relative robustness, trained clean", "at least 97", *_reached(clean, 97)],
-        ["clean mAP, mended - as is", "within 0.3", f"{np.mean(cost):+.2f}, the worst run {min(cost):+.2f}"],
-        ["relative robustness, trained with drops", "at least 98", *_reached(drop, 98)],
-        ["relative robustness, kind never met", "at least 95", said],
-    ]
-    rows[1].append("met" if min(cost) >= -0.3 else "missed")
-    with_rule, by_network = ("met" if np.mean([*each]) >= 95 else "missed" for each in (never, alone.values()))
-    rows[3].append(with_rule if with_rule == by_network else f"{with_rule}; by the network alone {by_network}")
-    return table(["", "aim", "measured", ""], rows)
+    unseen = runs_of(results, UNSEEN)
+    alone = {kind: left(unseen, without(kind) + ALONE, cells_of(kind), KNOWN) for kind in CORRUPTIONS}
+    with_rules = alone | {BLANK: left(with_rule(results, UNSEEN), without(BLANK), cells_of(BLANK), KNOWN)}
+    least, both, network = min(with_rules.values()), np.mean([*with_rules.values()]), np.mean([*alone.values()])
+    verdict, by_network = (_met(mean >= 95) for mean in (both, network))
+    yield ["relative robustness, trained clean", "at least 97", *_reached(clean, 97)]
+    measured = f"{np.mean(cost):+.2f}, the worst run {min(cost):+.2f}"
+    yield ["clean mAP, mended - as is", "within 0.3", measured, _met(min(cost) >= -0.3)]
+    yield ["relative robustness, trained with drops", "at least 98", *_reached(drop, 98)]
+    measured = f"{both:.1f}, the worst kind {least:.1f}; by the network alone {network:.1f}"
+    verdict = verdict if verdict == by_network else f"{verdict}; by the network alone {by_network}"
+    yield ["relative robustness, kind never met", "at least 95", measured, verdict]
 
 
 def _reached(records: Sequence[Record], least: float) -> list[str]:
     each = [relative(record, MENDED, PUPPETS_C) for record in records]
-    told = f"{interval(records, MENDED)}, the lowest of {len(each)} runs {min(each):.1f}"
-    return [told, "met" if np.mean(each) >= least else "missed"]
+    measured = f"{interval(records, MENDED)}, the lowest of {len(each)} runs {min(each):.1f}"
+    return [measured, _met(np.mean(each) >= least)]
 
 
-def kind_table(results: Results) -> str:
+def _met(reached: bool | np.bool_) -> str:
+    return "met" if reached else "missed"
+
+
+@table("struck frames", *map(words, CORRUPTIONS))
+def kind_table(results: Results) -> Iterator[list[str]]:
     """What is left under each kind and share, of detectors trained clean."""
-    rows, records = [], results.of("main", "clean")
+    records = runs_of(results, "main")
     for way in WAYS:
-        row = [way]
-        for kind in CORRUPTIONS:
-            shares = [left(records, way, [cell]) for cell in cells_of(kind)]
-            row.append(" / ".join(f"{share:.1f}" for share in shares))
-        rows.append(row)
-    return table(["struck frames", *map(words, CORRUPTIONS)], rows)
+        yield [way, *(slashed(left(records, way, [cell]) for cell in cells_of(kind)) for kind in CORRUPTIONS)]
 
 
-def frame_table(results: Results) -> str:
+@table("", CLEAN, *map(words, CORRUPTIONS))
+def frame_table(results: Results) -> Iterator[list[str]]:
     """What the inspector found in the films."""
-    found = results.of("main", "clean")[0]["found"][MENDED]
-    cells = {kind: [found[cell] for cell in cells_of(kind)] for kind in CORRUPTIONS}
-    hits = [" / ".join(f"{100 * one[0] / one[1]:.1f}" for one in some) for some in cells.values()]
-    others = [f"{alarms([found[CLEAN]]):.2f}", *(f"{alarms(some):.2f}" for some in cells.values())]
-    rows = [["struck frames found", "", *hits], ["others taken for struck ones", *others]]
-    return table(["", CLEAN, *map(words, CORRUPTIONS)], rows)
+    found = runs_of(results, "main")[0]["found"][MENDED]
+    cells = [cells_of(kind) for kind in CORRUPTIONS]
+    yield ["struck frames found", "", *(slashed(share_found(found, [cell]) for cell in own) for own in cells)]
+    others = [f"{alarms([found[cell] for cell in own]):.2f}" for own in ([CLEAN], *cells)]
+    yield ["others taken for struck ones", *others]
 
 
-def error_table(results: Results) -> str:
+@table("trained", "struck frames", "video", *map(words, ERRORS))
+def error_table(results: Results) -> Iterator[list[str]]:
     """DETAD's errors, the mean over detectors: what each kind costs, and the share of actions that are missed."""
-    rows = []
-    states = ((AS_IS, CLEAN), (AS_IS, "corrupted"), (MENDED, CLEAN), (MENDED, "corrupted"), (KNOWN, "corrupted"))
-    for treatment in TREATMENTS:
-        records = results.of("main", treatment)
-        for way, state in states:
-            told = [np.mean([100 * r["diagnosis"][way][state][error] for r in records]) for error in ERRORS]
-            rows.append([treatment, way, state, *(f"{value:.2f}" for value in told)])
-    return table(["trained", "struck frames", "video", *(words(error) for error in ERRORS)], rows)
+    states = (*product((AS_IS, MENDED), (CLEAN, "corrupted")), (KNOWN, "corrupted"))
+    for treatment, (way, state) in product(TREATMENTS, states):
+        own = [record["diagnosis"][way][state] for record in runs_of(results, "main", treatment)]
+        yield [treatment, way, state, *(f"{np.mean([100 * one[error] for one in own]):.2f}" for error in ERRORS)]
 
 
-def unseen_table(results: Results) -> str:
+@table("kind", "met", "never met", "known", "found, %", "false alarms, %", "clean mAP")
+def unseen_table(results: Results) -> Iterator[list[str]]:
     """Kinds that an inspector never met, all as shares of the clean score as it is."""
-    rows, records = [], results.of(UNSEEN, "clean")
+    rows, records = [], runs_of(results, UNSEEN)
     everything = EVERYTHING + ALONE
     for kind in CORRUPTIONS:
         cells, lacking = cells_of(kind), without(kind) + ALONE
         row = [words(kind), f"{left(records, everything, cells, KNOWN):.1f}", interval(records, lacking, KNOWN)]
-        row += [f"{left(records, KNOWN, cells):.1f}", f"{_share(records[0]['found'][lacking], cells):.1f}"]
+        row += [f"{left(records, KNOWN, cells):.1f}", f"{share_found(records[0]['found'][lacking], cells):.1f}"]
         rows.append([*row, *_harm(records, lacking)])
-    means = [f"{np.mean([float(row[i].split()[0]) for row in rows]):.1f}" for i in range(1, 4)]
-    rows.append(["mean", *means, "", "", ""])
-    rows.append(["all met", *[""] * 4, *_harm(records, everything)])
-    head = ["kind", "met", "never met", "known"]
-    return table([*head, "found, %", "false alarms, %", "clean mAP"], rows)
-
-
-def rule_table(results: Results) -> str:
-    """Black frames that an inspector never met, by its network alone and with the rule beside it."""
-    rows, cells, records = [], cells_of(BLANK), results.with_rule(UNSEEN)
-    for record in records:
-        told = [f"{relative(record, way, cells, KNOWN):.1f}" for way in (without(BLANK) + ALONE, without(BLANK), KNOWN)]
-        rows.append([NAMES[record["run"]["detector"]], *told])
-    ways = (without(BLANK) + ALONE, without(BLANK))
-    rows.append(["mean", *(interval(records, way, KNOWN) for way in (*ways, KNOWN))])
-    found = [records[0]["found"][way] for way in ways]
-    rows.append(["frames found, %", *(f"{_share(one, cells):.1f}" for one in found), ""])
-    rows.append(["false alarms, %", *(f"{alarms([one[CLEAN]]):.2f}" for one in found), ""])
-    return table(["black frames, never met", "the network alone", "with the rule", "known"], rows)
+    yield from rows
+    yield ["mean", *(f"{np.mean([float(row[i].split()[0]) for row in rows]):.1f}" for i in range(1, 4)), "", "", ""]
+    yield ["all met", *[""] * 4, *_harm(records, everything)]
 
 
 def _harm(records: Sequence[Record], way: str) -> list[str]:
-    """False alarms in clean video, in percent, and what they cost, in points."""
+    """Format false alarms in clean video, in percent, and what they cost, in points."""
     return [f"{alarms([records[0]['found'][way][CLEAN]]):.2f}", f"{np.mean(costs(records, way, KNOWN)):+.2f}"]
 
 
-def _share(found: Record, cells: Sequence[str]) -> float:
-    """Struck frames that were found, in percent."""
-    return 100 * sum(found[cell][0] for cell in cells) / sum(found[cell][1] for cell in cells)
+@table("black frames, never met", "the network alone", "with the rule", "known")
+def rule_table(results: Results) -> Iterator[list[str]]:
+    """Black frames that an inspector never met, by its network alone and with the rule beside it."""
+    cells, records = cells_of(BLANK), with_rule(results, UNSEEN)
+    ways = (without(BLANK) + ALONE, without(BLANK))
+    for record in records:
+        shares = [f"{relative(record, way, cells, KNOWN):.1f}" for way in (*ways, KNOWN)]
+        yield [NAMES[record["run"]["detector"]], *shares]
+    yield ["mean", *(interval(records, way, KNOWN) for way in (*ways, KNOWN))]
+    counts = [records[0]["found"][way] for way in ways]
+    yield ["frames found, %", *(f"{share_found(one, cells):.1f}" for one in counts), ""]
+    yield ["false alarms, %", *(f"{alarms([one[CLEAN]]):.2f}" for one in counts), ""]
 
 
-def length_table(results: Results) -> str:
+def _by_length(records: Sequence[Record], kind: str) -> Iterator[list[str]]:
+    for way in WAYS:
+        yield [way, *(f"{left(records, way, [length_cell(kind, percent)]):.1f}" for percent in OTHER_LENGTHS)]
+
+
+@table("kind", "struck frames", *LENGTH_HEADS)
+def length_table(results: Results) -> Iterator[list[str]]:
     """Stretches of other lengths than the benchmark's."""
-    rows, records = [], results.of("lengths", "clean")
     for kind in CORRUPTIONS:
-        rows += [[words(kind), *row] for row in _by_length(records, kind)]
-    return table(["kind", "struck frames", *(f"{percent:g} %" for percent in OTHER_LENGTHS)], rows)
+        yield from ([words(kind), *row] for row in _by_length(runs_of(results, "lengths"), kind))
 
 
-def black_table(results: Results) -> str:
+@table("black frames, with the rule", *LENGTH_HEADS)
+def black_table(results: Results) -> Iterator[list[str]]:
     """The same of black frames, with the rule beside the network; and what was found."""
-    records = results.with_rule("lengths")
-    counts = [records[0]["found"][MENDED][length_cell(BLANK, percent)] for percent in OTHER_LENGTHS]
-    found = ["found, %", *(f"{100 * hit / of:.1f}" for hit, of, _, _ in counts)]
-    return table(
-        ["black frames, with the rule", *(f"{percent:g} %" for percent in OTHER_LENGTHS)],
-        [*_by_length(records, BLANK), found],
-    )
-
-
-def _by_length(records: Sequence[Record], kind: str) -> list[list[str]]:
-    return [
-        [way, *(f"{left(records, way, [length_cell(kind, percent)]):.1f}" for percent in OTHER_LENGTHS)] for way in WAYS
-    ]
-
-
-def background_table(results: Results) -> str:
-    """Frames struck outside of actions: mAP of each detector, the mean over its seeds, and what was found."""
-    records, rows = results.of("background", "clean"), []
-    found = records[0]["found"][MENDED]
-    for cell in (CLEAN, *(cell.name for cell in GROUPS["background"])):
-        row = [words(cell.partition(":")[0]), *_each_detector(records, cell)]
-        hit, of = found[cell][:2]
-        rows.append([*row, f"{100 * hit / of:.1f}" if of else "", f"{alarms([found[cell]]):.2f}"])
-    names = [NAMES[name] for name in DETECTORS]
-    return table(["struck outside of actions", *names, "found, %", "false alarms, %"], rows)
+    records = with_rule(results, "lengths")
+    counts = records[0]["found"][MENDED]
+    yield from _by_length(records, BLANK)
+    yield ["found, %", *(f"{share_found(counts, [length_cell(BLANK, percent)]):.1f}" for percent in OTHER_LENGTHS)]
 
 
 def _each_detector(records: Sequence[Record], cell: str) -> list[str]:
-    """mAP as is / mended / known, the mean over the seeds of each detector."""
-    told = []
-    for name in DETECTORS:
-        own = [record["scores"] for record in records if record["run"]["detector"] == name]
-        told.append(" / ".join(f"{100 * np.mean([scores[way][cell] for scores in own]):.1f}" for way in WAYS))
-    return told
+    """Format mAP as is / mended / known, the mean over the seeds of each detector."""
+    each = [[record["scores"] for record in records if record["run"]["detector"] == name] for name in DETECTORS]
+    return [slashed(100 * np.mean([scores[way][cell] for scores in own]) for way in WAYS) for own in each]
 
 
-def single_table(results: Results) -> str:
-    """One frame, and five in a row at places of an action: relative robustness, the mean of all runs."""
-    return _compared(results, "single", {cell.name: [cell.name] for cell in GROUPS["single"]})
+@table("struck outside of actions", *(NAMES[name] for name in DETECTORS), "found, %", "false alarms, %")
+def background_table(results: Results) -> Iterator[list[str]]:
+    """Frames struck outside of actions: mAP of each detector, the mean over its seeds, and what was found."""
+    records = runs_of(results, "background")
+    counts = records[0]["found"][MENDED]
+    for cell in (CLEAN, *(cell.name for cell in GROUPS["background"])):
+        hits = f"{share_found(counts, [cell]):.1f}" if counts[cell][1] else ""
+        yield [words(cell.partition(":")[0]), *_each_detector(records, cell), hits, f"{alarms([counts[cell]]):.2f}"]
 
 
-def time_table(results: Results) -> str:
-    """Mixes and changes of time: relative robustness, the mean of all runs."""
-    return _compared(results, "extra", {words(kind): cells_of(kind) for kind in (*MIXES, *EXTRA)})
-
-
-def _compared(results: Results, group: str, named: dict[str, list[str]]) -> str:
-    rows = []
+@table("", *(f"{treatment}, {way}" for treatment, way in COMPARED))
+def compared_table(results: Results, group: str, named: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Relative robustness in some cells of a group, the mean of all runs."""
     for name, cells in named.items():
-        told = [left(results.of(group, treatment), way, cells) for treatment, way in COMPARED]
-        rows.append([name, *(f"{value:.1f}" for value in told)])
-    return table(["", *(f"{treatment}, {way}" for treatment, way in COMPARED)], rows)
+        shares = [left(runs_of(results, group, treatment), way, cells) for treatment, way in COMPARED]
+        yield [name, *(f"{share:.1f}" for share in shares)]
 
 
-def strength_table(results: Results) -> str:
+@table("the central 5 % of actions", "strength", *(NAMES[name] for name in DETECTORS), "found, %")
+def strength_table(results: Results) -> Iterator[list[str]]:
     """Strengths that no table has, and kinds on top of each other: mAP of each detector, and what was found."""
-    rows: list[list[str]] = []
     for group in ("strengths", "together"):
-        records = results.of(group, "clean")
+        records = runs_of(results, group)
         for cell in GROUPS[group]:
-            alone = len(cell.specs) == 1
-            said = [words(cell.name), str(cell.specs[0].value)] if alone else [_all(cell.specs), ""]
-            hit, of = records[0]["found"][MENDED][cell.name][:2]
-            rows.append([*said, *_each_detector(records, cell.name), f"{100 * hit / of:.1f}"])
-    names = [NAMES[name] for name in DETECTORS]
-    return table(["the central 5 % of actions", "strength", *names, "found, %"], rows)
+            label = [" and ".join(words(spec.name) for spec in cell.specs), ""]
+            if len(cell.specs) == 1:
+                label = [words(cell.name), str(cell.specs[0].value)]
+            hits = share_found(records[0]["found"][MENDED], [cell.name])
+            yield [*label, *_each_detector(records, cell.name), f"{hits:.1f}"]
 
 
-def _all(specs: Sequence[Spec]) -> str:
-    return " and ".join(words(spec.name) for spec in specs)
-
-
-def frame_detector_table(results: Results) -> str:
+@table("detector", "weights", "struck frames", "clean", "relative", *map(words, CORRUPTIONS))
+def frame_detector_table(results: Results) -> Iterator[list[str]]:
     """Detectors of frames, with the shipped weights: clean score and relative robustness, by kind and over all."""
-    rows = []
     for run in frame_study():
-        (record,) = (one for one in results.frames if one["run"] == vars(run))
+        (record,) = (one for one in results.mending_frames if one["run"] == vars(run))
         scores = {"scores": {"": record["scores"]}}
-        drawn = np.array(record["drawn"])
-        whole = with_ends(relative(scores, "", PUPPETS_C), drawn[:, 1] / drawn[:, 0] * 100)
+        draws = np.array(record["drawn"])
+        whole = with_ends(relative(scores, "", PUPPETS_C), draws[:, 1] / draws[:, 0] * 100)
         row = [NAMES[run.detector], run.weights, run.way, f"{100 * record['scores'][CLEAN]:.2f}", whole]
-        rows.append([*row, *(f"{relative(scores, '', cells_of(kind)):.1f}" for kind in CORRUPTIONS)])
-    head = ["detector", "weights", "struck frames", "clean", "relative"]
-    return table([*head, *map(words, CORRUPTIONS)], rows)
+        yield [*row, *(f"{relative(scores, '', cells_of(kind)):.1f}" for kind in CORRUPTIONS)]
 
 
-def recognition_table(results: Results) -> str:
-    """Clips told right by networks trained clean, the mean of these, and struck frames found."""
-    *runs, found = results.recognition
-    clean, rows = [run for run in runs if run["run"]["weights"] == "clean"], []
+@table("struck by", *(f"{word} of the clip" for word in PLACES), "found, %")
+def recognition_table(results: Results) -> Iterator[list[str]]:
+    """Right answers of networks trained clean as is / mended / known, the mean of these, and struck frames found."""
+    *runs, found = results.mending_recognition
+    clean = [run["scores"] for run in runs if run["run"]["weights"] == "clean"]
     for kind in KINDS:
         cells = [f"{kind} {word}" for word in PLACES]
-        told = [_right(clean, [cell]) for cell in cells]
-        counts = [found["found"][cell] for cell in cells]
-        rows.append([words(kind), *told, " / ".join(f"{100 * one[0] / one[1]:.0f}" for one in counts)])
-    return table(["struck by", *(f"{word} of the clip" for word in PLACES), "found, %"], rows)
+        right = [slashed((100 * np.mean([scores[way][cell] for scores in clean]) for way in WAYS), 0) for cell in cells]
+        yield [words(kind), *right, slashed((share_found(found["found"], [cell]) for cell in cells), 0)]
 
 
-def _right(runs: Sequence[Record], cells: Sequence[str]) -> str:
-    """Clips told right as is / mended / known, in percent, the mean over networks and cells."""
-    told = [np.mean([run["scores"][way][cell] for run in runs for cell in cells]) for way in WAYS]
-    return " / ".join(f"{100 * value:.0f}" for value in told)
-
-
-def way_table(results: Results) -> str:
+@table("", *(NAMES[name] for name in DETECTORS[:3]), "mean")
+def way_table(results: Results) -> Iterator[list[str]]:
     """Ways to use the knowledge of struck frames, these being known: relative robustness."""
-    rows = []
-    names = list(dict.fromkeys(record["run"]["detector"] for record in results.ways))
+    shares = {(one["run"]["detector"], one["run"]["way"]): 100 * one["relative"] for one in results.mending_ways}
     for way in OTHER_WAYS:
-        (*each,) = (
-            100 * record["relative"]
-            for name in names
-            for record in results.ways
-            if (record["run"]["detector"], record["run"]["way"]) == (name, way)
-        )
-        rows.append([way, *(f"{value:.1f}" for value in (*each, np.mean(each)))])
-    return table(["", *(NAMES[name] for name in names), "mean"], rows)
+        each = [shares[name, way] for name in DETECTORS[:3]]
+        yield [way, *(f"{share:.1f}" for share in (*each, np.mean(each)))]
 
 
 TABLES: dict[str, Callable[[Results], str]] = {
-    "main": main_table,
+    "main": GridTable(
+        "mending", {"detector": DETECTORS, "treatment": TREATMENTS}, MAIN, {"group": "main", "network": 0}
+    ),
     "intervals": interval_table,
-    "verdicts": verdict_table,
+    "verdicts": GridTable("mending_verdicts", {"treatment": TREATMENTS}, INTERVALS),
     "aims": aim_table,
     "kinds": kind_table,
     "frames": frame_table,
     "errors": error_table,
-    "single": single_table,
+    "single": partial(compared_table, group="single", named={cell.name: [cell.name] for cell in GROUPS["single"]}),
     "unseen": unseen_table,
     "rule": rule_table,
     "lengths": length_table,
     "black": black_table,
     "background": background_table,
-    "time": time_table,
+    "time": partial(compared_table, group="extra", named={words(kind): cells_of(kind) for kind in (*MIXES, *EXTRA)}),
     "strengths": strength_table,
     "detectors": frame_detector_table,
     "recognition": recognition_table,
     "ways": way_table,
 }
-fill_page = partial(fill_tables, "mending", TABLES)

@@ -10,14 +10,13 @@ which hold all five. Of its kin, others stay: a film may still be unsharp out of
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 from jostle.corruptions.engine.spec import Spec
 from jostle.evaluation.recipes.thumos14_c import MIXES, PROFILE
 from jostle.training.descriptor_bank import FilmBank, read_bank
 from studies.harness import parse_arguments
-from studies.inspector import BATCH, LENGTH, choose, train
-from studies.mending_features import EVERYTHING, inspector_file, without
+from studies.inspector import choose, train
+from studies.mending_cells import EVERYTHING, inspector_file, without
 
 SIDE = "both"  # the one that mends
 
@@ -45,13 +44,7 @@ def main() -> None:
         bank = bank_without(bank, arguments.without)
     out.parent.mkdir(exist_ok=True)
     part = out.with_name(f"part-{out.name}")
-    limits = {
-        "steps_of_training": arguments.updates,
-        "minutes": arguments.minutes,
-        "jobs": arguments.jobs,
-        "begin": None,
-    }
-    train(bank, part, SimpleNamespace(**limits, batch=BATCH, length=LENGTH, sides=(SIDE,)))
+    train(bank, part, arguments.steps_of_training, arguments.minutes, arguments.jobs, sides=(SIDE,))
     choose(bank, part)
     part.rename(out)
 

@@ -30,10 +30,9 @@ from jostle.features.engine import VideoFeatures
 from jostle.features.interpolation import RowInterpolation, interpolate_rows, nearest_undamaged
 from jostle.mending.damage_finders import Mending
 from jostle.mending.repair import MendedSource
-from studies.detection import DETECTORS, load_trained
+from studies.detection import DETECTORS, EXTRACTOR, load_trained
 from studies.harness import parse_arguments, use_one_thread
 from studies.mending import films_of
-from studies.mending_features import EXTRACTOR
 
 RESULTS = Path(__file__).with_name("mending_ways.jsonl")
 BENCHMARK = "puppets-c"

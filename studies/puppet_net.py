@@ -11,7 +11,6 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from jostle.core.random import key_for, rng_for
 from jostle.models.checkpoints import write_weights
 from jostle.models.extractors.puppet_net import FRAME_DIM, SPEC, PuppetNet
 from studies.drawn_films import BACKGROUND, POINTS, Films
+from studies.fitting import Descent, as_shipped, follow, report
 
 
 @dataclass(frozen=True)
@@ -70,17 +70,17 @@ def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int, sch
     of_class = [np.flatnonzero(films.label == c) for c in range(BACKGROUND + 1)]
     span = torch.arange(SPEC.frames, device=device)
     begun = time.monotonic()
-    optimiser, rate = _optimiser(parameters, schedule, schedule.joint_steps)
+    step_down = _descent(parameters, schedule, schedule.joint_steps)
     for step in range(schedule.joint_steps):
         rows = torch.randint(0, len(frames), (schedule.joint_batch,), device=device)
         moves = drawn_moves(schedule.joint_batch, device)
         with torch.autocast("cuda", torch.bfloat16):
             pointed = pointer(network.see(varied(frames[rows], moves, 1)))
         missed = F.smooth_l1_loss(pointed.float(), placed(joints[rows], height[rows], moves, 1), beta=0.1)
-        _descend(schedule.joints * missed, parameters, optimiser, rate)
+        step_down(schedule.joints * missed)
         if (step + 1) % 1000 == 0:
-            print(f"joints: {step + 1} steps, {missed.item():.4f}, {time.monotonic() - begun:.1f} s", flush=True)
-    optimiser, rate = _optimiser(parameters, schedule, schedule.steps)
+            report("joints", step + 1, {"joints": missed}, begun)
+    step_down = _descent(parameters, schedule, schedule.steps)
     for step in range(schedule.steps):
         chosen = torch.from_numpy(_drawn(of_class, schedule.batch, rng)).to(device)
         rows = (first[chosen, None] + span).flatten()
@@ -91,21 +91,14 @@ def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int, sch
             told = F.cross_entropy(logits.float(), label[chosen], label_smoothing=schedule.smoothing)
             wanted = placed(joints[rows], height[rows], moves, SPEC.frames)
             missed = F.smooth_l1_loss(pointer(seen).float(), wanted, beta=0.1)
-        loss = told + schedule.joints * missed
-        _descend(loss, parameters, optimiser, rate)
-        _follow(average, network, min(schedule.average, step / (step + 10)))
+        step_down(told + schedule.joints * missed)
+        follow(average.state_dict(), network, step, schedule.average)
         if (step + 1) % 500 == 0:
-            found = {
-                "step": step + 1,
-                "loss": round(float(told.detach()), 4),
-                "joints": round(float(missed.detach()), 4),
-                "s": round(time.monotonic() - begun, 1),
-            }
-            print(json.dumps(found | held_out_accuracy(average.eval(), held_out)), flush=True)
+            scores = held_out_accuracy(average.eval(), held_out)
+            report("windows", step + 1, {"loss": told, "joints": missed, **scores}, begun)
     measured = held_out_accuracy(average.eval(), held_out)
     write_weights(
-        # As it is shipped, so that features are those of the shipped network to the bit.
-        {name: _rounded(value.cpu()) for name, value in average.state_dict().items()},
+        as_shipped(average.state_dict()),
         out,
         metadata={"extractor": "puppet_net", "seed": str(seed), "held_out": json.dumps(measured)},
     )
@@ -180,20 +173,8 @@ def _chance(count: int, window: int, low: float, high: float, device: torch.devi
     return drawn.repeat_interleave(window)[:, None, None, None]
 
 
-def _optimiser(parameters: list[nn.Parameter], schedule: Schedule, steps: int) -> tuple[Any, Any]:
-    made = torch.optim.AdamW(parameters, lr=schedule.lr, weight_decay=schedule.decay, fused=True)
-    rate = torch.optim.lr_scheduler.OneCycleLR(
-        made, schedule.lr, total_steps=steps, pct_start=0.05, cycle_momentum=False
-    )
-    return made, rate
-
-
-def _descend(loss: Tensor, parameters: list[nn.Parameter], optimiser: Any, rate: Any) -> None:
-    optimiser.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_([p for p in parameters if p.grad is not None], 5.0)
-    optimiser.step()
-    rate.step()
+def _descent(parameters: list[nn.Parameter], schedule: Schedule, steps: int) -> Descent:
+    return Descent(parameters, schedule.lr, steps=steps, decay=schedule.decay, rise=0.05, clip=5.0)
 
 
 def _drawn(of_class: list[np.ndarray], batch: int, rng: np.random.Generator) -> np.ndarray:
@@ -201,16 +182,3 @@ def _drawn(of_class: list[np.ndarray], batch: int, rng: np.random.Generator) -> 
     classes = len(of_class) - 1
     of = np.concatenate([rng.integers(0, classes, batch // 2), np.full(batch - batch // 2, classes)])
     return np.array([of_class[c][rng.integers(len(of_class[c]))] for c in of])
-
-
-def _rounded(value: Tensor) -> Tensor:
-    return value.half().to(value.dtype) if value.is_floating_point() else value
-
-
-@torch.no_grad()
-def _follow(average: PuppetNet, network: PuppetNet, decay: float) -> None:
-    for kept, learned in zip(average.state_dict().values(), network.state_dict().values(), strict=True):
-        if kept.is_floating_point():
-            kept.lerp_(learned, 1 - decay)
-        else:
-            kept.copy_(learned)

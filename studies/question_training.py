@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jostle.core.random import key_for, rng_for
-from jostle.core.types.questions import QuestionItem
+from jostle.core.types.language import QuestionItem
 from jostle.datasets.puppets.film import CLASSES, FPS, Film
 from jostle.datasets.puppets.questions import PHRASES, ask_about
 from jostle.datasets.puppets.untrimmed import videos_of
@@ -39,6 +39,7 @@ from jostle.models.language.puppet_language import (
     split_option,
     split_words,
 )
+from studies.fitting import Descent, as_shipped, follow, report
 from studies.harness import use_one_thread
 
 TREATMENTS = ("clean", "robust", "shuffled")
@@ -217,10 +218,7 @@ def train_language(
     average.load_state_dict(network.state_dict())
     films = len(lessons.step_s)
     steps = schedule.epochs * math.ceil(films / schedule.batch)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=schedule.lr, weight_decay=schedule.decay)
-    rate = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, schedule.lr, total_steps=steps, pct_start=0.1, cycle_momentum=False
-    )
+    step_down = Descent(network.parameters(), schedule.lr, steps=steps, decay=schedule.decay)
     asked = _by_film(lessons)
     sentences = torch.tensor([number_words(text, vocabulary) for text in SENTENCES])
     phrase_of = torch.tensor([CLASSES.index(label) for label in PHRASES])
@@ -233,22 +231,15 @@ def train_language(
         for start in range(0, films, schedule.batch):
             chosen = order[start : start + schedule.batch]
             loss = _loss(network.train(), lessons, chosen, asked, sentences, phrase_of, black, treatment, schedule, rng)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
-            rate.step()
+            step_down(loss)
             step += 1
-            _follow(average, network, min(schedule.average, step / (step + 10)))
+            follow(average.state_dict(), network, step, schedule.average)
             losses.append(float(loss.detach()))
         if (epoch + 1) % 4 == 0 or epoch + 1 == schedule.epochs:
             measured = accuracy_by_kind(average.eval(), held_out)
-            line = {"treatment": treatment, "epoch": epoch + 1, "loss": round(float(np.mean(losses)), 4)}
-            print(json.dumps(line | {"s": round(time.monotonic() - begin)} | measured), flush=True)
-    weights = {name: value.half().float() if value.is_floating_point() else value
-               for name, value in average.state_dict().items()}  # fmt: skip
-    write_weights(weights, out, metadata={"model": NAME, "treatment": treatment, "seed": str(seed),
-                                          "words": json.dumps(list(vocabulary))})  # fmt: skip
+            report(treatment, epoch + 1, {"loss": np.mean(losses), **measured}, begin)
+    metadata = {"model": NAME, "treatment": treatment, "seed": str(seed), "words": json.dumps(list(vocabulary))}
+    write_weights(as_shipped(average.state_dict()), out, metadata=metadata)
     return measured
 
 
@@ -317,15 +308,6 @@ def _dropped(most: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
         first = int(rng.integers(FRAMES))
         mask[first : first + int(rng.integers(1, 9))] = True
     return mask
-
-
-def _follow(average: torch.nn.Module, network: torch.nn.Module, decay: float) -> None:
-    with torch.no_grad():
-        for mean, value in zip(average.state_dict().values(), network.state_dict().values(), strict=True):
-            if mean.is_floating_point():
-                mean.lerp_(value, 1 - decay)
-            else:
-                mean.copy_(value)
 
 
 @torch.inference_mode()

@@ -9,11 +9,9 @@ all models get the same frames. Steps and runs that are done already are skipped
 from __future__ import annotations
 
 import json
-import shutil
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import jostle
-from jostle.core.types.questions import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
+from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.evaluation.inference.language import option_orders
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
@@ -30,23 +28,20 @@ from jostle.metrics.bootstrap import bias_corrected, mean_interval, video_weight
 from jostle.models.language.interface import Answer, Question
 from studies.harness import (
     CORES,
-    STUDIES,
+    Grid,
     GridRun,
     Record,
-    fill_tables,
-    finish,
+    Results,
     markdown_table,
-    parse_arguments,
-    read_records,
-    run_grid,
+    run_module,
+    run_study,
     ship_weights,
+    table,
 )
 
 if TYPE_CHECKING:
     from jostle.models.language.puppet_language import PuppetLanguageModel
 
-STEPS = ("features", "train", "weights", "study", "record")
-RESULTS = STUDIES / "questions.jsonl"
 BENCHMARK = "puppets-questions-c"
 MODEL = "puppet_language"
 # Seed, subset and number of films; those of the test part have seed 0, and puppets of their own.
@@ -59,7 +54,6 @@ GROUPS = {cell.name: cell.group for cell in select_cells(benchmarks[BENCHMARK])[
 RUNS = {"placed": ("order", "centre"), "pictures": ("pictures",)}  # groups of cells that are run together
 DRAWS = 2000  # of the bootstrap over videos
 DISORDERED = tuple(name for name in GROUPS if "box_jumble" in name or "reverse_sampling" in name)
-read_results = partial(read_records, RESULTS)
 
 
 @dataclass(frozen=True)
@@ -97,27 +91,33 @@ class SeveralModels:
         return [replace(row[0], text=json.dumps([answer.log_probs for answer in row])) for row in rows]
 
 
-def main() -> None:
-    arguments = parse_arguments(
-        __doc__, STEPS, jobs=CORES, at_once=1, videos=40, mended_videos=16, treatments=TREATMENTS
-    )
-    work: Path = arguments.work
-    if "features" in arguments.steps:
-        from studies.question_training import extract_features
+def study_runs() -> list[QuestionRun]:
+    """Return every run."""
+    return [QuestionRun("placed", ""), QuestionRun("pictures", ""), QuestionRun("placed", "jostle")]
 
-        for source in (*TRAINING, *HELD_OUT):
-            extract_features(*source, work, jobs=arguments.jobs)
-    if "train" in arguments.steps:
-        train_models(work, arguments.treatments)
-    if "weights" in arguments.steps:
-        ship_weights({f"{MODEL}-{name}": weights_of(work, name) for name in SHIPPED})
-    results = work / RESULTS.name
-    if "study" in arguments.steps:
-        runs = [QuestionRun("placed", ""), QuestionRun("pictures", ""), QuestionRun("placed", "jostle")]
-        measure = partial(measure_run, work=work, jobs=arguments.jobs)
-        finish(run_grid(runs, measure, results, at_once=arguments.at_once, summarise=summarise))
-    if "record" in arguments.steps:
-        shutil.copy(results, RESULTS)
+
+def main() -> None:
+    """Run the steps that are arguments."""
+    steps = {
+        "features": make_features,
+        "train": train_models,
+        "weights": ship_models,
+        "study": Grid(study_runs, measure_run, summarise),
+    }
+    run_study(__doc__, "questions", steps, jobs=CORES, treatments=TREATMENTS)
+
+
+def make_features(work: Path, jobs: int) -> None:
+    """Extract the features of the films of both parts."""
+    from studies.question_training import extract_features
+
+    for source in (*TRAINING, *HELD_OUT):
+        extract_features(*source, work, jobs=jobs)
+
+
+def ship_models(work: Path) -> None:
+    """Put the weights into the package."""
+    ship_weights({f"{MODEL}-{name}": weights_of(work, name) for name in SHIPPED})
 
 
 def weights_of(work: Path, treatment: str) -> Path:
@@ -143,7 +143,6 @@ def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
     """Run the benchmark on all models, and return every choice."""
     from jostle.models.language.puppet_language import load_puppet_language
 
-    begin = time.monotonic()
     data = jostle.load_dataset("puppets-questions", "test", seed=run.seed, jobs=jobs)
     models = {name: load_puppet_language(name if name in SHIPPED else weights_of(work, name)) for name in TREATMENTS}
     for model in models.values():
@@ -159,7 +158,7 @@ def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
         jobs=jobs,
         device="cpu",
     )
-    return {"run": asdict(run), **read_choices(out, data.questions, run), "seconds": round(time.monotonic() - begin)}
+    return read_choices(out, data.questions, run)
 
 
 def read_choices(out: Path, questions: QuestionSet, run: QuestionRun) -> Record:
@@ -221,11 +220,11 @@ def summarise(record: Record) -> str:
     return json.dumps({"questions": len(record["questions"]), **clean})
 
 
-def types_table(records: Sequence[Record]) -> str:
+def types_table(results: Results) -> str:
     """Format clean accuracy, the baselines, and the gain over the blind one, by type of question."""
     rows, counts = [], {}
     for weights in TREATMENTS:
-        record = find(records, weights)
+        record = find(results.questions, weights)
         items = questions_of(record).items
         for cell, label in ((CLEAN, "the video"), ("one_frame", "one frame"), ("blind", "nothing")):
             score = score_answers(answers_of(record, cell), questions_of(record))
@@ -239,29 +238,26 @@ def types_table(records: Sequence[Record]) -> str:
     return markdown_table(["weights, %", "input", "all", *head], rows)
 
 
-def cells_table(records: Sequence[Record]) -> str:
-    """Format the accuracy in every cell."""
-    rows = []
+@table("accuracy, %", *TREATMENTS)
+def cells_table(results: Results) -> Iterator[list[str]]:
+    """The accuracy in every cell."""
     for part, groups in RUNS.items():
-        columns = [find(records, weights, cells=part) for weights in TREATMENTS]
+        columns = [find(results.questions, weights, cells=part) for weights in TREATMENTS]
         cells = [name for name, group in GROUPS.items() if group in groups]
         for cell in [CLEAN, *cells] if part == "placed" else cells:
-            rows.append([f"`{cell}`", *(_with_interval(score_of(record, cell)) for record in columns)])
-    return markdown_table(["accuracy, %", *TREATMENTS], rows)
+            yield [f"`{cell}`", *(_with_interval(score_of(record, cell)) for record in columns)]
 
 
-def falls_table(records: Sequence[Record]) -> str:
-    """Format how much questions that need order and others fall, by group of cells."""
-    rows = []
-    for weights in SHIPPED:
-        for part, groups in RUNS.items():
-            record = find(records, weights, cells=part)
-            needs = np.array([question[4] for question in record["questions"]], np.bool_)
-            for group in groups:
-                fall = falls(record, cells_of(group))
-                rows.append([weights, group, _mean(record, fall, needs), _mean(record, fall, ~needs),
-                             _difference(record, fall, needs)])  # fmt: skip
-    return markdown_table(["fall, points", "cells", "questions that need order", "other questions", "difference"], rows)
+@table("fall, points", "cells", "questions that need order", "other questions", "difference")
+def falls_table(results: Results) -> Iterator[list[str]]:
+    """How much questions that need order and others fall, by group of cells."""
+    for weights, (part, groups) in product(SHIPPED, RUNS.items()):
+        record = find(results.questions, weights, cells=part)
+        needs = np.array([question[4] for question in record["questions"]], np.bool_)
+        for group in groups:
+            fall = falls(record, cells_of(group))
+            parts = (_mean(record, fall, needs), _mean(record, fall, ~needs), _difference(record, fall, needs))
+            yield [weights, group, *parts]
 
 
 def _difference(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
@@ -287,48 +283,40 @@ def falls(record: Record, cells: Sequence[str]) -> npt.NDArray[np.float64]:
     return clean - np.mean(under, axis=0)
 
 
-def sensitivity_table(records: Sequence[Record]) -> str:
-    """Format the temporal sensitivity of the three models, and how many order questions they answer right."""
-    rows = []
+@table("weights", "order questions right clean, %", *(f"`{name}`" for name in DISORDERED))
+def sensitivity_table(results: Results) -> Iterator[list[str]]:
+    """The temporal sensitivity of the three models, and how many order questions they answer right."""
     for weights in TREATMENTS:
-        record = find(records, weights)
+        record = find(results.questions, weights)
         questions, clean = questions_of(record), answers_of(record, CLEAN)
         order = score_answers(clean, questions).order
         assert order is not None
-        cells = []
-        for cell in DISORDERED:
-            one = temporal_sensitivity(clean, answers_of(record, cell), questions)
-            cells.append(f"{100 * (one.value or 0):.0f}{_ends(one.interval)}")
-        rows.append([weights, _with_interval(order), *cells])
-    return markdown_table(["weights", "order questions right clean, %", *(f"`{name}`" for name in DISORDERED)], rows)
+        each = [temporal_sensitivity(clean, answers_of(record, cell), questions) for cell in DISORDERED]
+        yield [weights, _with_interval(order), *(f"{100 * (one.value or 0):.0f}{_ends(one.interval)}" for one in each)]
 
 
-def mending_table(records: Sequence[Record]) -> str:
-    """Format what mending changes, question by question, by group of cells."""
-    rows = []
-    for weights in SHIPPED:
-        plain, mended = (find(records, weights, mend) for mend in ("", "jostle"))
-        for group in (CLEAN, *RUNS["placed"]):
-            rows.append([weights, group, *_compare(plain, mended, cells_of(group))])
-    return markdown_table(["weights", "cells", "as it is, %", "mended, %", "gain, points"], rows)
+@table("weights", "cells", "as it is, %", "mended, %", "gain, points")
+def mending_table(results: Results) -> Iterator[list[str]]:
+    """What mending changes, question by question, by group of cells."""
+    for weights, group in product(SHIPPED, (CLEAN, *RUNS["placed"])):
+        plain, mended = (find(results.questions, weights, mend) for mend in ("", "jostle"))
+        yield [weights, group, *_compare(plain, mended, cells_of(group))]
 
 
-def robust_table(records: Sequence[Record]) -> str:
-    """Format what training with dropped frames changes, question by question, by group of cells."""
-    rows = []
+@table("cells", "clean weights, %", "robust weights, %", "gain, points", "resist rate, clean, %", "robust, %")
+def robust_table(results: Results) -> Iterator[list[str]]:
+    """What training with dropped frames changes, question by question, by group of cells."""
     for part, groups in RUNS.items():
-        clean, robust = (find(records, weights, cells=part) for weights in SHIPPED)
+        both = [find(results.questions, weights, cells=part) for weights in SHIPPED]
         for group in (CLEAN, *groups) if part == "placed" else groups:
             stays = []
-            for record in (clean, robust):
+            for record in both:
                 before, questions = answers_of(record, CLEAN), questions_of(record)
                 rates = [
                     compare_answers(before, answers_of(record, cell), questions).resist_rate for cell in cells_of(group)
                 ]
                 stays.append(f"{100 * float(np.mean([rate for rate in rates if rate is not None])):.0f}")
-            rows.append([group, *_compare(clean, robust, cells_of(group)), *stays])
-    head = ["cells", "clean weights, %", "robust weights, %", "gain, points", "resist rate, clean, %", "robust, %"]
-    return markdown_table(head, rows)
+            yield [group, *_compare(*both, cells_of(group)), *stays]
 
 
 def cells_of(group: str) -> list[str]:
@@ -370,10 +358,5 @@ TABLES = {
 }
 
 
-def fill_page(page: str, records: Sequence[Record]) -> str:
-    """Return the page with the tables of this study as the records have them."""
-    return fill_tables("questions", TABLES, page, records)
-
-
 if __name__ == "__main__":
-    main()
+    run_module("studies.questions")

@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +34,20 @@ from jostle.training.clips import VideoClip, corrupt_frames, evenly_spaced, list
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
 from studies.harness import (
     CORES,
+    Grid,
     GridRun,
     Record,
-    finish,
-    parse_arguments,
-    run_grid,
+    get_device,
+    run_module,
+    run_study,
     ship_weights,
+    start_process,
+    train_run,
     use_one_thread,
 )
+
+if TYPE_CHECKING:
+    from studies.drawn_films import DrawnClips
 
 RECOGNISERS = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided", "puppet_slowfast", "puppet_tam")
 SHIPPED_RECOGNISERS = RECOGNISERS[:4]  # the two of the papers' own layout are twice as large, and are not kept
@@ -50,7 +55,6 @@ WIDE = "puppet_tam_wide"  # four times the weights of its narrow kin, under the 
 WIDE_TREATMENTS = ("clean", "mix")
 SEEDS = (0, 1, 2)
 SINGLE = "puppet_r2plus1d"  # learns from one corruption at a time, too
-STEPS = ("start", "cells", "study", "singles", "weights")
 
 SEVERITIES = (1, 2, 3, 4, 5)
 FAMILY: dict[str, tuple[str, ...]] = {
@@ -107,80 +111,58 @@ class Run(GridRun):
 
 
 def main() -> None:
-    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=6, clips=15, seeds=list(SEEDS), results=Path)
-    results = arguments.results or arguments.work / "recognition.jsonl"
-    begin = time.monotonic()
-    starting = _start_all(arguments.work, arguments.jobs) if "start" in arguments.steps else None
-    if "cells" in arguments.steps:
-        make_cells(
-            arguments.work / "cells", first_videos(arguments.clips), frames=SPEC.frames, size=SIZE, jobs=arguments.jobs
-        )
-        print(f"cells: {time.monotonic() - begin:.0f} s", flush=True)
-    wanted = {"study": study_runs, "singles": single_runs}
-    runs = [run for step, those in wanted.items() if step in arguments.steps for run in those(arguments.seeds)]
-    for treatment in dict.fromkeys(run.treatment for run in runs):
-        prepare(treatment, arguments.work, arguments.jobs)
-    print(f"clips to learn from: {time.monotonic() - begin:.0f} s", flush=True)
-    if starting is not None:
-        starting()
-        print(f"networks to begin with: {time.monotonic() - begin:.0f} s", flush=True)
-    finish(
-        run_grid(runs, partial(measure, work=arguments.work), results, at_once=arguments.at_once, summarise=summarise)
-    )
-    if "weights" in arguments.steps:
-        weights = {
-            f"{recogniser}-{name}": arguments.work / "runs" / Run(recogniser, treatment, 0).folder / "last.safetensors"
-            for recogniser in SHIPPED_RECOGNISERS
-            for name, treatment in SHIPPED.items()
-        }
-        ship_weights(weights)
-    print(f"all: {time.monotonic() - begin:.0f} s", flush=True)
+    """Run the steps that are arguments."""
+    steps = {
+        "start": start_pretraining,
+        "cells": corrupt_clips,
+        "study": Grid(study_runs, measure, summarise, prepare_clips),
+        "singles": Grid(single_runs, measure, summarise, prepare_clips),
+        "weights": ship_networks,
+    }
+    run_study(__doc__, "recognition", steps, jobs=CORES, at_once=6, clips=15, seeds=list(SEEDS))
 
 
-def study_runs(seeds: Iterable[int] = SEEDS) -> list[Run]:
-    """Every recogniser under every treatment, and the wide one."""
+def study_runs() -> list[Run]:
+    """Return every recogniser under every treatment, and the wide one."""
     pairs = [(WIDE, t) for t in WIDE_TREATMENTS]
     pairs += [(r, t) for r in reversed(RECOGNISERS) for t in TREATMENTS]
-    return [Run(recogniser, treatment, seed) for recogniser, treatment in pairs for seed in seeds]
+    return [Run(recogniser, treatment, seed) for recogniser, treatment in pairs for seed in SEEDS]
 
 
-def single_runs(seeds: Iterable[int] = SEEDS) -> list[Run]:
-    """One recogniser that learns from one corruption at a time."""
-    return [Run(SINGLE, treatment, seed) for treatment in SINGLES for seed in seeds]
+def single_runs() -> list[Run]:
+    """Return the runs of one recogniser that learns from one corruption at a time."""
+    return [Run(SINGLE, treatment, seed) for treatment in SINGLES for seed in SEEDS]
 
 
-def _start_all(work: Path, jobs: int) -> Callable[[], None]:
-    """Pretrain the networks that have no weights yet, each in a process; return a function that waits for them."""
+def start_pretraining(work: Path, jobs: int) -> None:
+    """Draw clips, and start to pretrain the networks that have no weights yet, each in a process."""
     missing = [name for name in (*RECOGNISERS, WIDE) if not _start_of(work, name).exists()]
     if not missing:
-        return lambda: None
+        return
     from studies.drawn_films import draw_clips
 
     clips = draw_clips(jobs=jobs)
-    for part in ("frames", "joints", "label"):
-        np.save(work / f"drawn-{part}.npy", getattr(clips, part))
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_start_one, args=(name, work)) for name in missing]
-    for process in processes:
-        process.start()
-
-    def wait() -> None:
-        for name, process in zip(missing, processes, strict=True):
-            process.join()
-            assert process.exitcode == 0, f"{name} did not begin"
-        for part in ("frames", "joints", "label"):
-            (work / f"drawn-{part}.npy").unlink()
-
-    return wait
+    for name in missing:
+        start_process(_pretrain, name, clips, _start_of(work, name))
 
 
-def _start_one(name: str, work: Path) -> None:
+def _pretrain(name: str, clips: DrawnClips, out: Path) -> None:
     from studies.backbones import pretrain_recogniser
-    from studies.drawn_films import DrawnClips
 
     use_one_thread()
-    parts = {part: np.load(work / f"drawn-{part}.npy", mmap_mode="c") for part in ("frames", "joints", "label")}
-    pretrain_recogniser(name, DrawnClips(**parts), _start_of(work, name))
+    pretrain_recogniser(name, clips, out)
+
+
+def corrupt_clips(work: Path, clips: int, jobs: int) -> None:
+    """Corrupt the first test clips of each class in every cell."""
+    make_cells(work / "cells", first_videos(clips), frames=SPEC.frames, size=SIZE, jobs=jobs)
+
+
+def ship_networks(work: Path) -> None:
+    """Put the weights into the package."""
+    pairs = product(SHIPPED_RECOGNISERS, SHIPPED.items())
+    runs = {f"{recogniser}-{name}": Run(recogniser, treatment, 0) for recogniser, (name, treatment) in pairs}
+    ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
 
 
 def _start_of(work: Path, name: str) -> Path:
@@ -204,11 +186,12 @@ def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     )
 
 
-def prepare(treatment: str, work: Path, jobs: int) -> None:
-    """Read and corrupt the clips of a treatment before the runs need them."""
+def prepare_clips(runs: Iterable[Run], work: Path, jobs: int) -> None:
+    """Read and corrupt the clips of every treatment before the runs need them."""
     from jostle.training.recognition import load_split
 
-    load_split(settings_for(Run(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
+    for treatment in dict.fromkeys(run.treatment for run in runs):
+        load_split(settings_for(Run(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
 
 
 def summarise(record: dict[str, Any]) -> str:
@@ -220,46 +203,31 @@ def summarise(record: dict[str, Any]) -> str:
 
 def measure(run: Run, work: Path) -> Record:
     """Train a recogniser, and score it on the test clips in every cell."""
-    import torch
-
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.recogniser import load_recogniser
-    from jostle.training.loop import train
 
-    torch.backends.cudnn.benchmark = True  # clips have one shape
-    begin = time.monotonic()
-    folder = work / "runs" / run.folder
-    done = train(settings_for(run, work), folder)
-    trained = time.monotonic()
-    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    network = load_recogniser(run.recogniser, weights=read_weights(done.weights)).network
-    network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    weights = train_run(settings_for(run, work), work / "runs" / run.folder, one_shape=True)
+    recogniser = load_recogniser(run.recogniser, weights=read_weights(weights))
     clips = load_cells(work / "cells")
-    cells = {
-        cell: accuracies(predict_classes(network, clips, number), clips.label) for number, cell in enumerate(CELLS)
-    }
-    return {
-        "run": asdict(run),
-        "cells": cells,
-        "clips": len(clips.label),
-        "seconds": [round(trained - begin, 1), round(time.monotonic() - trained, 1)],
-    }
+    predictions = predict_cells(recogniser.network.to(get_device()).eval(), recogniser.spec, clips)
+    cells = {cell: accuracies(own, clips.label) for cell, own in zip(CELLS, predictions, strict=True)}
+    return {"cells": cells, "clips": len(clips.label)}
 
 
-def predict_classes(network: Any, clips: TestClips, cell: int, *, at_once: int = 120) -> np.ndarray:
-    """Return (N,) the predicted class of each clip of a cell."""
+def predict_cells(network: Any, spec: Any, clips: TestClips, *, at_once: int = 40) -> npt.NDArray[np.int64]:
+    """Return (cells, N) the predicted class of each clip in each cell."""
     import torch
 
-    from jostle.models.recognition.puppets import SPEC
-    from jostle.training.clip_augmentation import prepare_batch
-
     device = next(network.parameters()).device
-    classes = []
+    kept = clips.frames.shape[2]
+    frames = np.arange(spec.frames) * kept // spec.frames  # a network of more frames than are kept sees some twice
+    classes = np.zeros(clips.frames.shape[:2], np.int64)
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16):
-        for lo in range(0, len(clips.label), at_once):
-            batch = torch.from_numpy(np.array(clips.frames[cell, lo : lo + at_once])).to(device)
-            classes.append(network(prepare_batch(batch, SPEC)).argmax(1))
-    return torch.cat(classes).cpu().numpy()
+        for cell, lo in product(range(len(classes)), range(0, classes.shape[1], at_once)):
+            batch = torch.from_numpy(np.array(clips.frames[cell, lo : lo + at_once])).to(device)[:, frames]
+            pictures = spec.prepare_frames(batch.flatten(0, 1)).unflatten(0, batch.shape[:2])
+            classes[cell, lo : lo + at_once] = network(pictures.transpose(1, 2)).argmax(1).cpu().numpy()
+    return classes
 
 
 _ORDERED = np.array([name in TWIN for name in CLASSES])
@@ -339,6 +307,4 @@ def _fill(path: Path, row: int, video: VideoClip) -> None:
 
 
 if __name__ == "__main__":
-    from studies import recognition  # the name by which worker processes find the runs
-
-    recognition.main()
+    run_module("studies.recognition")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from studies import (
     breaking_points,
     detection_tables,
@@ -14,26 +16,33 @@ from studies import (
     watching_tables,
 )
 from studies.figures import FIGURES, draw
-from studies.harness import RESULT_PAGES
+from studies.harness import RESULT_PAGES, Results, fill_tables
+
+TABLES = {
+    "table": detection_tables.TABLES,
+    "end to end": detection_tables.END_TO_END_TABLES,
+    "breaking": breaking_points.TABLES,
+    "questions": questions.TABLES,
+    "recognition": recognition_tables.TABLES,
+    "inspector": inspector_tables.TABLES,
+    "mending": mending_tables.TABLES,
+    "film": film_stability.TABLES,
+    "on film": film_tables.TABLES,
+}
 
 
-def fill_tables(page: str) -> str:
+def fill_page(page: str, results: Results) -> str:
     """Return a page with every table as its records have it."""
-    page = detection_tables.fill_page(page, detection_tables.Results())
-    page = breaking_points.fill_page(page, breaking_points.read_results())
-    page = questions.fill_page(page, questions.read_results())
-    page = recognition_tables.fill_page(page, recognition_tables.Results())
-    page = inspector_tables.fill_page(page, inspector_tables.read_results())
-    page = watching_tables.fill_page(page, watching_tables.read_results())
-    page = mending_tables.fill_page(page, mending_tables.Results())
-    page = film_stability.fill_page(page, film_stability.read_results())
-    return film_tables.fill_page(page, film_tables.Film())
+    for study, tables in TABLES.items():
+        page = fill_tables(study, tables, page, results)
+    return watching_tables.fill_page(page, results.watching)
 
 
 def main() -> None:
     """Write every page and every figure."""
+    fill = partial(fill_page, results=Results())
     for path in sorted(RESULT_PAGES.glob("*.md")):
-        path.write_text(fill_tables(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
     for figure in FIGURES:
         (RESULT_PAGES / figure.file).write_text(draw(figure), encoding="utf-8")
 

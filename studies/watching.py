@@ -4,9 +4,9 @@
 
 `choose` sets the thresholds of FFmpeg's blockdetect and blurdetect, which have none, by the clean clips directly in the
 folder that `--choosing` names. `damage` puts a stretch of every kind of `studies.world_damage` into `--count` of the
-clips, each clip with its own seed, `clean` watches all of them, or `--clean` of them, as they are. `record` puts the
-records beside this file. A clip is a video file or a folder of pictures, anywhere below the folders that `--clips`
-names; clips to judge by must not be among those to choose by.
+clips, each clip with its own seed, and has jostle open the damaged streams too; `clean` watches all of them, or
+`--clean` of them, as they are. `record` puts the records beside this file. A clip is a video file or a folder of
+pictures, anywhere below the folders that `--clips` names; clips to judge by must not be among those to choose by.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
@@ -32,12 +34,26 @@ import numpy.typing as npt
 
 import jostle
 import jostle.api
+from jostle.io.video.live import DecodedFile
+from jostle.io.video.raw_picture import RgbOfPictures
 from jostle.mending import stream_inspector
 from jostle.mending.inspector import Inspector
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import Verdict
 from studies.harness import STUDIES, GridRun, Record, finish, parse_arguments, run_grid
-from studies.world_damage import BEFORE, KINDS, WORDS, Frames, Mask, damage_clip
+from studies.world_damage import (
+    BEFORE,
+    CODECS,
+    FPS,
+    KINDS,
+    WORDS,
+    Frames,
+    Mask,
+    damage_clip,
+    damage_stream,
+    is_visible,
+    write_stream,
+)
 
 STEPS = ("choose", "damage", "clean", "record")
 RESULTS = STUDIES / "watching.jsonl"
@@ -48,7 +64,8 @@ MERGED = 25  # clean frames between two alarms of one event
 FREEZE = 0.2  # seconds after which freezedetect speaks; its default, 2, is longer than a stretch
 PEER_QUANTILE = 0.995  # of clean frames, under the thresholds of blockdetect and blurdetect
 
-Alarms = tuple[Mask, list[str]]  # damaged or not, and the kind, of each frame
+# Damaged streams of `CODECS` that jostle decodes itself, so that it knows what the decoder reports.
+OPENED = {f"{kind}, opened by jostle": kind for kind in CODECS}
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ def main() -> None:
     paths = {path.name: path for path in sorted(find_clips(arguments.clips))}
     clips = list(paths)
     chosen = enumerate(spread_over(clips, arguments.count), arguments.seed)
-    runs = [WatchRun(clip, kind, seed) for seed, clip in chosen for kind in KINDS]
+    runs = [WatchRun(clip, kind, seed) for seed, clip in chosen for kind in (*KINDS, *OPENED)]
     results, failed = arguments.work / RESULTS.name, []
     measure = partial(measure_run, paths=paths, thresholds=json.loads(peers.read_text()))
     grid = partial(run_grid, measure=measure, results=results, at_once=arguments.jobs, summarise=summarise)
@@ -106,20 +123,73 @@ def read_clip(path: Path) -> tuple[Frames, float]:
     return clip.frames, float(clip.fps)
 
 
+@dataclass(frozen=True, eq=False)
+class WatchedClip:
+    """Frames to watch.
+
+    Attributes:
+        damaged: which of them are.
+        concealed: which of them show what their decoder concealed, where jostle decoded them.
+        file: that it decoded them from.
+    """
+
+    frames: Frames
+    fps: float
+    damaged: Mask
+    concealed: Mask | None = None
+    file: Path | None = None
+
+
+@contextmanager
+def open_clip(path: Path, kind: str, seed: int) -> Iterator[WatchedClip]:
+    """Read a clip and damage it."""
+    frames, fps = read_clip(path)
+    if kind == "clean":
+        yield WatchedClip(frames, fps, np.zeros(len(frames), np.bool_))
+        return
+    frames = frames[:LONGEST]
+    if len(frames) < 2 * BEFORE + 5:
+        raise ValueError(f"{path.name}: {len(frames)} frames are too few")
+    if kind not in OPENED:
+        frames, damaged = damage_clip(frames, kind, seed)
+        yield WatchedClip(frames, fps, damaged)
+        return
+    with TemporaryDirectory() as folder:
+        *streams, _ = damage_stream(frames, OPENED[kind], seed)
+        files = [Path(folder, name) for name in ("sound.avi", "damaged.avi")]
+        for file, packets in zip(files, streams, strict=True):
+            write_stream(str(file), packets, OPENED[kind], frames.shape[1:3])
+        sound, shown = (decode_file(file) for file in files)
+        yield WatchedClip(
+            np.stack([frame for frame, _ in shown.values()]),
+            float(FPS),
+            np.array([is_visible(frame, sound[number][0]) for number, (frame, _) in shown.items()]),
+            np.array([concealed for _, concealed in shown.values()]),
+            files[1],
+        )
+
+
+def decode_file(path: Path) -> dict[int, tuple[Frames, bool]]:
+    """Decode a file as `jostle watch` does; return its frames by number, and what was concealed in them."""
+    to_rgb = RgbOfPictures()
+    with closing(DecodedFile(str(path))) as pictures:
+        return {round((one.time or 0) * FPS): (to_rgb(one), one.concealed) for one in pictures}
+
+
 def measure_run(run: WatchRun, paths: dict[str, Path], thresholds: dict[str, float]) -> Record:
     """Watch one clip by every system."""
+    with open_clip(paths[run.clip], run.kind, run.seed) as clip:
+        return measure_clip(run, clip, thresholds)
+
+
+def measure_clip(run: WatchRun, clip: WatchedClip, thresholds: dict[str, float]) -> Record:
+    """Watch a clip that is damaged, or clean, by every system."""
     begin = time.monotonic()
-    frames, fps = read_clip(paths[run.clip])
-    damaged = np.zeros(len(frames), np.bool_)
-    if run.kind != "clean":
-        frames = frames[:LONGEST]
-        if len(frames) < 2 * BEFORE + 5:
-            raise ValueError(f"{run.clip}: {len(frames)} frames are too few")
-        frames, damaged = damage_clip(frames, run.kind, run.seed)
+    frames, fps, damaged = clip.frames, clip.fps, clip.damaged
     systems, confidences = {}, {}
     for name, system in SYSTEMS.items():
-        alarms, kinds, sureness = system(frames, fps, thresholds)
-        systems[name] = score(alarms, kinds, damaged, WORDS.get(run.kind, ()))
+        alarms, kinds, sureness = system(clip, thresholds)
+        systems[name] = score(alarms, kinds, damaged, WORDS.get(OPENED.get(run.kind, run.kind), ()))
         if sureness:
             right = Counter((round(value, 2), bool(alarm == truth)) for value, alarm, truth in
                             zip(sureness, alarms, damaged, strict=True))  # fmt: skip
@@ -171,7 +241,7 @@ def poisson_interval(events: int, level: float = 0.95) -> tuple[float, float]:
 
 
 Answers = tuple[Mask, list[str], list[float]]  # alarms, kinds, and confidences where there are any
-System = Callable[[Frames, float, dict[str, float]], Answers]
+System = Callable[[WatchedClip, dict[str, float]], Answers]
 
 
 @cache
@@ -180,15 +250,17 @@ def load_network() -> Inspector:
     return jostle.load_inspector()
 
 
-def watch(frames: Frames, fps: float, _: dict[str, float], *, lookahead: int, use_network: bool) -> Answers:
+def watch(clip: WatchedClip, _: dict[str, float], *, lookahead: int, use_network: bool) -> Answers:
     """Watch frames by the inspector of a stream."""
+    frames, fps = clip.frames, clip.fps
+    concealed = [False] * len(frames) if clip.concealed is None else clip.concealed.tolist()
     network = load_network() if use_network else None
     replay = ReplayedNetwork(causal_probabilities(frames)) if use_network else None
     with mock.patch.object(stream_inspector, "open_network", return_value=replay):
         inspector = StreamInspector(lookahead=lookahead, inspector=network, fps=round(fps, 3), use_network=use_network)
         verdicts: list[Verdict] = []
-        for frame in frames:
-            verdicts += inspector.push(frame)
+        for frame, one in zip(frames, concealed, strict=True):
+            verdicts += inspector.push(frame, concealed=one)
         verdicts += inspector.flush()
     assert [verdict.index for verdict in verdicts] == list(range(len(frames)))
     alarms = np.array([verdict.damaged for verdict in verdicts])
@@ -201,13 +273,9 @@ class ReplayedNetwork:
     def __init__(self, probabilities: npt.NDArray[np.float64]) -> None:
         self._left = iter(probabilities.tolist())
 
-    def push(self, descriptors: npt.NDArray[np.uint8]) -> list[float]:
-        """Return the probabilities of the next frames."""
-        return [next(self._left) for _ in descriptors]
-
-    def flush(self) -> list[float]:
-        """Return nothing: a causal network does not wait."""
-        return []
+    def push(self, descriptor: npt.NDArray[np.uint8]) -> float:
+        """Return the probability of the next frame."""
+        return next(self._left)
 
 
 def causal_probabilities(frames: Frames) -> npt.NDArray[np.float64]:
@@ -221,16 +289,17 @@ def causal_probabilities(frames: Frames) -> npt.NDArray[np.float64]:
 _last: dict[str, Any] = {}
 
 
-def inspect(frames: Frames, _: float, __: dict[str, float], *, causal: bool) -> Answers:
+def inspect(clip: WatchedClip, _: dict[str, float], *, causal: bool) -> Answers:
     """Inspect frames by a network of the inspector alone, which has a rule for frames of one colour beside it."""
-    inspector = load_network()
+    inspector, frames = load_network(), clip.frames
     probabilities = causal_probabilities(frames) if causal else np.array(list(inspector.inspect(frames, causal=False)))
     return probabilities >= inspector.threshold(causal=causal), ["unknown"] * len(frames), []
 
 
-def inspect_file(frames: Frames, fps: float, _: dict[str, float]) -> Answers:
+def inspect_file(clip: WatchedClip, _: dict[str, float]) -> Answers:
     """Inspect frames by rules and the network that looks at both sides, as `jostle inspect` and mending do."""
-    inspection = jostle.api.inspection(jostle.Clip.at_rate(frames, round(fps, 3)), inspector=load_network())
+    source = jostle.Clip.at_rate(clip.frames, round(clip.fps, 3)) if clip.file is None else clip.file
+    inspection = jostle.api.inspection(source, inspector=load_network())
     return inspection.struck, inspection.kinds.tolist(), []
 
 
@@ -256,26 +325,26 @@ def _tick(fps: float) -> Any:
     return 1 / Fraction(fps).limit_denominator(1001)
 
 
-def blackdetect(frames: Frames, fps: float, _: dict[str, float]) -> Answers:
+def blackdetect(clip: WatchedClip, _: dict[str, float]) -> Answers:
     """Detect black frames; `black_start` comes with the first of them, whatever the shortest duration."""
-    alarms, black = np.zeros(len(frames), np.bool_), False
-    for t, data in enumerate(filter_frames(frames, fps, "blackdetect", "d=0")):
+    alarms, black = np.zeros(len(clip.frames), np.bool_), False
+    for t, data in enumerate(filter_frames(clip.frames, clip.fps, "blackdetect", "d=0")):
         black = (black or "lavfi.black_start" in data) and "lavfi.black_end" not in data
         alarms[t] = black
-    return alarms, ["black"] * len(frames), []
+    return alarms, ["black"] * len(clip.frames), []
 
 
-def freezedetect(frames: Frames, fps: float, _: dict[str, float]) -> Answers:
+def freezedetect(clip: WatchedClip, _: dict[str, float]) -> Answers:
     """Detect frozen frames; a freeze is announced late and dated back, which counts as with a long look-ahead."""
-    alarms, frozen = np.zeros(len(frames), np.bool_), False
-    for t, data in enumerate(filter_frames(frames, fps, "freezedetect", f"d={FREEZE}")):
+    alarms, frozen = np.zeros(len(clip.frames), np.bool_), False
+    for t, data in enumerate(filter_frames(clip.frames, clip.fps, "freezedetect", f"d={FREEZE}")):
         begin = data.get("lavfi.freezedetect.freeze_start")
         if begin is not None:
-            alarms[round(float(begin) * fps) + 1 : t + 1] = frozen = True
+            alarms[round(float(begin) * clip.fps) + 1 : t + 1] = frozen = True
         if "lavfi.freezedetect.freeze_end" in data:
             frozen = False
         alarms[t] |= frozen
-    return alarms, ["frozen"] * len(frames), []
+    return alarms, ["frozen"] * len(clip.frames), []
 
 
 def block_values(frames: Frames, fps: float) -> npt.NDArray[np.float64]:
@@ -290,14 +359,14 @@ def blur_values(frames: Frames, fps: float) -> npt.NDArray[np.float64]:
     return np.nan_to_num(np.array(values), nan=np.inf)
 
 
-def blockdetect(frames: Frames, fps: float, thresholds: dict[str, float]) -> Answers:
+def blockdetect(clip: WatchedClip, thresholds: dict[str, float]) -> Answers:
     """Detect blocks by the threshold that was chosen."""
-    return block_values(frames, fps) > thresholds["blockdetect"], ["blocky"] * len(frames), []
+    return block_values(clip.frames, clip.fps) > thresholds["blockdetect"], ["blocky"] * len(clip.frames), []
 
 
-def blurdetect(frames: Frames, fps: float, thresholds: dict[str, float]) -> Answers:
+def blurdetect(clip: WatchedClip, thresholds: dict[str, float]) -> Answers:
     """Detect blur by the threshold that was chosen."""
-    return blur_values(frames, fps) > thresholds["blurdetect"], ["blurred"] * len(frames), []
+    return blur_values(clip.frames, clip.fps) > thresholds["blurdetect"], ["blurred"] * len(clip.frames), []
 
 
 def choose_thresholds(folder: Path) -> dict[str, float]:

@@ -3,8 +3,8 @@
     python -m studies.watching_calibration --clips FOLDER ... --count 20
 
 Watches all clips as they are, and `--count` of them with each kind of `studies.world_damage`, with a look-ahead of 5
-frames, and prints the tables of `jostle.mending.confidence`: the share by kind for damage, and by the network's
-probability of damage for clean verdicts, made monotone.
+frames, and prints the tables of `jostle.mending.confidence`: the share by kind for damage, and for what a decoder
+reports, and by the network's probability of damage for clean verdicts, made monotone.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 
 from jostle.mending.confidence import DOUBTS
 from studies.harness import parse_arguments
-from studies.watching import LONGEST, find_clips, load_network, read_clip, spread_over, watch
-from studies.world_damage import KINDS, damage_clip
+from studies.watching import OPENED, find_clips, load_network, open_clip, spread_over, watch
+from studies.world_damage import KINDS
 
 LOOKAHEAD = 5
 SEED = 1000  # of the first clip; other seeds than those of the clips to judge by
 MOST = 0.99  # confidence, whatever the share: frames of one clip are not independent
 
-Answer = tuple[str, float, bool]  # kind of a verdict, the network's probability, whether the frame is damaged
+Answer = tuple[str, float, bool]  # kind of a verdict or `decoder`, the network's probability, whether it is damaged
 
 
 def main() -> None:
@@ -35,17 +35,16 @@ def main() -> None:
 
 def watch_clips(paths: list[Path], count: int) -> Iterator[Answer]:
     """Yield the answers for all frames of clean and of damaged clips."""
-    names = {str(path): path for path in paths}
+    names, every = {str(path): path for path in paths}, (*KINDS, *OPENED)
     runs = [(path, "clean", 0) for path in paths]
-    runs += [(names[name], kind, SEED + n) for n, name in enumerate(spread_over(list(names), count)) for kind in KINDS]
+    runs += [(names[name], kind, SEED + n) for n, name in enumerate(spread_over(list(names), count)) for kind in every]
     for path, kind, seed in runs:
-        frames, fps = read_clip(path)
-        damaged = np.zeros(len(frames), np.bool_)
-        if kind != "clean":
-            frames, damaged = damage_clip(frames[:LONGEST], kind, seed)
-        _, kinds, _ = watch(frames, fps, {}, lookahead=LOOKAHEAD, use_network=True)
-        probabilities = load_network().inspect(frames, causal=True)
-        yield from zip(kinds, probabilities, damaged.tolist(), strict=True)
+        with open_clip(path, kind, seed) as clip:
+            _, kinds, _ = watch(clip, {}, lookahead=LOOKAHEAD, use_network=True)
+            if clip.concealed is not None:
+                kinds = np.where(clip.concealed, "decoder", kinds).tolist()
+            probabilities = load_network().inspect(clip.frames, causal=True)
+            yield from zip(kinds, probabilities, clip.damaged.tolist(), strict=True)
 
 
 def fit_tables(answers: Iterable[Answer]) -> dict[str, object]:

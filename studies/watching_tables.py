@@ -7,11 +7,11 @@ from functools import partial
 from statistics import median
 
 from studies.harness import STUDIES, Record, fill_tables, markdown_table, read_records
-from studies.watching import SYSTEMS, poisson_interval
+from studies.watching import OPENED, SYSTEMS, poisson_interval
 from studies.world_damage import KINDS, TABLE
 
 STREAMS = tuple(name for name in SYSTEMS if name.startswith(("rules", "stream")))
-BINS = (0.4, 0.8, 0.92, 0.955, 0.965, 0.975, 0.985, 1.01)  # edges of confidences
+BINS = (0.4, 0.74, 0.8, 0.92, 0.955, 0.965, 0.975, 0.985, 1.01)  # edges of confidences
 read_results = partial(read_records, STUDIES / "watching.jsonl")
 
 
@@ -25,7 +25,7 @@ def found_share(records: Sequence[Record], kind: str, system: str) -> float | No
 def found_table(records: Sequence[Record]) -> str:
     """Format what is found of each kind."""
     rows = []
-    for kind in KINDS:
+    for kind in (*KINDS, *OPENED):
         shares = [found_share(records, kind, system) for system in SYSTEMS]
         rows.append([kind, *("" if share is None else f"{share:.0f}" for share in shares)])
     means = [[found_share(records, kind, system) or 0.0 for kind in TABLE] for system in SYSTEMS]
@@ -36,7 +36,7 @@ def found_table(records: Sequence[Record]) -> str:
 def delay_table(records: Sequence[Record]) -> str:
     """Format the median delay in frames to the first frame found, and the share that is named rightly."""
     rows = []
-    for kind in KINDS:
+    for kind in (*KINDS, *OPENED):
         own = [record for record in records if record["run"]["kind"] == kind and record["damaged"]]
         cells = []
         for system in STREAMS:

@@ -22,7 +22,9 @@ Damage = Callable[[Frames, Rng], Frames]
 
 LENGTH = 25  # frames of a stretch
 BEFORE = 12  # clean frames before a stretch, at least; after it at least half as many
+FPS = Fraction(25)  # of damaged streams
 KEY_INTERVAL = 25  # frames between key frames of damaged streams
+PADDING = bytes(64)  # zeros after a packet, which decoders read: PyAV leaves there what was in memory
 VISIBLE = 2.0  # mean difference in grey levels from which a frame counts as damaged, where a decoder decides
 
 
@@ -209,15 +211,11 @@ def damage_clip(frames: Frames, kind: str, seed: int) -> tuple[Frames, Mask]:
     Frames that a damage leaves as they were, such as the first of a freeze, are not counted. A clip too short for a
     stretch of `LENGTH` with some clean frames before it has a shorter one.
     """
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
-    length = min(LENGTH, len(frames) - BEFORE - BEFORE // 2)
-    if length < 5:
-        raise ValueError(f"a clip of {len(frames)} frames is too short for a damaged stretch")
-    first = int(rng.integers(BEFORE, len(frames) - length - BEFORE // 2 + 1))
+    if kind in CODECS:
+        return _damage_packets(frames, kind, seed)
+    first, length, rng = _choose_stretch(frames, kind, seed)
     if kind == "black to the end":
         length = len(frames) - first
-    if kind in CODECS:
-        return _damage_packets(frames, CODECS[kind], first, rng)
     out = frames.copy()
     out[first : first + length] = DAMAGES[kind](frames[first : first + length], rng)
     changed = np.zeros(len(frames), np.bool_)
@@ -226,6 +224,57 @@ def damage_clip(frames: Frames, kind: str, seed: int) -> tuple[Frames, Mask]:
     if kind == "frozen":  # a clock or a codec changes the frame that is held, which is no freeze yet
         changed[first] = False
     return out, changed
+
+
+def damage_stream(frames: Frames, kind: str, seed: int) -> tuple[list[bytes], list[bytes], bytes]:
+    """Encode a clip and overwrite bytes of some packets, one a frame.
+
+    Returns:
+        The packets as they were, the damaged ones, and the decoder's extra data.
+    """
+    first, _, rng = _choose_stretch(frames, kind, seed)
+    packets, extradata = _encode(_even(frames), CODECS[kind], 24)
+    broken = list(packets)
+    for t in range(first, min(first + LENGTH // 2, len(packets))):
+        if t > first and rng.random() < 0.6:
+            continue
+        data = bytearray(packets[t])
+        header = len(data) // 10 + 12
+        if header + 4 >= len(data):
+            continue
+        for _ in range(int(rng.integers(3, 12))):
+            data[int(rng.integers(header, len(data)))] ^= int(rng.integers(1, 256))
+        if rng.random() < 0.3:
+            lo = int(rng.integers(header, len(data)))
+            data = data[:lo]
+        broken[t] = bytes(data)
+    return packets, broken, extradata
+
+
+def write_stream(path: str, packets: list[bytes], kind: str, size: tuple[int, int]) -> None:
+    """Write the packets of a stream of (height, width) to an AVI file, whatever they hold."""
+    with av.open(path, "w", format="avi") as container:
+        stream = container.add_stream(CODECS[kind], rate=FPS)
+        stream.height, stream.width, stream.pix_fmt = size[0] // 2 * 2, size[1] // 2 * 2, "yuv420p"
+        for number, data in enumerate(packets):
+            packet = av.Packet(data)
+            packet.pts = packet.dts = number
+            packet.time_base, packet.stream = 1 / FPS, stream
+            packet.is_keyframe = number % KEY_INTERVAL == 0
+            container.mux(packet)
+
+
+def _choose_stretch(frames: Frames, kind: str, seed: int) -> tuple[int, int, Rng]:
+    """Return the first frame and the length of a damaged stretch, and the generator for what is done to it."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    length = min(LENGTH, len(frames) - BEFORE - BEFORE // 2)
+    if length < 5:
+        raise ValueError(f"a clip of {len(frames)} frames is too short for a damaged stretch")
+    return int(rng.integers(BEFORE, len(frames) - length - BEFORE // 2 + 1)), length, rng
+
+
+def _even(frames: Frames) -> Frames:
+    return frames[:, : frames.shape[1] // 2 * 2, : frames.shape[2] // 2 * 2]
 
 
 def _to_bytes(values: npt.NDArray[np.float32] | npt.NDArray[np.float64]) -> Frames:
@@ -276,7 +325,7 @@ def _encode(frames: Frames, codec: str, quality: int) -> tuple[list[bytes], byte
     """Encode frames of even size without B-frames; return one packet a frame and the decoder's extra data."""
     encoder = av.CodecContext.create(codec, "w")
     encoder.width, encoder.height, encoder.pix_fmt = frames.shape[2], frames.shape[1], "yuv420p"
-    encoder.time_base, encoder.framerate, encoder.gop_size = Fraction(1, 25), Fraction(25), KEY_INTERVAL
+    encoder.time_base, encoder.framerate, encoder.gop_size = 1 / FPS, FPS, KEY_INTERVAL
     encoder.thread_count = 1
     if codec == "libx264":
         encoder.options = {"crf": str(quality), "preset": "veryfast", "tune": "zerolatency", "slices": "4"}
@@ -299,7 +348,7 @@ def _decode(packets: list[bytes], codec: str, extradata: bytes) -> list[npt.NDAr
     decoder.options = {"flags": "+output_corrupt", "err_detect": "ignore_err", "ec": "guess_mvs+deblock"}
     pictures: list[npt.NDArray[np.uint8] | None] = [None] * len(packets)
     for number, data in [*enumerate(packets), (-1, b"")]:
-        packet = av.Packet(data) if data else None
+        packet = av.Packet(data + PADDING) if data else None
         if packet is not None:
             packet.pts = number
         try:
@@ -314,9 +363,8 @@ def _decode(packets: list[bytes], codec: str, extradata: bytes) -> list[npt.NDAr
 
 def _coded(frames: Frames, quality: int) -> Frames:
     """Encode and decode, with the frames' size kept."""
-    even = frames[:, : frames.shape[1] // 2 * 2, : frames.shape[2] // 2 * 2]
     out = frames.copy()
-    for t, picture in enumerate(_decode(*_with_codec(_encode(even, "libx264", quality), "libx264"))):
+    for t, picture in enumerate(_decode(*_with_codec(_encode(_even(frames), "libx264", quality), "libx264"))):
         if picture is not None:
             out[t, : picture.shape[0], : picture.shape[1]] = picture
     return out
@@ -326,35 +374,23 @@ def _with_codec(encoded: tuple[list[bytes], bytes], codec: str) -> tuple[list[by
     return encoded[0], codec, encoded[1]
 
 
-def _damage_packets(frames: Frames, codec: str, first: int, rng: Rng) -> tuple[Frames, Mask]:
+def _damage_packets(frames: Frames, kind: str, seed: int) -> tuple[Frames, Mask]:
     """Encode the clip, overwrite bytes of some packets, and let a real decoder conceal what is lost.
 
     The whole clip goes through the codec, so that what differs from the same clip without errors is the damage alone.
-    It smears on until the next key frame. Frames for which no picture comes show the one before. The errors are those
-    of the seed; what FFmpeg's MPEG-4 decoder makes of them may differ from run to run.
+    It smears on until the next key frame. Frames for which no picture comes show the one before.
     """
-    even = frames[:, : frames.shape[1] // 2 * 2, : frames.shape[2] // 2 * 2]
-    packets, extradata = _encode(even, codec, 24)
+    packets, broken, extradata = damage_stream(frames, kind, seed)
+    even, codec = _even(frames), CODECS[kind]
     sound = _decode(packets, codec, extradata)
-    broken = list(packets)
-    for t in range(first, min(first + LENGTH // 2, len(packets))):
-        if t > first and rng.random() < 0.6:
-            continue
-        data = bytearray(packets[t])
-        header = len(data) // 10 + 12
-        if header + 4 >= len(data):
-            continue
-        for _ in range(int(rng.integers(3, 12))):
-            data[int(rng.integers(header, len(data)))] ^= int(rng.integers(1, 256))
-        if rng.random() < 0.3:
-            lo = int(rng.integers(header, len(data)))
-            data = data[:lo]
-        broken[t] = bytes(data)
     shown, kept = [], even[0]
     for picture in _decode(broken, codec, extradata):
         kept = kept if picture is None or picture.shape != even[0].shape else picture
         shown.append(kept)
     whole = [even[t] if picture is None else picture for t, picture in enumerate(sound)]
-    out = np.stack(shown)
-    differences = [float(cv2.absdiff(a, b).mean()) for a, b in zip(shown, whole, strict=True)]
-    return out, np.array(differences) >= VISIBLE
+    return np.stack(shown), np.array([is_visible(a, b) for a, b in zip(shown, whole, strict=True)])
+
+
+def is_visible(frame: Frames, sound: Frames) -> bool:
+    """Return whether a frame differs from the sound one by so much that it counts as damaged."""
+    return float(cv2.absdiff(frame, sound).mean()) >= VISIBLE

@@ -7,9 +7,10 @@ from dataclasses import asdict
 
 import pytest
 from studies.detection import PUPPETS_C
-from studies.detection_tables import END_TO_END_TABLES, Results, fill_page
+from studies.detection_tables import END_TO_END_TABLES
 from studies.end_to_end import study_runs
-from studies.harness import RESULT_PAGES
+from studies.harness import RESULT_PAGES, Results
+from studies.tables import fill_page
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- end to end: main -->\nold\n<!-- end -->"
     once = fill_page(page, results)
-    cell = results.whole("afsd", "clean")[0]["cells"]["clean"]
+    cell = results.of("end_to_end", detector="afsd", treatment="clean")[0]["cells"]["clean"]
     cell[2] += 0.1
     try:
         assert fill_page(page, results) != once

@@ -6,21 +6,23 @@ import re
 
 import pytest
 from studies.figures import FIGURES, Figure, draw, draw_points
-from studies.film_stability import CLASSIFIERS, SUBJECTS, TABLES, fill_page, read_results, shares
-from studies.harness import RESULT_PAGES
+from studies.film_stability import CLASSIFIERS, SUBJECTS, TABLES, shares
+from studies.harness import RESULT_PAGES, Results
+from studies.tables import fill_page
 
-from studies import film_adaptation, film_cuts, film_detection, film_recognition, film_tables
+from studies import adaptation, film_cuts, film_detection, film_recognition, film_tables
 
+RESULTS = Results()
 PAGE = (RESULT_PAGES / "on-film.md").read_text(encoding="utf-8")
 
 
 def test_tables_of_the_page_are_those_of_the_record() -> None:
     assert sorted(re.findall(r"<!-- film: (\w+) -->", PAGE)) == sorted(TABLES)
-    assert fill_page(PAGE, read_results()) == PAGE
+    assert fill_page(PAGE, RESULTS) == PAGE
 
 
 def test_every_classifier_was_measured_once_on_the_same_anchors() -> None:
-    records = read_results()
+    records = RESULTS.film_stability
     assert sorted(record["run"]["network"] for record in records) == sorted(CLASSIFIERS)
     anchors = [[anchor for anchor, _, _ in record["anchors"]] for record in records]
     assert all(one == anchors[0] for one in anchors)
@@ -29,7 +31,7 @@ def test_every_classifier_was_measured_once_on_the_same_anchors() -> None:
 
 
 def test_no_classifier_is_more_stable_than_accurate() -> None:
-    assert all(shares(record)[1] <= shares(record)[0] for record in read_results())
+    assert all(shares(record)[1] <= shares(record)[0] for record in RESULTS.film_stability)
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.page)
@@ -44,7 +46,7 @@ def test_a_figure_has_a_dot_and_an_interval_for_each_row() -> None:
     assert "a &lt; b" in drawing
 
 
-FILM = film_tables.Film()
+CLIPS = film_tables.ClipAnswers(RESULTS)
 FILM_PAGES = ("recognisers-on-film", "detectors-on-film", "what-helps")
 
 
@@ -52,35 +54,54 @@ def test_tables_of_recognisers_and_detectors_are_those_of_the_records() -> None:
     pages = [(RESULT_PAGES / f"{name}.md").read_text(encoding="utf-8") for name in FILM_PAGES]
     named = [name for page in pages for name in re.findall(r"<!-- on film: (\w+) -->", page)]
     assert sorted(named) == sorted(film_tables.TABLES)
-    assert [film_tables.fill_page(page, FILM) for page in pages] == pages
+    assert [fill_page(page, RESULTS) for page in pages] == pages
 
 
 def test_every_run_on_film_was_measured_once() -> None:
     measured = {
-        film_recognition.FilmRun: FILM.recognition,
-        film_detection.FilmDetectorRun: FILM.detection,
-        film_adaptation.AdaptationRun: FILM.adaptation,
-        film_cuts.CutRun: FILM.cuts,
+        film_recognition.FilmRun: RESULTS.film_recognition,
+        film_detection.FilmDetectorRun: RESULTS.film_detection,
+        adaptation.AdaptationRun: RESULTS.film_adaptation,
+        film_cuts.CutRun: RESULTS.film_cuts,
     }
     runs = {kind: sorted(map(str, (kind(**record["run"]) for record in records))) for kind, records in measured.items()}
     assert runs[film_recognition.FilmRun] == sorted(map(str, film_recognition.study_runs()))
     assert runs[film_detection.FilmDetectorRun] == sorted(map(str, film_detection.study_runs()))
+    again = [run for run in film_detection.study_runs() if run.features == "shifted" and run.seed == 0]
+    mended = [film_detection.FilmDetectorRun(**record["run"]) for record in RESULTS.film_mended]
+    assert sorted(map(str, mended)) == sorted(map(str, again))
     second = ("as is", "bn, episodic", "bn, online", "sar, online")  # ways that were measured with a second seed
-    adapted = [run for run in film_adaptation.study_runs() if run.seed == 0]
-    adapted += [film_adaptation.AdaptationRun("clean", way, 1) for way in second]
-    assert runs[film_adaptation.AdaptationRun] == sorted(map(str, adapted))
+    adapted = [run for run in adaptation.study_runs("film_recognition") if run.seed == 0]
+    adapted += [adaptation.AdaptationRun("clean", way, 1) for way in second]
+    assert runs[adaptation.AdaptationRun] == sorted(map(str, adapted))
     assert runs[film_cuts.CutRun] == sorted(str(film_cuts.CutRun(way)) for way in film_cuts.WAYS)
 
 
+@pytest.mark.parametrize("task", adaptation.RECORDS)
+def test_no_way_of_a_task_was_measured_twice_and_none_that_it_lacks(task: str) -> None:
+    measured = [adaptation.AdaptationRun(**record["run"]) for record in getattr(RESULTS, adaptation.RECORDS[task])]
+    assert len(set(measured)) == len(measured)
+    assert set(measured) <= set(adaptation.study_runs(task))
+
+
+@pytest.mark.parametrize("where", ["puppet", "film"])
+def test_damage_of_whole_films_is_told_from_damage_in_places(where: str) -> None:
+    row = next(line for line in film_tables.help_detection_table(RESULTS).splitlines() if line.startswith("| as is"))
+    (record,) = RESULTS.of(f"{where}_detection_adaptation", treatment="clean", way="as is")
+    whole = [score for cell, score in record["cells"].items() if "everywhere" in cell]
+    assert len(whole) == 4
+    assert f"| {25 * sum(whole):.1f} |" in row
+
+
 def test_intervals_are_over_groups_of_clips() -> None:
-    assert len(FILM.owners) == 80
-    assert len(set(FILM.owners)) == 39
-    same = [i for i, owner in enumerate(FILM.owners) if owner == FILM.owners[0]]
-    assert (FILM.draws[:, same] == FILM.draws[:, same[:1]]).all()
+    assert len(CLIPS.owners) == 80
+    assert len(set(CLIPS.owners)) == 39
+    same = [i for i, owner in enumerate(CLIPS.owners) if owner == CLIPS.owners[0]]
+    assert (CLIPS.draws[:, same] == CLIPS.draws[:, same[:1]]).all()
 
 
 def test_both_ways_to_find_damage_judged_the_same_frames() -> None:
-    found = {record["network"]: record["found"] for record in FILM.found}
+    found = {record["network"]: record["found"] for record in RESULTS.film_found}
     assert set(found) == set(film_tables.FINDERS) == set(film_detection.TREATMENTS_OF)
     first, second = found.values()
     assert {way: list(cells) for way, cells in first.items()} == {way: list(cells) for way, cells in second.items()}
@@ -89,7 +110,7 @@ def test_both_ways_to_find_damage_judged_the_same_frames() -> None:
 
 
 def test_values_of_several_seeds_stand_in_their_order() -> None:
-    row = next(line for line in film_tables.help_table(FILM).splitlines() if line.startswith("| bn, episodic"))
-    shares = {one["run"]["seed"]: one["clean"] for one in FILM.adaptation if one["run"]["way"] == "bn, episodic"
+    row = next(line for line in film_tables.help_table(RESULTS).splitlines() if line.startswith("| bn, episodic"))
+    shares = {one["run"]["seed"]: one["clean"] for one in RESULTS.film_adaptation if one["run"]["way"] == "bn, episodic"
               and one["run"]["treatment"] == "clean"}  # fmt: skip
     assert f"| {100 * shares[0]:.1f} / {100 * shares[1]:.1f} |" in row

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from studies.feature_states import counts
 from studies.mending import TREATED, TREATMENTS, TWICE, study
-from studies.mending_features import (
+from studies.mending_cells import (
     ALONE,
     BLANK,
     GROUPS,
     LENGTHS,
     STRENGTHS,
     UNSEEN,
-    counts,
     length_cell,
     plan_of,
     without,
@@ -78,9 +78,9 @@ def test_the_second_extractor_is_measured_where_the_page_compares_the_two(group:
 
 def test_one_kind_of_those_never_met_can_be_asked_for(tmp_path: Path) -> None:
     plan = plan_of(UNSEEN, tmp_path, [BLANK])
-    assert [way for way, _, _ in plan] == ["known", "with all", without(BLANK), without(BLANK) + ALONE]
-    assert {len(cells) for _, _, cells in plan} == {3}
+    assert [way.name for way in plan] == ["known", "with all", without(BLANK), without(BLANK) + ALONE]
+    assert {len(way.cells) for way in plan} == {3}
     for group in GROUPS:
-        asked = [cell.name for cell in plan_of(group, tmp_path, [BLANK])[0][2]]
+        asked = [cell.name for cell in plan_of(group, tmp_path, [BLANK])[0].cells]
         assert asked == [cell.name for cell in GROUPS[group] if group != "lengths" or f"/{BLANK}:" in cell.name]
-    assert all(plan_of(group, tmp_path)[0][2] == GROUPS[group] for group in GROUPS)
+    assert all(plan_of(group, tmp_path)[0].cells == GROUPS[group] for group in GROUPS)

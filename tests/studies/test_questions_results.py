@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from studies.harness import RESULT_PAGES
+from studies.harness import RESULT_PAGES, Results
 from studies.questions import (
     DISORDERED,
     GROUPS,
@@ -13,12 +13,11 @@ from studies.questions import (
     TABLES,
     TREATMENTS,
     answers_of,
-    fill_page,
     find,
     questions_of,
-    read_results,
     score_of,
 )
+from studies.tables import fill_page
 
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.answers import temporal_sensitivity
@@ -27,11 +26,11 @@ from jostle.metrics.answers import temporal_sensitivity
 def test_tables_of_the_page_are_those_of_the_record() -> None:
     page = (RESULT_PAGES / "questions.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- questions: (\w+) -->", page)) == sorted(TABLES)
-    assert fill_page(page, read_results()) == page
+    assert fill_page(page, Results()) == page
 
 
 def test_every_model_answered_every_question_in_every_cell() -> None:
-    records = read_results()
+    records = Results().questions
     for cells, mend in (("placed", ""), ("pictures", ""), ("placed", "jostle")):
         for weights in TREATMENTS:
             record = find(records, weights, mend, cells)
@@ -44,7 +43,7 @@ def test_every_model_answered_every_question_in_every_cell() -> None:
 
 
 def test_shipped_models_are_25_points_above_the_blind_baseline_on_the_test_part() -> None:
-    records = read_results()
+    records = Results().questions
     for weights in SHIPPED:
         record = find(records, weights)
         assert len(record["questions"]) == 389
@@ -52,7 +51,7 @@ def test_shipped_models_are_25_points_above_the_blind_baseline_on_the_test_part(
 
 
 def test_temporal_sensitivity_separates_the_model_that_was_trained_on_shuffled_frames() -> None:
-    records = read_results()
+    records = Results().questions
     for cell in DISORDERED:
         intervals = {}
         for weights in TREATMENTS:

@@ -6,9 +6,10 @@ import re
 from dataclasses import asdict
 
 import pytest
-from studies.harness import RESULT_PAGES
+from studies.harness import RESULT_PAGES, Results
 from studies.recognition import CELLS, SHIPPED, SHIPPED_RECOGNISERS, single_runs, study_runs
-from studies.recognition_tables import TABLES, Results, fill_page
+from studies.recognition_tables import TABLES
+from studies.tables import fill_page
 
 from jostle.models.weights.shipped import shipped_names, weights_file
 from studies import frames
@@ -33,9 +34,9 @@ def test_every_table_is_on_the_page() -> None:
 
 def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results) -> None:
     runs = [*study_runs(), *single_runs()]
-    measured = [tuple(record["run"].values()) for record in results.records]
+    measured = [tuple(record["run"].values()) for record in results.recognition]
     assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in runs)
-    assert all(tuple(record["cells"]) == CELLS for record in results.records)
+    assert all(tuple(record["cells"]) == CELLS for record in results.recognition)
 
 
 def test_every_run_on_frames_was_measured_once(results: Results) -> None:
@@ -46,7 +47,7 @@ def test_every_run_on_frames_was_measured_once(results: Results) -> None:
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- recognition: main -->\nold\n<!-- end -->"
     once = fill_page(page, results)
-    cell = results.of("puppet_c3d", "clean")[0]["cells"]["clean"]
+    cell = results.of("recognition", recogniser="puppet_c3d", treatment="clean")[0]["cells"]["clean"]
     cell[0] += 0.1
     try:
         assert fill_page(page, results) != once

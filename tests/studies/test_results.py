@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 import pytest
 from studies.detection import study_runs
-from studies.detection_tables import TABLES, Results, fill_page
-from studies.harness import RESULT_PAGES
+from studies.detection_tables import TABLES
+from studies.harness import RESULT_PAGES, Results
+from studies.tables import fill_page
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +28,15 @@ def test_every_table_is_on_the_page() -> None:
 
 
 def test_every_run_of_the_study_was_measured_once(results: Results) -> None:
-    measured = [tuple(record["run"].values()) for record in results.records]
+    measured = [tuple(record["run"].values()) for record in results.results]
     assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study_runs())
 
 
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- table: main -->\nold\n<!-- end -->"
     once = fill_page(page, results)
-    results.records[0]["cells"]["clean"][2] += 0.1
+    results.results[0]["cells"]["clean"][2] += 0.1
     try:
         assert fill_page(page, results) != once
     finally:
-        results.records[0]["cells"]["clean"][2] -= 0.1
+        results.results[0]["cells"]["clean"][2] -= 0.1
