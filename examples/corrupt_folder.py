@@ -14,24 +14,24 @@ from jostle.extend import file_name_for, find_videos
 
 
 def main(videos: str, out: str, spec: str, seed: str = "0") -> int:
-    """Corrupt all videos; 0 if none was set aside, otherwise 4."""
+    """Corrupt all videos; return 0 if none was set aside, otherwise 4."""
     target = Path(out)
     target.mkdir(parents=True, exist_ok=True)
-    found = find_videos(videos)
+    sources = find_videos(videos)
     set_aside = 0
-    for video_id, path in found.items():
-        to = target / file_name_for(video_id, ".mkv")
-        if to.exists():
+    for video_id, path in sources.items():
+        copy = target / file_name_for(video_id, ".mkv")
+        if copy.exists():
             print(f"{video_id}: already there")
             continue
         try:
-            done = jostle.corrupt_file(path, spec, to, seed=int(seed), video_id=video_id, lossless=True)
+            result = jostle.corrupt_file(path, spec, copy, seed=int(seed), video_id=video_id, lossless=True)
         except jostle.JostleError as error:
             print(f"{video_id}: set aside: {error}", file=sys.stderr)
             set_aside += 1
         else:
-            print(f"{video_id}: {done.struck} of {done.frames} frames struck")
-    for warning in found.warnings:
+            print(f"{video_id}: {result.struck} of {result.frames} frames corrupted")
+    for warning in sources.warnings:
         print(warning, file=sys.stderr)
     return 4 if set_aside else 0
 

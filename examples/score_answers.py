@@ -9,7 +9,7 @@ from pathlib import Path
 import jostle
 
 QUESTION = {"question": "Which way does it go?", "options": ["left", "right"], "type": "direction"}
-CLEAN = ["A", "The answer is B.", "right", "A"]  # what the model said
+CLEAN = ["A", "The answer is B.", "right", "A"]  # answers of the model
 NOISY = ["A", "I cannot see anything.", "left", "B"]
 RIGHT = [0, 1, 1, 1]
 

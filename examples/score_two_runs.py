@@ -24,8 +24,8 @@ def made_truth() -> jostle.Truth:
     rng = np.random.default_rng(0)
     duration = rng.uniform(60, 300, VIDEOS).round(1)
     video = np.sort(rng.integers(0, VIDEOS, INSTANCES))
-    usual = rng.random(INSTANCES) < 0.8
-    label = np.where(usual, video % len(CLASSES), rng.integers(0, len(CLASSES), INSTANCES))
+    is_typical = rng.random(INSTANCES) < 0.8
+    label = np.where(is_typical, video % len(CLASSES), rng.integers(0, len(CLASSES), INSTANCES))
     length = np.clip(rng.gamma(2, 3, INSTANCES), 1, 20)
     start = (rng.random(INSTANCES) * (duration[video] - length)).round(2)
     return jostle.Truth(

@@ -1,9 +1,8 @@
-"""A detector trained clean and robust, in seconds and on a CPU: python examples/train_small_detector.py [FOLDER]
+"""Train a detector clean and robust, in seconds and on a CPU: python examples/train_small_detector.py [FOLDER]
 
-Makes feature files of a small world on the spot, trains one detector on clean features and one that also meets features
-with blacked-out frames, and prints how both do on videos that neither has seen. With a FOLDER everything stays there:
-features, truth.json, clean.toml and robust.toml for `jostle train`, the two runs, and what they found. Put your own
-features in their place.
+Generates a small set of features, trains one detector on clean features and another on features with blacked-out frames
+too, and prints the scores of both on held-out videos. With a FOLDER everything stays there: features, truth.json,
+clean.toml and robust.toml for `jostle train`, the two runs and their predictions. Put your own features in their place.
 """
 
 from __future__ import annotations
@@ -63,13 +62,13 @@ weight = 0.3
 
 
 def black(features: Features, frame: int) -> None:
-    """Black out a frame: every row that has seen it says what an extractor says of darkness."""
-    seen = np.arange(len(features)) * STRIDE
-    features[(seen <= frame) & (frame < seen + WINDOW)] = -1.0
+    """Black out a frame: every row whose window holds it becomes the feature of darkness."""
+    first = np.arange(len(features)) * STRIDE
+    features[(first <= frame) & (frame < first + WINDOW)] = -1.0
 
 
-def made_video(rng: np.random.Generator) -> tuple[Features, list[tuple[int, int, int]]]:
-    """Features, and (first frame, last frame, class) of its actions; a class is a direction in feature space."""
+def make_video(rng: np.random.Generator) -> tuple[Features, list[tuple[int, int, int]]]:
+    """Return features, and (first frame, last frame, class) of the actions; a class is a direction in feature space."""
     directions = np.linalg.qr(np.random.default_rng(7).standard_normal((WIDTH, WIDTH)))[0].astype(np.float32)
     features = 0.35 * rng.standard_normal((STEPS, WIDTH)).astype(np.float32)
     actions = []
@@ -83,23 +82,23 @@ def made_video(rng: np.random.Generator) -> tuple[Features, list[tuple[int, int,
     return features, actions
 
 
-def write_world(folder: Path) -> None:
-    """Feature files as they are, with a frame dropped at random, and with black frames in the middle of actions."""
-    for which in ("clean", "dropped", "struck"):
-        (folder / which).mkdir(parents=True, exist_ok=True)
+def write_dataset(folder: Path) -> None:
+    """Write features: clean, with frames dropped at random, and with black frames in the middle of actions."""
+    for state in ("clean", "dropped", "corrupted"):
+        (folder / state).mkdir(parents=True, exist_ok=True)
     database = {}
     for i in range(LEARN + TEST):
         rng = np.random.default_rng(i)
         name = f"video{i:02d}"
-        features, actions = made_video(rng)
-        dropped, struck = features.copy(), features.copy()
+        features, actions = make_video(rng)
+        dropped, corrupted = features.copy(), features.copy()
         before = 0
         for first, last, _ in actions:
             black(dropped, int(rng.integers(before, last)))  # one frame of the background before and of the action
-            black(struck, (first + last) // 2)
+            black(corrupted, (first + last) // 2)
             before = last
-        for which, array in (("clean", features), ("dropped", dropped), ("struck", struck)):
-            np.save(folder / which / f"{name}.npy", array)
+        for state, array in (("clean", features), ("dropped", dropped), ("corrupted", corrupted)):
+            np.save(folder / state / f"{name}.npy", array)
         database[name] = {
             "subset": "validation" if i < LEARN else "test",
             "duration": ((STEPS - 1) * STRIDE + WINDOW) / FPS,
@@ -115,27 +114,27 @@ def write_world(folder: Path) -> None:
 
 
 def main(folder: str | None = None) -> None:
-    """Print average mAP of both detectors on clean and on struck test videos."""
+    """Print average mAP of both detectors on clean and on corrupted test videos."""
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(folder or temporary)
-        write_world(work)
+        write_dataset(work)
         with contextlib.chdir(work):  # the settings name folders from where we stand
-            print("training   clean videos  struck videos")
+            print("training   clean videos  corrupted videos")
             for name in ("clean", "robust"):
                 print(f"{name:10} {'  '.join(scores(name))}")
 
 
 def scores(name: str) -> list[str]:
-    """Train as `name`.toml says, and score what the result finds in test videos."""
+    """Train as `name`.toml says, and score its predictions on test videos."""
     truth = jostle.load_truth("truth.json", subset="test")
-    done = jostle.train(f"{name}.toml", f"{name}-run")
-    detector = jostle.load_detector("temporalmaxer", weights=done.weights)
-    made = []
-    for which in ("clean", "struck"):
-        found = jostle.detect(which, detector, truth=truth)
-        write_predictions(found, f"{name}-on-{which}.json")
-        made.append(f"{100 * jostle.score(found, truth, protocol='thumos14').average_map:12.1f}")
-    return made
+    run = jostle.train(f"{name}.toml", f"{name}-run")
+    detector = jostle.load_detector("temporalmaxer", weights=run.weights)
+    averages = []
+    for state in ("clean", "corrupted"):
+        predictions = jostle.detect(state, detector, truth=truth)
+        write_predictions(predictions, f"{name}-on-{state}.json")
+        averages.append(f"{100 * jostle.score(predictions, truth, protocol='thumos14').average_map:12.1f}")
+    return averages
 
 
 if __name__ == "__main__":

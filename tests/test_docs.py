@@ -624,7 +624,7 @@ def test_the_example_that_corrupts_a_folder(tmp_path: Path, clip: Clip, capsys: 
     example = load(ROOT / "examples" / "corrupt_folder.py")
     assert example.main(str(videos), str(tmp_path / "out"), "brightness:3") == 4
     said = capsys.readouterr()
-    assert said.out.splitlines() == ["one: 6 of 6 frames struck", "two: 6 of 6 frames struck"]
+    assert said.out.splitlines() == ["one: 6 of 6 frames corrupted", "two: 6 of 6 frames corrupted"]
     assert said.err.startswith("broken: set aside: ")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["one.mkv", "two.mkv"]
     example.main(str(videos), str(tmp_path / "out"), "brightness:3")
@@ -638,8 +638,8 @@ def test_the_example_that_sweeps_severities(capsys: pytest.CaptureFixture[str]) 
     assert found == sorted(found, reverse=True)
 
 
-def test_the_example_that_strikes_actions(capsys: pytest.CaptureFixture[str]) -> None:
-    load(ROOT / "examples" / "strike_actions.py").main()
+def test_example_place_corruptions(capsys: pytest.CaptureFixture[str]) -> None:
+    load(ROOT / "examples" / "place_corruptions.py").main()
     lines = dict(line.split() for line in capsys.readouterr().out.splitlines())
     assert set(lines["everywhere"]) == {"#"}
     assert lines["frame:12"].index("#") == 12
@@ -647,9 +647,9 @@ def test_the_example_that_strikes_actions(capsys: pytest.CaptureFixture[str]) ->
     assert lines["random:8"].count("#") == lines["background:8"].count("#") == 8
 
 
-def test_the_example_that_strikes_a_film(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_corrupt_a_film(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With networks that learned nothing, on a clip of some seconds: what is extracted, and how the fit is measured."""
-    example = load(ROOT / "examples" / "strike_a_film.py")
+    example = load(ROOT / "examples" / "corrupt_a_film.py")
     recipe = TrimmedClip(0, "test", "throw", 3)
     recipe.write(tmp_path / "clip.mp4")
     (action,) = recipe.film().actions
@@ -657,16 +657,16 @@ def test_the_example_that_strikes_a_film(tmp_path: Path, capsys: pytest.CaptureF
     extractor = load_extractor("puppet_net", weights="random")
     detectors = {"one": jostle.load_detector("temporalmaxer_puppets", min_score=0.0)}
     fits = example.compare(tmp_path / "clip.mp4", actions, extractor, detectors, example.SPEC)
-    example.show(actions, fits)
+    example.print_table(actions, fits)
     lines = capsys.readouterr().out.splitlines()
     seen = [int(line.split(" frames")[0].split()[-1]) for line in lines[:2]]
     assert seen == [recipe.film().frames, 1]
-    assert list(fits) == ["one, as is", "one, struck"]
+    assert list(fits) == ["one, clean", "one, corrupted"]
     assert lines[3].split()[0] == "throw"
     length = action.end - action.start
     half = jostle.Segments([action.start, 0.0], [action.start + length / 2, 0.1], [1, 1], [0.9, 0.8], ("wave", "throw"))
-    assert example.best_fit(actions, half) == pytest.approx([0.5])
-    assert example.best_fit(actions, half[1:]) == pytest.approx([0.0])
+    assert example.best_overlap(actions, half) == pytest.approx([0.5])
+    assert example.best_overlap(actions, half[1:]) == pytest.approx([0.0])
 
 
 def test_the_example_that_brings_in_a_detector_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,6 @@ from jostle.extend import metric
 
 @metric("balanced_accuracy", task="recognition")
 def balanced_accuracy(scores: Any, labels: Any) -> float:
-    """The mean over classes of the share of their clips that are told right."""
-    right = scores.argmax(1) == labels
-    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+    """Return the mean of the accuracies of all classes."""
+    correct = scores.argmax(1) == labels
+    return float(np.mean([correct[labels == label].mean() for label in np.unique(labels)]))

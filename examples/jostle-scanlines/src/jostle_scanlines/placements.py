@@ -1,4 +1,4 @@
-"""A way to say which frames are struck."""
+"""A placement of corruptions in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which frames the placements strike: python examples/strike_actions.py
+"""Print the frames that each placement selects: python examples/place_corruptions.py
 
 Two actions in a clip of eight seconds; every placement blacks out its frames, and a line of text shows them.
 """
@@ -24,15 +24,15 @@ PLACEMENTS = (
 
 
 def main() -> None:
-    """Print one line a placement: `#` is struck, `-` inside an action, `.` outside."""
+    """Print one line a placement: `#` is a corrupted frame, `-` one inside an action, `.` one outside."""
     clean = np.full((8 * FPS, 32, 32, 3), 200, np.uint8)
     inside = {t for start, end in ACTIONS for t in range(round(start * FPS), round(end * FPS))}
     for placement in PLACEMENTS:
-        hit = jostle.corrupt(
+        frames = jostle.corrupt(
             clean, "black_frame", placement=placement, segments=ACTIONS, fps=FPS, seed=0, video_id="example"
         )
-        struck = ~hit.any(axis=(1, 2, 3))
-        line = "".join("#" if struck[t] else "-" if t in inside else "." for t in range(len(clean)))
+        corrupted = ~frames.any(axis=(1, 2, 3))
+        line = "".join("#" if corrupted[t] else "-" if t in inside else "." for t in range(len(clean)))
         print(f"{placement:14}{line}")
 
 
