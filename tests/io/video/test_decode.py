@@ -324,7 +324,7 @@ def test_a_file_that_is_not_as_its_index_says_is_told_of(
     monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
     data = bytearray(videos["h264_long_gop"].read_bytes())
     middle = data.index(b"mdat") + (data.index(b"moov") - data.index(b"mdat")) // 2
-    data[middle : middle + 60] = bytes(60)
+    data[middle : middle + 600] = bytes(600)  # the header of a picture among them
     path = tmp_path / "damaged.mp4"
     path.write_bytes(data)
     with Reader(path) as reader:
