@@ -1,4 +1,4 @@
-"""Annotations side by side: how long actions are, how much lies between them, and how many frames THUMOS14-C strikes.
+"""Compare annotations: lengths of actions, gaps between them, and the number of frames that THUMOS14-C corrupts.
 
     python docs/compare_puppets.py ~/.cache/jostle/datasets/puppets-v1-seed0/annotations.json thumos14.json
 
@@ -15,7 +15,7 @@ import jostle
 from jostle.core.types.truth import Truth
 from jostle.corruptions.engine.placement import Timeline, parse_placement
 
-SHARES = (1, 5, 10)  # of each action, struck at severities 1 to 3
+SHARES = (1, 5, 10)  # of each action, corrupted at severities 1 to 3
 
 
 def facts(truth: Truth) -> dict[str, str]:
@@ -46,7 +46,7 @@ def facts(truth: Truth) -> dict[str, str]:
         "length of an action: median": f"{np.median(lengths):.2f} s",
         "length of an action: 10 to 90 % of them": f"{low:.1f} to {high:.1f} s",
         "background": f"{100 * (1 - acted / seconds):.0f} %",
-        **{f"frames struck in an action at {share} %": f"{np.mean(hits[share]):.2f}" for share in SHARES},
+        **{f"frames corrupted in an action at {share} %": f"{np.mean(hits[share]):.2f}" for share in SHARES},
     }
 
 

@@ -17,11 +17,11 @@ COMMANDS = ("jostle demo", "jostle diff demo/clean demo/robust")
 def stale_lines(page: str, command: str, output: str) -> list[str]:
     """Return the lines of numbers that a page shows under a command and that its output lacks, spaces aside."""
     block = re.search(rf"^\$ {re.escape(command)}\n(.*?)^(?:\$ |```)", page, re.DOTALL | re.MULTILINE)
-    shown = [line for line in block[1].splitlines() if re.search(r"\d\.\d\d\b", line)] if block else []
-    if not shown:
+    expected = [line for line in block[1].splitlines() if re.search(r"\d\.\d\d\b", line)] if block else []
+    if not expected:
         raise ValueError(f"the page shows no numbers under `{command}`")
     printed = [line.split() for line in output.splitlines()]
-    return [line for line in shown if line.split() not in printed]
+    return [line for line in expected if line.split() not in printed]
 
 
 def main(outputs: list[Path]) -> int:

@@ -57,8 +57,8 @@ def page_text() -> str:
     """The page: for each family its picture, and a sentence on each of its corruptions."""
     lines = [HEAD.format(count=len(corruptions))]
     for family in FAMILIES:
-        shown = ", ".join(found.name for found in members(family))
-        alt = f"Clean and at severities 1 to 5: {shown}"
+        names = ", ".join(found.name for found in members(family))
+        alt = f"Clean and at severities 1 to 5: {names}"
         lines += [f"## {family.capitalize()}", "", f"![{alt}](images/gallery/{family}.jpg)", ""]
         lines += [f"- `{found.name}`: {found.summary}" for found in members(family)]
         lines.append("")

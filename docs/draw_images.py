@@ -27,15 +27,15 @@ DOCS = Path(__file__).resolve().parent
 QUALITY = 88  # of pictures of films, which a palette would spoil
 COLOURS = 128  # of the palette; a figure of flat colours needs no more, and takes a third of the bytes
 
-# Which test clip of each class is shown, and how far into the action.
-SHOWN = {"bow": (3, 0.5), "catch": (2, 0.45), "jump": (1, 0.3), "kick": (1, 0.5), "lower": (3, 0.3),
+# Test clip of each class, and how far into the action its frame lies.
+CLIP_OF_CLASS = {"bow": (3, 0.5), "catch": (2, 0.45), "jump": (1, 0.3), "kick": (1, 0.5), "lower": (3, 0.3),
          "pick_up": (1, 0.5), "pull": (4, 0.5), "push": (2, 0.5), "put_down": (4, 0.5), "raise": (3, 0.7),
          "salute": (3, 0.5), "sit_down": (3, 0.5), "squat": (1, 0.5), "stand_up": (4, 0.5), "throw": (3, 0.3),
          "wave": (4, 0.5)}  # fmt: skip
-ACTION = ("throw", 2)  # the one shown over time
+ACTION = ("throw", 2)  # drawn over time
 STEPS = 8  # frames of it, of a whole video, and in a row of anything
-MENDED = (30, 10)  # frames of a film that are mended, and how many of them are shown
-STRUCK = {(3, 7): "thumos14-c/black_frame:1", (13, 17): "thumos14-c/occlusion:1", (23, 26): "thumos14-c/overexposure:1"}
+MENDED = (30, 10)  # frames of a film that are mended, and how many of them are drawn
+DAMAGE = {(3, 7): "thumos14-c/black_frame:1", (13, 17): "thumos14-c/occlusion:1", (23, 26): "thumos14-c/overexposure:1"}
 WIDTH, GAP, TITLE, CAPTION = 7.2, 0.05, 0.24, 0.22  # inches
 CELL = (WIDTH - (STEPS - 1) * GAP) / STEPS
 HEIGHT = 3 * TITLE + 4 * CELL + 3 * CAPTION + 0.38
@@ -70,7 +70,7 @@ def draw_puppets(folder: Path) -> Path:
         only.remove()
         figure.set_layout_engine("none")  # frames that touch on purpose
         _title(figure, 0.0, "(a) sixteen actions")
-        for i, (label, (number, share)) in enumerate(SHOWN.items()):
+        for i, (label, (number, share)) in enumerate(CLIP_OF_CLASS.items()):
             film = TrimmedClip(0, "test", label, number).film()
             start, end = film.actions[0].start, film.actions[0].end
             axes = _cell(figure, TITLE + (i // STEPS) * (CELL + CAPTION), i % STEPS)
@@ -93,33 +93,33 @@ def draw_puppets(folder: Path) -> Path:
 
 
 def draw_mending(folder: Path) -> Path:
-    """Frames of an action as they came, three stretches of them struck, and mended, for `how-to/mend.md`."""
+    """Draw frames of an action with three damaged stretches, and mended, for `how-to/mend.md`."""
     film = Video(0, "test", 1).film()
     action = film.actions[1]
     first = int((action.start + action.end) / 2 * float(FPS)) - MENDED[0] // 2
     clean = film.draw(first, first + MENDED[0])
-    struck, came = np.zeros(len(clean), np.bool_), np.array(clean)
-    for (lo, hi), spec in STRUCK.items():
-        struck[lo:hi] = True
-        came[lo:hi] = jostle.corrupt(clean, spec, placement=f"frames:{lo}-{hi}")[lo:hi]
-    mended = jostle.mend(came, struck=struck)
-    shown = range(1, MENDED[0], MENDED[0] // MENDED[1])
+    is_damaged, damaged = np.zeros(len(clean), np.bool_), np.array(clean)
+    for (lo, hi), spec in DAMAGE.items():
+        is_damaged[lo:hi] = True
+        damaged[lo:hi] = jostle.corrupt(clean, spec, placement=f"frames:{lo}-{hi}")[lo:hi]
+    mended = jostle.mend(damaged, struck=is_damaged)
+    drawn = range(1, MENDED[0], MENDED[0] // MENDED[1])
     size = (WIDTH - (MENDED[1] - 1) * GAP) / MENDED[1]
     height = 2 * (TITLE + size) + 2 * GAP
     with canvas(WIDTH, height) as (figure, (only,)):
         only.remove()
         figure.set_layout_engine("none")
-        for row, (words, frames) in enumerate((("as it came", came), ("mended", mended))):
+        for row, (words, frames) in enumerate((("damaged", damaged), ("mended", mended))):
             top = row * (TITLE + size + GAP)
             figure.text(0.0, 1 - (top + 0.6 * TITLE) / height, words, fontsize=10.5, va="center")
-            for column, t in enumerate(shown):
+            for column, t in enumerate(drawn):
                 left, bottom = column * (size + GAP) / WIDTH, 1 - (top + TITLE + size) / height
                 axes = figure.add_axes((left, bottom, size / WIDTH, size / height))
                 axes.imshow(frames[t], interpolation="lanczos")
                 axes.set_xticks([])
                 axes.set_yticks([])
                 for side in axes.spines.values():
-                    side.set(visible=bool(struck[t]), color=ORANGE if row == 0 else BLUE, linewidth=2.5)
+                    side.set(visible=bool(is_damaged[t]), color=ORANGE if row == 0 else BLUE, linewidth=2.5)
         with tempfile.TemporaryDirectory() as made:
             (drawn,) = save(figure, Path(made), "mended", ["png"])
             target = folder / "mended.jpg"

@@ -1,7 +1,7 @@
 """Takes the pictures of the report and of the viewer: python docs/draw_screenshots.py RUN OTHER-RUN
 
 The runs are what `docs/how-to/read-the-report.md` makes: one detector on `puppets-c`, trained clean, then robust. The
-first is the one whose cells and videos are shown. Needs playwright and a chromium: the one that CHROMIUM names, or the
+first is the one whose cells and videos are drawn. Needs playwright and a chromium: the one that CHROMIUM names, or the
 one on the path.
 """
 
@@ -36,7 +36,7 @@ COLOURS = 256  # of the palette, as films are on the pages
 PATIENCE_S = 120.0
 MARGIN = 16
 CELL = "thumos14-c-occlusion-3"
-SHOWN = "profile=jostle&corruption=snow&severity=3"  # in the gallery of the viewer
+GALLERY_QUERY = "profile=jostle&corruption=snow&severity=3"  # in the gallery of the viewer
 
 # The two players are there, and show the frame that they were sent to.
 ARRIVED = """() => {
@@ -118,7 +118,7 @@ def of_the_report(camera: Camera, runs: list[Path], scratch: Path) -> Iterator[P
 
 
 def of_the_viewer(camera: Camera, run: Path, scratch: Path) -> Iterator[Path]:
-    """The run, a cell, its most hurt video at the first frame that is struck, and the gallery."""
+    """The run, a cell, its most affected video at the first corrupted frame, and the gallery."""
     with viewer(run, scratch) as address, camera.page(WIDE, 700) as page:
         here = urlsplit(address)._replace(query="").geturl()
         page.goto(address)
@@ -137,7 +137,7 @@ def of_the_viewer(camera: Camera, run: Path, scratch: Path) -> Iterator[Path]:
         wait_until(lambda: page.locator("text=/^1 of /").count())
         settle(page)
         yield camera.take(page, "viewer-video", last="main > :last-child")
-        page.goto(f"{here}/gallery?{SHOWN}")
+        page.goto(f"{here}/gallery?{GALLERY_QUERY}")
         settle(page)
         yield camera.take(page, "viewer-gallery", last="main > :last-child")
 
@@ -150,10 +150,10 @@ def viewer(run: Path, scratch: Path) -> Iterator[str]:
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         out = process.stdout
         assert out is not None
-        said: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=lambda: said.put(out.readline()), daemon=True).start()
+        lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=lambda: lines.put(out.readline()), daemon=True).start()
         try:
-            yield said.get(timeout=PATIENCE_S).strip()
+            yield lines.get(timeout=PATIENCE_S).strip()
         finally:
             process.send_signal(signal.SIGINT)
 

@@ -67,8 +67,10 @@ def write_pages(folder: Path) -> list[Path]:
 
 def write_names(path: Path) -> None:
     """Write the names of jostle's own networks and benchmarks, for those who must not import anything to know them."""
-    shelves: Sequence[Registry[Any]] = (detectors, extractors, recognisers, object_detectors, datasets)
-    names: dict[str, Any] = {shelf.plural: [name for name in shelf if shelf.part(name) is None] for shelf in shelves}
+    registries: Sequence[Registry[Any]] = (detectors, extractors, recognisers, object_detectors, datasets)
+    names: dict[str, Any] = {
+        registry.plural: [name for name in registry if registry.part(name) is None] for registry in registries
+    }
     names["benchmarks"] = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}
     path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
 
@@ -78,7 +80,7 @@ def corruptions_page() -> str:
     lines = [
         "# Corruptions",
         "",
-        f"The {len(corruptions)} corruptions on the shelf with jostle's own table: what a bare name such as `fog:3` "
+        f"The {len(corruptions)} registered corruptions with jostle's own table: what a bare name such as `fog:3` "
         "means. A function receives the value for the severity and never the severity itself. Papers' tables over the "
         "same corruptions are in [profiles](profiles.md).",
         "",
@@ -132,7 +134,7 @@ def profiles_page() -> str:
 
 
 def _profile(table: Profile) -> list[str]:
-    turns = "the strength" if table.severity == "strength" else "the share of each action that is struck"
+    turns = "the strength" if table.severity == "strength" else "the share of each action that is corrupted"
     lines = [table.summary, "", f"From: {_citation(table.cites)}. Severity is {turns}."]
     if table.code_names:
         pairs = [f"`{code}` for `{name}`" for code, name in table.code_names.items()]
@@ -155,13 +157,13 @@ def placements_page() -> str:
     lines = [
         "# Placements",
         "",
-        "A placement says which frames a corruption strikes. It is written `kind` or `kind:argument`. Frames outside "
+        "A placement says which frames are corrupted. It is written `kind` or `kind:argument`. Frames outside "
         "it stay as they were, byte for byte. [Place a corruption in time](../how-to/place-in-time.md) shows them at "
         "work; [concepts](../concepts.md#rounding) has the rounding rules.",
         "",
     ]
     rows = [[f"`{kind.name}`", f"`{kind.form}`", kind.summary] for kind in placements.values()]
-    return "\n".join([*lines, *_table(["kind", "written as", "strikes"], rows)]) + "\n"
+    return "\n".join([*lines, *_table(["kind", "written as", "corrupts"], rows)]) + "\n"
 
 
 def protocols_page() -> str:
@@ -306,8 +308,8 @@ def formats_page() -> str:
     lines = [
         "# File formats",
         "",
-        "Formats of annotations, predictions and labels of whole videos. A file's format is told by its content; the "
-        "ending matters only when a file is written. [Convert files](../how-to/convert-files.md) shows how.",
+        "Formats of annotations, predictions and labels of whole videos. A file's format is recognised by its content; "
+        "the ending matters only when a file is written. [Convert files](../how-to/convert-files.md) shows how.",
         "",
         *formats_table(),
         "",
@@ -339,9 +341,9 @@ def _abilities(found: Format) -> list[str]:
     endings = []
     for kind in writes:
         for ending in found.writes.get(kind, ()):
-            said = f"`{ending}`" if ending else "a folder"
-            if said not in endings:
-                endings.append(said)
+            text = f"`{ending}`" if ending else "a folder"
+            if text not in endings:
+                endings.append(text)
     by_ending = ", ".join(endings) if endings else "`--to`" if writes else ""
     return [reads, ", ".join(KIND_NAMES[kind] for kind in writes), by_ending]
 
@@ -430,9 +432,9 @@ def _changed(config: DetectorConfig, kind: type[DetectorConfig]) -> str:
 
 def _settings_table(kind: type, *, only: Sequence[str] | None = None) -> list[str]:
     """One line a field of a settings class: its default, and what its docstring says."""
-    said: dict[str, str] = {}
-    for base in (FeatureGrid, *reversed(kind.__mro__)):  # the grid's words serve whoever repeats its fields
-        said |= _attributes(base)
+    descriptions: dict[str, str] = {}
+    for base in (FeatureGrid, *reversed(kind.__mro__)):  # those of the grid serve classes that repeat its fields
+        descriptions |= _attributes(base)
     rows = []
     for field in dataclasses.fields(kind):
         if only is not None and field.name not in only:
@@ -444,7 +446,7 @@ def _settings_table(kind: type, *, only: Sequence[str] | None = None) -> list[st
             default = "a table"
         else:
             default = f"`{_as_toml(field.default)}`"
-        rows.append([f"`{field.name}`", default, said.get(field.name, "")])
+        rows.append([f"`{field.name}`", default, descriptions.get(field.name, "")])
     return _table(["key", "default", "meaning"], rows)
 
 
@@ -470,7 +472,7 @@ def _attributes(kind: type) -> dict[str, str]:
 
 
 def extractors_page() -> str:
-    """Every extractor and what it wants to be shown."""
+    """List every extractor and its input."""
     lines = [
         "# Extractors",
         "",
@@ -487,7 +489,7 @@ def extractors_page() -> str:
 
 
 def models_page() -> str:
-    """Every recogniser and what it wants to be shown, and the video-language models."""
+    """List every recogniser with its input, and the video-language models."""
     lines = [
         "# Models",
         "",
@@ -501,7 +503,7 @@ def models_page() -> str:
         ),
         "",
         "*Views* are named ways of looking at a video, `views=published` in Python and after `--input`: the clips and "
-        "crops of the published accuracy, or those of a benchmark's own program. Without them the centre is looked at "
+        "crops of the published accuracy, or those of a benchmark's own program. Without them the centre is used "
         "once, or as often as the benchmark says. What each changes in the `InputSpec`:",
         "",
         *_table(["views", "of", "change"], _views()),
@@ -522,15 +524,15 @@ def models_page() -> str:
 
 def _recogniser(found: RecogniserKind) -> list[str]:
     spec = found.spec
-    shown = ["as its weights say"] * 3
+    inputs = ["as its weights say"] * 3
     if spec is not None:
         rate = f" at {spec.fps:g} a second" if spec.fps else ""
         over = f" over {spec.frames * spec.step}" if spec.spread == "span" else ""
-        shown = [f"{spec.frames} frames{over}{rate}", _resized(spec), f"{spec.crops}, {spec.size} × {spec.size}"]
+        inputs = [f"{spec.frames} frames{over}{rate}", _resized(spec), f"{spec.crops}, {spec.size} × {spec.size}"]
     beside = [f"`views={name}`" for name in found.views] + [
         f"`{name}={not value}`" for name, value in found.options.items()
     ]
-    return [f"`{found.name}`", _first_paragraph(found.load.__doc__), *shown, ", ".join(beside), found.source]
+    return [f"`{found.name}`", _first_paragraph(found.load.__doc__), *inputs, ", ".join(beside), found.source]
 
 
 def _views() -> list[list[str]]:
@@ -538,12 +540,12 @@ def _views() -> list[list[str]]:
     rows: dict[tuple[str, str], list[str]] = {}
     for kind in recognisers.values():
         for name, changes in kind.views.items():
-            said = ", ".join(
+            meaning = ", ".join(
                 f"`{field}={value if isinstance(value, str) else json.dumps(value)}`"
                 for field, value in changes.items()
             )
-            rows.setdefault((name, said), []).append(f"`{kind.name}`")
-    return [[f"`{name}`", ", ".join(models), said] for (name, said), models in sorted(rows.items())]
+            rows.setdefault((name, meaning), []).append(f"`{kind.name}`")
+    return [[f"`{name}`", ", ".join(models), meaning] for (name, meaning), models in sorted(rows.items())]
 
 
 def _resized(spec: InputSpec) -> str:
@@ -602,7 +604,7 @@ def benchmarks_page() -> str:
         "# Benchmarks",
         "",
         "A benchmark is a recipe: a data set, the cells in order, and how they are measured. The clean cell is always "
-        "the first. Groups marked *beside* are studies that are run when they are asked for, and are in no mean over "
+        "the first. Groups marked *beside* are studies that are run on request, and are in no mean over "
         "all cells. The fingerprint changes with anything that decides results. [Write a benchmark]"
         "(../how-to/write-a-benchmark.md) says how to have one of your own.",
         "",
@@ -624,32 +626,33 @@ def _benchmark(found: Recipe) -> list[str]:
         f"{found.title}, version {found.version}. From: {', '.join(map(_citation, found.cites))}.{counted}",
         "",
         f"Measured by {found.measure}{f', by the rules of `{found.protocol}`' if found.protocol else ''}."
-        + (f" Shown: {_shown(found.sampling)}." if found.sampling else ""),
+        + (f" Input: {_describe_sampling(found.sampling)}." if found.sampling else ""),
         "",
         f"Fingerprint: `{found.fingerprint}`.",
     ]
     rows = []
     for group in found.groups:
         cells = [cell for cell in found.cells if cell.group == group.name]
-        said = f"`{group.name}`" + (", beside" if group.beside else "")
+        name = f"`{group.name}`" + (", beside" if group.beside else "")
         kinds = dict.fromkeys(cell.name.rpartition(":")[0] if "@" not in cell.name else cell.name for cell in cells)
         places = {cell.placement or " ".join(spec.placement for spec in cell.parsed): None for cell in cells}
         rows.append(
-            [said, str(len(cells)), ", ".join(f"`{kind}`" for kind in kinds), ", ".join(f"`{p}`" for p in places)]
+            [name, str(len(cells)), ", ".join(f"`{kind}`" for kind in kinds), ", ".join(f"`{p}`" for p in places)]
         )
     if rows:
-        lines += ["", *_table(["group", "cells", "of", "strikes"], rows)]
+        lines += ["", *_table(["group", "cells", "corruptions", "placement"], rows)]
     return [*lines, "", *(f"- {note}" for note in found.notes)]
 
 
-def _shown(rule: Sampling) -> str:
+def _describe_sampling(rule: Sampling) -> str:
     frames = f"{rule.frames} frames" if rule.frames else "the model's number of frames"
     how = {
         "stride": f"{rule.clips} evenly spaced clip{'s' if rule.clips > 1 else ''} of {frames}",
         "even": f"{frames} spread evenly over the video",
         "drawn": f"{frames} at the widest whole stride, from a drawn beginning",
     }[rule.spread]
-    crop = f"the centre of {rule.size} by {rule.size} pixels" if rule.crops == "centre" else f"ten crops of {rule.size}"
+    size = f"{rule.size} by {rule.size} pixels" if rule.size else "the model's size"
+    crop = f"the centre of {size}" if rule.crops == "centre" else f"ten crops of {size}"
     return f"{how}; " + (f"short side {rule.short_side}, " if rule.short_side else "") + crop
 
 
@@ -800,8 +803,8 @@ def _parameters(parameters: Iterable[Any]) -> list[str]:
             written += f" `{'|'.join(choices)}`"
         default = parameter.default
         silent = default is None or default is False or getattr(parameter, "count", False)
-        shown = "required" if parameter.required else "" if silent else f"`{default}`"
-        rows.append([written, parameter.help or "", shown, f"`{parameter.envvar}`" if parameter.envvar else ""])
+        value = "required" if parameter.required else "" if silent else f"`{default}`"
+        rows.append([written, parameter.help or "", value, f"`{parameter.envvar}`" if parameter.envvar else ""])
     return _table(["argument or option", "meaning", "default", "environment"], rows) if rows else []
 
 
