@@ -158,7 +158,7 @@ def run(
 
         with (
             place.with_models(known.benchmark_model) as benchmark_model,
-            progress_or_bar("looking at videos", progress) as callback,
+            progress_or_bar("processing videos", progress) as callback,
         ):
             # To ask a server twice costs money, so that a run which goes on does not try its model again.
             tried = known.recipe.task in LANGUAGE_TASKS and (Path(out) / "run.json").exists()
@@ -408,7 +408,7 @@ def _check_names(
         check_model(own.name, own.task, options.model)
         options.check_task(own)
         select_cells(own, names_of_cells)
-        recipe = data.put_under(own)  # looks at data sets, whose films are drawn by compiled code
+        recipe = data.put_under(own)  # finds data sets, whose films are drawn by compiled code
         return recipe, select_cells(recipe, names_of_cells)
     except (UnknownName, BadValue) as error:
         if Path(out).exists():

@@ -291,10 +291,10 @@ def demo(
 def demo_video(
     video: str | Path, out: str | Path = "demo", *, seed: int = 0, progress: StageProgress | None = None
 ) -> VideoDemo:
-    """Every corruption on three seconds from the middle of a video, on one page.
+    """Apply every corruption to three seconds from the middle of a video, and write one page.
 
-    With torch installed each is given how far it moves what the shipped extractor sees. That extractor was trained on
-    puppets, so this says how strong a knock is, and nothing about a model of yours.
+    With torch installed each has the distance by which it moves the features of the bundled extractor. That extractor
+    was trained on puppets, so this measures how strong a corruption is, and nothing about a model of yours.
 
     Args:
         out: folder for the page, the clips and a contact sheet.

@@ -180,15 +180,15 @@ def write_demo(
         cells=cells,
         seed=seed,
         jobs=jobs,
-        progress=stage(f"looking at {len(cells)} states of each"),
+        progress=stage(f"running {len(cells)} cells of each"),
     )
     report = write_report(list(folders.values()), folder / "report.html", progress=stage("writing the report"))
     name, clip = example_clip(data)
     clip_path = save_clip(clip, folder / "clips" / "clean.mp4")
     gallery = None
     if full:
-        callback = stage("knocking a film about")
-        gallery = write_exhibition(folder, clip, name, "the film as it was made", seed=seed, progress=callback).page
+        callback = stage("corrupting a film")
+        gallery = write_exhibition(folder, clip, name, "the clean film", seed=seed, progress=callback).page
     return Demo(report, clip_path, gallery, folders, {how: run.scores for how, run in runs.items()})
 
 
@@ -223,8 +223,8 @@ class VideoDemo:
     Attributes:
         gallery: a page that shows every corruption.
         sheet: the same as a picture, at every severity.
-        shifts: how far each corruption moves what the extractor sees, by its name: 1 is as far as two moments of the
-            clean clip are apart, by the median. Empty without torch, and for clips too short or without motion.
+        shifts: distance of corrupted from clean features, by the name of the corruption: 1 is the median distance of
+            two moments of the clean clip. Empty without torch, and for clips too short or without motion.
     """
 
     gallery: Path
@@ -235,7 +235,7 @@ class VideoDemo:
 def show_video(
     video: Path, folder: Path, *, seed: int = 0, progress: Callable[[str, int, int], None] | None = None
 ) -> VideoDemo:
-    """Corrupt the middle of a video every way there is, and write it down."""
+    """Apply every corruption to the middle of a video, and write the page."""
     folder.mkdir(parents=True, exist_ok=True)
     clip = _middle(video)
     gauge = _Gauge.of(clip)
@@ -245,15 +245,15 @@ def show_video(
         if gauge is None:
             return ""
         shifts.append(gauge.shift(corrupted))
-        return f"moves what {EXTRACTOR} sees by {shifts[-1]:.2f}"
+        return f"moves features of {EXTRACTOR} by {shifts[-1]:.2f}"
 
     def advance(done: int, total: int) -> None:
         if progress:
-            progress("knocking the video about", done, total)
+            progress("corrupting the video", done, total)
 
     about = f"{CLIP_SECONDS} s from the middle of {video.name}"
     if gauge is not None:
-        about += "; 1 is as far as two moments of it are apart for the extractor, which was trained on puppets"
+        about += "; 1 is the distance of two moments of it for the extractor, which was trained on puppets"
     exhibition = write_exhibition(folder, clip, id_of(video), about, seed=seed, remark=remark, progress=advance)
     return VideoDemo(exhibition.page, exhibition.sheet, dict(zip(exhibition.notes, shifts, strict=True)))
 

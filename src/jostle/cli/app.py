@@ -36,8 +36,8 @@ GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 ORDER = {verb: number for number, verb in enumerate(GROUP)}
 
 Verb = Callable[..., Any]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More remarks; -vv shows tracebacks.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Print more notes; -vv prints tracebacks.")]
 Import = Annotated[
     list[str] | None,
     typer.Option(
@@ -233,14 +233,21 @@ def _failed(error: BaseException, message: str, code: int, fault: str) -> int:
     return code
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Seed = Annotated[int, typer.Option("--seed", envvar="JOSTLE_SEED", help="Seed of every random draw.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Seed = Annotated[int, typer.Option("--seed", envvar="JOSTLE_SEED", help="Seed of all random draws.")]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Threads; by default one a core.")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Number of threads; default: one per core."),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Videos at once; by default one a core."),
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        envvar="JOSTLE_NUM_WORKERS",
+        help="Number of videos processed at once; default: one per core.",
+    ),
 ]
 ModelProcesses = Annotated[
     int | None,
@@ -248,32 +255,40 @@ ModelProcesses = Annotated[
         "--model-processes",
         metavar="N",
         min=0,
-        help="Processes that hold the model; by default one a GPU, on a CPU 0, where every worker has it.",
+        help=(
+            "Number of processes that hold the model; default: one per GPU, and 0 on a CPU, where every "
+            "worker holds it."
+        ),
     ),
 ]
 SpecOption = Annotated[
     list[str] | None,
-    typer.Option("--corruption", "-c", metavar="SPEC", help="[profile/]name[:severity]; several apply in order."),
+    typer.Option(
+        "--corruption",
+        "-c",
+        metavar="SPEC",
+        help="Corruption, as \\[profile/]name[:severity]; may be repeated, applied in order.",
+    ),
 ]
 PlacementOption = Annotated[
-    str | None, typer.Option("--placement", metavar="P", help="Which frames: everywhere, centre:5%, frame:120 ...")
+    str | None, typer.Option("--placement", metavar="P", help="Frames to corrupt: everywhere, centre:5%, frame:120 ...")
 ]
 TruthOption = Annotated[
-    Path | None, typer.Option("--truth", metavar="GT.json", help="Annotations, for placements that need the actions.")
+    Path | None, typer.Option("--truth", metavar="GT.json", help="Annotations, for placements that need actions.")
 ]
 VideoId = Annotated[
-    str | None, typer.Option("--video-id", metavar="ID", help="Id of the video; by default its file name.")
+    str | None, typer.Option("--video-id", metavar="ID", help="Id of the video; default: its file name.")
 ]
 WindowRule = Annotated[
     Literal["all", "released", "released-json"],
-    typer.Option("--rule", help="Which windows: all full ones, or as many as THUMOS14-C's programs make."),
+    typer.Option("--rule", help="Windows of features: all full ones, or those of THUMOS14-C's programs."),
 ]
 ReproducedBugs = Annotated[
     list[str] | None,
     typer.Option(
         "--reproduce-bug",
         metavar="FAULT",
-        help="Repeat a fault of THUMOS14-C's programs: skipped-window, early-row; several apply.",
+        help="Reproduce a bug of THUMOS14-C's programs: skipped-window, early-row; may be repeated.",
     ),
 ]
 MendBy = Annotated[
@@ -281,26 +296,29 @@ MendBy = Annotated[
     typer.Option(
         "--mend",
         metavar="BY",
-        help="Replace what damaged frames touch by what lies around; found by jostle, or by your own weights.",
+        help="Repair damaged frames from intact ones around them; found by jostle or by your own weights.",
     ),
 ]
 Device = Annotated[
-    Literal["auto", "cpu", "cuda"], typer.Option("--device", help="Where networks run; auto: a GPU if there is one.")
+    Literal["auto", "cpu", "cuda"], typer.Option("--device", help="Device of networks; auto: a GPU if there is one.")
 ]
 BenchmarkName = Annotated[
-    str, typer.Argument(metavar="BENCHMARK", help="See `jostle names benchmarks`; or a .toml file.")
+    str, typer.Argument(metavar="BENCHMARK", help="Name of a benchmark (`jostle names benchmarks`), or a .toml file.")
 ]
 DatasetName = Annotated[
     str | None,
     typer.Option(
-        "--dataset", metavar="NAME", help="Put the recipe on another data set: `jostle names datasets`, or folder."
+        "--dataset",
+        metavar="NAME",
+        help="Run the recipe on another data set: a name (`jostle names datasets`), or folder.",
     ),
 ]
 SubsetName = Annotated[
-    str | None, typer.Option("--subset", metavar="S", help="Another subset than the recipe's; default: the data set's.")
+    str | None,
+    typer.Option("--subset", metavar="S", help="Subset to use in place of the recipe's; default: the data set's."),
 ]
 ImageRate = Annotated[
-    float | None, typer.Option("--fps", help="Rate of folders of images, where nothing else says it; default: 30.")
+    float | None, typer.Option("--fps", help="Frame rate of image folders that do not state it; default: 30.")
 ]
 DataFolder = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")]
 ModelWeights = Annotated[
@@ -308,35 +326,39 @@ ModelWeights = Annotated[
     typer.Option(
         "--weights",
         metavar="F",
-        help="Its weights: a file, public, hf:ORG/NAME; of what comes with jostle clean (default) or robust.",
+        help="Weights of the model: a file, public or hf:ORG/NAME; for bundled models clean (default) or robust.",
     ),
 ]
 ExtractorName = Annotated[
     str | None,
-    typer.Option("--extractor", metavar="NAME", help="Makes features for a detector; default: as its weights say."),
+    typer.Option(
+        "--extractor", metavar="NAME", help="Feature extractor of a detector; default: the one recorded in its weights."
+    ),
 ]
 ExtractorWeights = Annotated[
-    str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
+    str | None,
+    typer.Option("--extractor-weights", metavar="F", help="Weights of the extractor: a file, public or hf:ORG/NAME."),
 ]
 InputSettings = Annotated[
     list[str] | None,
-    typer.Option("--input", metavar="KEY=VALUE", help="Change the input of a recogniser, as in frames=8."),
+    typer.Option("--input", metavar="KEY=VALUE", help="Change the input of a recogniser, for example frames=8."),
 ]
-EngineName = Annotated[str, typer.Option("--engine", metavar="E", help="Where the work is done: local or ray.")]
+EngineName = Annotated[str, typer.Option("--engine", metavar="E", help="Execution engine: local or ray.")]
 Precision = Annotated[
     Literal["float32", "tf32", "bfloat16", "float16"],
-    typer.Option("--precision", help="Numbers that networks compute with; others than float32 move scores."),
+    typer.Option("--precision", help="Precision of networks; scores change with others than float32."),
 ]
 MendFramesBy = Annotated[
     str | None,
     typer.Option(
         "--mend",
         metavar="BY",
-        help="Replace what damaged frames touch by what lies around: frames found by jostle, by weights, or known.",
+        help="Repair damaged frames before inference; found by jostle, by your weights, or known.",
     ),
 ]
 Cells = Annotated[
-    str | None, typer.Option("--cells", metavar="SPEC,...", help="Only these; a corruption, a cell, group:NAME or all.")
+    str | None,
+    typer.Option("--cells", metavar="SPEC,...", help="Run these cells only: a corruption, a cell, group:NAME or all."),
 ]
 
 

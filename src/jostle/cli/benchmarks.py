@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     from jostle.reporting.analysis.stability import Stabilities
 
 
-@app.command(help="Draw accuracy against pm-k of runs of frame classifiers, and show them as a table.")
+@app.command(help="Plot accuracy against pm-k for runs of frame classifiers, and print them as a table.")
 def scatter(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote, of one benchmark.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the figure: png, pdf, svg.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of one benchmark.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the figure, as png, pdf and svg.")
+    ],
     as_json: Json = False,
 ) -> None:
     stabilities = api.stability(runs)
@@ -113,23 +115,32 @@ def show_stability(stabilities: Stabilities) -> None:
         console.remark(remark + more)
 
 
-@app.command(help="Run a benchmark on a model; a run that was stopped goes on.")
+@app.command(help="Run a benchmark on a model, or resume a run.")
 def run(
     benchmark: BenchmarkName,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="The run folder; of several, theirs.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="RUN", help="Run folder; with several models, the folder that holds theirs."
+        ),
+    ],
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
             "-m",
             metavar="NAME",
-            help="See `jostle names detectors`, `models` and `languagemodels`; or your own, package.module:attribute. "
-            "Several are run one after the other.",
+            help=(
+                "Name of a model (`jostle names detectors`, `models`, `languagemodels`), or your own as "
+                "package.module:attribute. May be repeated: models run one after the other."
+            ),
         ),
     ] = None,
     models: Annotated[
         Path | None,
-        typer.Option("--models", metavar="FILE", help="A list: a model a line, and its weights if it has its own."),
+        typer.Option(
+            "--models", metavar="FILE", help="File with one model per line, followed by its weights if it has its own."
+        ),
     ] = None,
     weights: ModelWeights = None,
     extractor: ExtractorName = None,
@@ -139,7 +150,7 @@ def run(
     settings: InputSettings = None,
     clips: Annotated[
         Literal["model", "benchmark"],
-        typer.Option("--clips", help="Whose frames and sizes a clip has: the model's own or the benchmark's."),
+        typer.Option("--clips", help="Take the sampling and size of clips from the model or from the benchmark."),
     ] = "model",
     data: DataFolder = None,
     dataset: DatasetName = None,
@@ -147,19 +158,19 @@ def run(
     fps: ImageRate = None,
     engine: EngineName = "local",
     cells: Cells = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Look at failed videos again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry failed videos.")] = False,
     until_decided: Annotated[
         Path | None,
         typer.Option(
             "--until-decided",
             metavar="BUDGET",
-            help="Videos in random order until every condition of the budget is decided, see `jostle check`.",
+            help="Process videos in random order until every condition of the budget is decided; see `jostle check`.",
         ),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="RUN", help="With --until-decided: the reference run.")
+        Path | None, typer.Option("--against", metavar="RUN", help="Reference run, with --until-decided.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
     model_processes: ModelProcesses = None,
@@ -168,26 +179,31 @@ def run(
     mend: MendFramesBy = None,
     adapt: Annotated[
         str | None,
-        typer.Option("--adapt", metavar="METHOD", help="Adapt the network to the videos: bn, tent, eata, sar, vitta."),
+        typer.Option("--adapt", metavar="METHOD", help="Adapt the network at test time: bn, tent, eata, sar or vitta."),
     ] = None,
     adapt_protocol: Annotated[
         Literal["episodic", "online"],
-        typer.Option("--adapt-protocol", help="Each video from the source state, or from that of the videos before."),
+        typer.Option(
+            "--adapt-protocol",
+            help="Adapt to each video from the source weights, or from the state after the videos before.",
+        ),
     ] = "episodic",
     adapt_setting: Annotated[
         list[str] | None,
-        typer.Option("--adapt-setting", metavar="KEY=VALUE", help="Change a setting of the method, as in lr=1e-4."),
+        typer.Option(
+            "--adapt-setting", metavar="KEY=VALUE", help="Change a setting of the method, for example lr=1e-4."
+        ),
     ] = None,
     adapt_source: Annotated[
         Path | None,
         typer.Option(
             "--adapt-source",
             metavar="DIR",
-            help="For eata and vitta: clean videos, or a run.",
+            help="Clean videos, or a run, for eata and vitta.",
         ),
     ] = None,
     compiled: Annotated[
-        bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
+        bool, typer.Option("--compile", help="Compile networks with torch.compile, on a GPU; changes last digits.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -266,14 +282,14 @@ def run(
 @app.command(help="Find the smallest damage that makes a model lose each action, clip or frame.")
 def probe(
     benchmark: BenchmarkName,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="A run folder, new or of the same model.")],
-    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="As in `jostle run`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="Run folder, new or of the same model.")],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="Model, as in `jostle run`.")],
     kind: Annotated[
         list[str] | None,
         typer.Option(
             "--kind",
             metavar="SPEC",
-            help="A kind of damage, as in kinetics-c/fog or fog:5; several apply. Default: those of THUMOS14-C.",
+            help="Kind of damage, for example kinetics-c/fog or fog:5; may be repeated. Default: those of THUMOS14-C.",
         ),
     ] = None,
     step: Annotated[
@@ -282,12 +298,16 @@ def probe(
     threshold: Annotated[
         float | None,
         typer.Option(
-            "--threshold", help="Score from which detections count; default: as many as actions on clean video."
+            "--threshold",
+            help=(
+                "Least score of detections that count; default: one that leaves as many as there are "
+                "actions on clean video."
+            ),
         ),
     ] = None,
     videos: Annotated[
         int | None,
-        typer.Option("--videos", metavar="N", min=1, help="Only so many videos, drawn by the seed."),
+        typer.Option("--videos", metavar="N", min=1, help="Use this many videos only, drawn by the seed."),
     ] = None,
     against: Annotated[
         Path | None,

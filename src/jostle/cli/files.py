@@ -24,10 +24,10 @@ from jostle.cli.app import (
 from jostle.errors import BadValue
 
 
-@app.command(help="Write the corrupted videos of a benchmark; what is there is kept.")
+@app.command(help="Write the corrupted videos of a benchmark; existing ones are kept.")
 def build(
     benchmark: BenchmarkName,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The root of the written set.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Root folder of the corrupted data set.")],
     data: DataFolder = None,
     dataset: DatasetName = None,
     subset: SubsetName = None,
@@ -39,11 +39,13 @@ def build(
         typer.Option(
             "--layout",
             metavar="NAME",
-            help="Also write what other programs read: hub (metadata.jsonl and a card), webdataset (tar files) or "
-            "croissant (metadata); may be repeated.",
+            help=(
+                "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar"
+                " files) or croissant (metadata); may be repeated."
+            ),
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
     as_json: Json = False,
@@ -80,21 +82,23 @@ def build(
         raise typer.Exit(4)
 
 
-@app.command(help="Make the files of a data set, check them, and mend what is damaged.")
+@app.command(help="Generate the files of a data set, verify them, and replace damaged ones.")
 def generate(
-    name: Annotated[str, typer.Argument(metavar="DATASET", help="See `jostle names datasets`.")],
+    name: Annotated[str, typer.Argument(metavar="DATASET", help="Name of a data set (`jostle names datasets`).")],
     subset: Annotated[
-        list[str] | None, typer.Option("--subset", metavar="S", help="Only this subset; may be given several times.")
+        list[str] | None, typer.Option("--subset", metavar="S", help="Subset to generate; may be repeated.")
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="Folder of data sets; by default $JOSTLE_CACHE or ~/.cache/jostle."),
+        typer.Option("--root", metavar="DIR", help="Folder of data sets; default: $JOSTLE_CACHE or ~/.cache/jostle."),
     ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its hash.")] = False,
     seed: Seed = 0,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Processes; by default one a core."),
+        typer.Option(
+            "--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Number of processes; default: one per core."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -130,11 +134,13 @@ def generate(
 
 @app.command(help="Check a run, written copies or a data set: checksums, coverage, completeness.")
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `run` or `build` wrote, or a data set.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of a run, of a corrupted data set, or of a data set.")
+    ],
     dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Which one; see `jostle names datasets`.")
+        str | None, typer.Option("--dataset", metavar="NAME", help="Name of the data set (`jostle names datasets`).")
     ] = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="The part of the data set.")] = None,
+    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the data set.")] = None,
     as_json: Json = False,
 ) -> None:
     with console.progress(f"checking {folder.name}") as advance:

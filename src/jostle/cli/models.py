@@ -39,58 +39,75 @@ if TYPE_CHECKING:
     from jostle.features.interpolation import MendingResult
 
 
-@app.command(help="Find actions: features or video in, segments out.")
+@app.command(help="Detect actions in videos or feature files.")
 def detect(
     source: Annotated[
         Path,
-        typer.Argument(metavar="IN", help="Features (T, C) as .npy, a video or folder of images, or a folder of any."),
+        typer.Argument(metavar="IN", help="Features (T, C) as .npy, a video or image folder, or a folder of them."),
     ],
     detector: Annotated[
         str,
         typer.Option(
-            "--detector", metavar="NAME", help="See `jostle names detectors`; or your own, package.module:attribute."
+            "--detector",
+            metavar="NAME",
+            help="Name of a detector (`jostle names detectors`), or your own as package.module:attribute.",
         ),
     ],
     weights: Annotated[
         str | None,
         typer.Option(
-            "--weights", metavar="F", help="Its weights: a file, or public, hf:ORG/NAME; of _puppets clean, robust."
+            "--weights",
+            metavar="F",
+            help="Weights of the detector: a file, public or hf:ORG/NAME; for _puppets clean or robust.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="OUT", help="Write predictions there, ready for eval.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT", help="Write predictions to this file, for `jostle eval`."),
     ] = None,
     extractor: Annotated[
         str | None,
-        typer.Option("--extractor", metavar="NAME", help="Makes features of video; by default the one in the weights."),
+        typer.Option(
+            "--extractor",
+            metavar="NAME",
+            help="Feature extractor, for videos; default: the one recorded in the weights.",
+        ),
     ] = None,
     extractor_weights: Annotated[
-        str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
+        str | None,
+        typer.Option(
+            "--extractor-weights", metavar="F", help="Weights of the extractor: a file, public or hf:ORG/NAME."
+        ),
     ] = None,
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: Annotated[
         Path | None,
-        typer.Option("--truth", metavar="GT", help="Gives rate and duration of each video, and its actions."),
+        typer.Option(
+            "--truth", metavar="GT", help="Annotations, for the frame rate, duration and actions of each video."
+        ),
     ] = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Only videos of this subset.")] = None,
+    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Use videos of this subset only.")] = None,
     video_id: VideoId = None,
     fps: Annotated[
-        float | None, typer.Option("--fps", help="Rate of videos or images, where nothing else says it.")
+        float | None, typer.Option("--fps", help="Frame rate of videos or images that do not state it.")
     ] = None,
-    duration: Annotated[float | None, typer.Option("--duration", help="Seconds of a single video.")] = None,
+    duration: Annotated[
+        float | None, typer.Option("--duration", help="Duration of a single video, in seconds.")
+    ] = None,
     stride: Annotated[
-        int | None, typer.Option("--stride", min=1, help="Frames between two rows; 4 if `extract` noted no other.")
+        int | None,
+        typer.Option("--stride", min=1, help="Frames between two rows; default: as recorded by `extract`, or 4."),
     ] = None,
     window: Annotated[
         int | None,
         typer.Option("--window", min=1, help="Frames of a window; default: as recorded by `extract`, or 16."),
     ] = None,
-    prefix: Annotated[str, typer.Option("--prefix", help="Before the id in file names, such as v_.")] = "",
-    suffix: Annotated[str, typer.Option("--suffix", help="After the id in file names.")] = ".npy",
+    prefix: Annotated[str, typer.Option("--prefix", help="Prefix of ids in file names, such as v_.")] = "",
+    suffix: Annotated[str, typer.Option("--suffix", help="Suffix of ids in file names.")] = ".npy",
     video_scores: Annotated[
         Path | None,
-        typer.Option("--video-scores", metavar="FILE", help="A video classifier's scores, for ActivityNet."),
+        typer.Option("--video-scores", metavar="FILE", help="Scores of a video classifier, for ActivityNet."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the detector.")
@@ -200,12 +217,17 @@ def _show(
     console.show_lines(lines_of(table))
 
 
-@app.command(help="Train a detector or a recogniser, clean or robust; a run that was stopped goes on.")
+@app.command(help="Train a detector or a recogniser, clean or robust, or resume its training.")
 def train(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train, and on what.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for checkpoint, log and weights.")],
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG.toml", help="TOML file that says what to train, and on which data.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the checkpoint, log and weights.")
+    ],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Change settings, as in optimiser.lr=1e-3.")
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE ...]", help="Change settings, for example optimiser.lr=1e-3."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -260,27 +282,33 @@ def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
     return name
 
 
-@app.command(help="Make features: video in, one .npy (T, C) each out; a run that was stopped goes on.")
+@app.command(help="Extract features of videos, one .npy file (T, C) each; existing ones are kept.")
 def extract(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A video file or folder of images, or a folder of them.")
-    ],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file or image folder, or a folder of them.")],
     extractor: Annotated[
-        str, typer.Option("--extractor", metavar="NAME", help="See `jostle names extractors`, models.")
+        str,
+        typer.Option(
+            "--extractor", metavar="NAME", help="Name of an extractor (`jostle names extractors`), or a recogniser."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for features and features.json.")],
     weights: Annotated[
-        str | None, typer.Option("--weights", metavar="F", help="Its weights: a file, public or hf:ORG/NAME.")
+        str | None,
+        typer.Option("--weights", metavar="F", help="Weights of the extractor: a file, public or hf:ORG/NAME."),
     ] = None,
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Only videos of this subset.")] = None,
+    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Use videos of this subset only.")] = None,
     video_id: VideoId = None,
     fps: ImageRate = None,
     clean: Annotated[
         Path | None,
-        typer.Option("--clean", metavar="DIR", help="Clean features with frames: compute only what changed."),
+        typer.Option(
+            "--clean",
+            metavar="DIR",
+            help="Folder of clean features with frame features, so that only what changed is computed.",
+        ),
     ] = None,
     mend: MendBy = None,
     keep_frames: Annotated[
@@ -289,7 +317,7 @@ def extract(
     rule: WindowRule = "all",
     reproduce_bug: ReproducedBugs = None,
     stride: Annotated[
-        int | None, typer.Option("--stride", min=1, help="Frames from one window to the next, by default the model's.")
+        int | None, typer.Option("--stride", min=1, help="Frames from one window to the next; default: the model's.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace features made with other settings.")] = False,
     seed: Seed = 0,
@@ -355,16 +383,19 @@ def extract(
 @app.command(help="Write a network as an ONNX file: the inspector, a recogniser or a feature detector.")
 def export(
     part: Annotated[
-        str, typer.Argument(metavar="PART", help="`inspector`, or one of `jostle names models` or `detectors`.")
+        str, typer.Argument(metavar="PART", help="`inspector`, or a name of `jostle names models` or `detectors`.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.onnx", help="Where to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.onnx", help="File to write.")],
     weights: Annotated[
         str | None,
-        typer.Option("--weights", metavar="F", help="Weights of the part; of an inspector by default jostle's own."),
+        typer.Option("--weights", metavar="F", help="Weights; default for the inspector: the bundled ones."),
     ] = None,
     network: Annotated[
         Literal["causal", "both"],
-        typer.Option("--network", help="Of an inspector: for live use, or the one that looks at both sides."),
+        typer.Option(
+            "--network",
+            help="Network of the inspector: causal, for live use, or both, which uses past and future frames.",
+        ),
     ] = "causal",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.onnx if it exists.")] = False,
     as_json: Json = False,

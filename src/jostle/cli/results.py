@@ -22,20 +22,21 @@ if TYPE_CHECKING:
     from jostle.reporting.analysis.run_diff import RunDiff
 
 
-@app.command(help="Write a static leaderboard of runs and records; with --export, the record of one run.")
+@app.command(help="Write a static leaderboard of runs and records or, with --export, the record of one run.")
 def board(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote, and records of runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, and records of runs.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="The board's folder; of a record, its file.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder of the leaderboard, or file of the record."),
     ] = None,
     export: Annotated[
-        bool, typer.Option("--export", help="Write the record of one run instead, a few kilobytes to send in.")
+        bool, typer.Option("--export", help="Write the record of one run instead, a few kilobytes to submit.")
     ] = False,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="With --export: also of a run that lacks videos or cells.")
-    ] = False,
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="The board's heading.")] = "Leaderboard",
-    draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
+    partial: Annotated[bool, typer.Option("--partial", help="Export a run that lacks videos or cells too.")] = False,
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Heading of the leaderboard.")] = "Leaderboard",
+    draws: Annotated[
+        int, typer.Option("--bootstrap", min=0, metavar="N", help="Number of bootstrap draws of intervals.")
+    ] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -64,14 +65,14 @@ def board(
     console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
 
 
-@app.command(help="Show what a second run has over a first, cell by cell, with paired intervals.")
+@app.command(help="Compare two runs cell by cell, with paired intervals.")
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="RUN_A", help="What `jostle run` wrote.")],
+    first: Annotated[Path, typer.Argument(metavar="RUN_A", help="Run folder.")],
     second: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run of the same benchmark.")],
-    latex: Annotated[bool, typer.Option("--latex", help="Print a table for LaTeX (booktabs).")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a table for Markdown.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     any_truth: Annotated[
-        bool, typer.Option("--any-truth", help="Also compare runs of different ground truths, each by its own.")
+        bool, typer.Option("--any-truth", help="Compare runs with different ground truths too, each scored by its own.")
     ] = False,
     any_data: Annotated[
         bool, typer.Option("--any-data", help="Compare runs of one recipe on different data, each on its own videos.")
@@ -79,10 +80,14 @@ def diff(
     by: Annotated[
         str | None,
         typer.Option(
-            "--by", metavar="FILE[:COLUMN]", help="CSV with the group of each video of RUN_B; default column: category."
+            "--by",
+            metavar="FILE[:COLUMN]",
+            help="CSV file with the group of each video of RUN_B; default column: category.",
         ),
     ] = None,
-    draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
+    draws: Annotated[
+        int, typer.Option("--bootstrap", min=0, metavar="N", help="Number of bootstrap draws of intervals.")
+    ] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -153,9 +158,9 @@ def _painted(line: str, gap: float | None, clear: bool) -> str:
 EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
 
 
-@app.command(help="Decide whether a run keeps a budget: exit code 0 pass, 7 fail, 8 undecided.")
+@app.command(help="Check a run against a budget: exit code 0 pass, 7 fail, 8 undecided.")
 def check(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="What `jostle run` wrote, on the whole benchmark.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of the whole benchmark.")],
     against: Annotated[
         Path | None, typer.Option("--against", metavar="RUN", help="Reference run of the same benchmark.")
     ] = None,
@@ -164,14 +169,23 @@ def check(
         typer.Option(
             "--budget",
             metavar="FILE",
-            help="TOML with [[condition]] tables. Default, with --against: at most 2 points lost, clean and corrupted.",
+            help=(
+                "TOML file with [[condition]] tables; default with --against: at most 2 points lost, "
+                "clean and corrupted."
+            ),
         ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Also JUnit XML, a test case for each condition.")
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, one test case per condition.")
     ] = None,
     draws: Annotated[
-        int | None, typer.Option("--bootstrap", min=2, metavar="N", help="Draws for the intervals. Default: enough.")
+        int | None,
+        typer.Option(
+            "--bootstrap",
+            min=2,
+            metavar="N",
+            help="Number of bootstrap draws of intervals; default: enough for the decision.",
+        ),
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -208,11 +222,11 @@ def _decided(line: str, decision: object) -> str:
 
 @app.command(help="Log a finished run with a tracker: TensorBoard, Weights & Biases or MLflow.")
 def track(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="What `jostle run` wrote.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     to: Annotated[str, typer.Option("--to", metavar="TRACKER", help="tensorboard, wandb or mlflow.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="For what the tracker keeps; default: RUN/tracking."),
+        typer.Option("--out", "-o", metavar="DIR", help="Folder of the tracker's files; default: RUN/tracking."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -225,10 +239,10 @@ def track(
 
 @app.command(help="Write a model card and a data set card for the Hugging Face hub; nothing is sent.")
 def card(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="What `jostle run` wrote.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Gets model/ and dataset/.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for model/ and dataset/.")],
     licence: Annotated[
-        str | None, typer.Option("--licence", metavar="ID", help="As the hub writes it, such as apache-2.0.")
+        str | None, typer.Option("--licence", metavar="ID", help="Licence, as the hub writes it, such as apache-2.0.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -242,24 +256,22 @@ def card(
 
 @app.command(help="Write one self-contained page about runs of one benchmark.")
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote; the first is the base.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="HTML", help="The page.")] = Path("report.html"),
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; the first is the reference.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="HTML", help="HTML file to write.")] = Path("report.html"),
     budget: Annotated[
-        Path | None, typer.Option("--budget", metavar="FILE", help="Conditions of a gate, as of `check`; a section.")
+        Path | None, typer.Option("--budget", metavar="FILE", help="Budget of `jostle check`, which adds a section.")
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="RUN", help="The reference run of the gate.")
+        Path | None, typer.Option("--against", metavar="RUN", help="Reference run of the budget.")
     ] = None,
-    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also every cell, as a table.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write a CSV table of all cells.")] = None,
     latex: Annotated[
-        Path | None, typer.Option("--latex", metavar="DIR", help="Also tables in the layouts of the papers.")
+        Path | None, typer.Option("--latex", metavar="DIR", help="Write tables in the layouts of the papers.")
     ] = None,
-    latex_intervals: Annotated[
-        bool, typer.Option("--latex-intervals", help="Set intervals behind the numbers of these tables.")
-    ] = False,
-    draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
+    latex_intervals: Annotated[bool, typer.Option("--latex-intervals", help="Add intervals to these tables.")] = False,
+    draws: Annotated[
+        int, typer.Option("--bootstrap", min=0, metavar="N", help="Number of bootstrap draws of intervals.")
+    ] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -286,13 +298,13 @@ def report(
     console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
 
 
-@app.command(help="Look at runs in a browser: heat map, videos by damage, clean and corrupted side by side.")
+@app.command(help="Browse runs: heat map, videos by damage, clean and corrupted video side by side.")
 def view(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that `jostle run` wrote.")],
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 for any that is free.")
-    ] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Local port; 0 for any free one.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
+    ] = False,
 ) -> None:
 
     def started(address: str) -> None:

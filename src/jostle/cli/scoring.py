@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     from jostle.metrics.score import Score
     from jostle.reporting.analysis.tables import Table
 
-PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions, in any known format.")]
-TruthRequired = Annotated[Path, typer.Option("--truth", metavar="GT", help="Ground truth, in any known format.")]
+PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions in any supported format.")]
+TruthRequired = Annotated[Path, typer.Option("--truth", metavar="GT", help="Ground truth in any supported format.")]
 Subset = Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the ground truth.")]
-Names = Annotated[
-    str | None, typer.Option("--names", metavar="A,B", help="What the files are called; by default their names.")
-]
-Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also the numbers, as a table.")]
-Latex = Annotated[Path | None, typer.Option("--latex", metavar="FILE", help="Also a table for LaTeX (booktabs).")]
+Names = Annotated[str | None, typer.Option("--names", metavar="A,B", help="Labels of the files; default: their names.")]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the numbers as a CSV table.")]
+Latex = Annotated[Path | None, typer.Option("--latex", metavar="FILE", help="Write a LaTeX table (booktabs).")]
 Fix = Annotated[bool, typer.Option("--fix", help="Drop bad entries and count them instead of refusing the file.")]
 
 
@@ -55,32 +53,43 @@ def evaluate(
         Literal["detection", "proposals", "classification", "questions", "moments"] | None,
         typer.Option(
             "--task",
-            help="proposals: AR-AN whatever the class; classification: of whole videos; questions: answers; moments: "
-            "windows for sentences. By default detection, or what GT holds.",
+            help=(
+                "Task to score; proposals: class-agnostic AR-AN; classification: classes of whole videos;"
+                " questions: answers; moments: windows of sentences. Default: detection, or the task of "
+                "GT."
+            ),
         ),
     ] = None,
     protocol: Annotated[
-        str, typer.Option("--protocol", metavar="P", help="activitynet, thumos14, thumos14-official or opentad.")
+        str,
+        typer.Option("--protocol", metavar="P", help="Protocol: activitynet, thumos14, thumos14-official or opentad."),
     ] = "activitynet",
-    tiou: Annotated[str | None, typer.Option("--tiou", metavar="0.5,...", help="Thresholds of overlap.")] = None,
+    tiou: Annotated[str | None, typer.Option("--tiou", metavar="0.5,...", help="Thresholds of tIoU.")] = None,
     bootstrap: Annotated[
-        int, typer.Option("--bootstrap", metavar="N", min=0, help="Draws of videos for the interval; 0 for none.")
+        int,
+        typer.Option("--bootstrap", metavar="N", min=0, help="Number of bootstrap draws over videos; 0: no interval."),
     ] = 0,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="PRED2", help="A second run: what it has over the first.")
+        Path | None, typer.Option("--against", metavar="PRED2", help="Second predictions, compared with the first.")
     ] = None,
-    per_class: Annotated[bool, typer.Option("--per-class", help="One line a class as well.")] = False,
-    figures: Annotated[Path | None, typer.Option("--figures", metavar="DIR", help="Write figures there.")] = None,
+    per_class: Annotated[bool, typer.Option("--per-class", help="Print a line per class too.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", metavar="DIR", help="Write figures to this folder.")
+    ] = None,
     names: Names = None,
     csv: Csv = None,
     latex: Latex = None,
     blocked: Annotated[
-        Path | None, typer.Option("--blocked", metavar="FILE", help="Ids of videos that do not count.")
+        Path | None, typer.Option("--blocked", metavar="FILE", help="File with ids of videos to ignore.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse classes the ground truth lacks.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse predictions of classes that the ground truth lacks.")
+    ] = False,
     reproduce_bug: Annotated[
         list[str] | None,
-        typer.Option("--reproduce-bug", metavar="BUG", help="Of moments: empty-query, as QVHighlights' program."),
+        typer.Option(
+            "--reproduce-bug", metavar="BUG", help="Reproduce a bug, for moments: empty-query of QVHighlights' program."
+        ),
     ] = None,
     fix: Fix = False,
     seed: Seed = 0,
@@ -151,23 +160,29 @@ def evaluate(
         console.show_lines(class_lines(called, scores))
 
 
-@app.command(help="Say why a detector fails: DETAD's false positives, sensitivity and false negatives.")
+@app.command(help="Diagnose a detector with DETAD: false positives, sensitivity, false negatives.")
 def diagnose(
     predictions: PredArgument,
     truth: TruthRequired,
     subset: Subset = None,
-    style: Annotated[str, typer.Option("--style", metavar="S", help="activitynet or thumos14.")] = "thumos14",
+    style: Annotated[str, typer.Option("--style", metavar="S", help="Style: activitynet or thumos14.")] = "thumos14",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write figures and diagnosis.json there.")
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write figures and diagnosis.json to this folder.")
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", metavar="PRED2", help="A second run, such as corrupted: what changed.")
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="PRED2",
+            help="Second predictions, such as on corrupted video, compared with the first.",
+        ),
     ] = None,
     names: Names = None,
     csv: Csv = None,
     latex: Latex = None,
     annotators: Annotated[
-        int, typer.Option("--annotators", min=1, help="Annotations of each instance, where the file has several.")
+        int,
+        typer.Option("--annotators", min=1, help="Number of annotations of each instance, where the file has several."),
     ] = 1,
     fix: Fix = False,
     as_json: Json = False,
@@ -196,13 +211,17 @@ def diagnose(
     console.show_lines(diagnosis_lines(called, diagnoses))
 
 
-@app.command(help="pm-k: how stable a frame classifier, or an object detector, is over similar frames.")
+@app.command(help="Measure pm-k: the stability of a frame classifier or object detector over similar frames.")
 def pmk(
     predictions: Annotated[
         Path,
-        typer.Argument(metavar="PRED", help="Scores of frames: JSON or npz; or boxes: COCO's JSON, VID's text, npz."),
+        typer.Argument(
+            metavar="PRED", help="Scores of frames, as JSON or npz; or boxes, as COCO JSON, VID text or npz."
+        ),
     ],
-    sets: Annotated[Path, typer.Option("--sets", metavar="pmsets.json", help="Similar frames of each anchor.")],
+    sets: Annotated[
+        Path, typer.Option("--sets", metavar="pmsets.json", help="JSON file with the similar frames of each anchor.")
+    ],
     labels: Annotated[
         Path | None, typer.Option("--labels", metavar="labels.json", help="Classes of each frame, for a classifier.")
     ] = None,
@@ -211,15 +230,15 @@ def pmk(
     ] = None,
     frames: Annotated[
         Path | None,
-        typer.Option("--frames", metavar="FILE", help="Which frames PRED counts: COCO's annotations, or VID's list."),
+        typer.Option("--frames", metavar="FILE", help="Frames that PRED refers to: COCO annotations, or VID's list."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=0, help="Frames to each side.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=0, help="Number of frames on each side of an anchor.")] = 10,
     project: Annotated[
         Literal["imagenet-vid", "ytbb"] | None,
         typer.Option("--project", help="Merge scores of the 1000 ImageNet classes into those of the set."),
     ] = None,
     labels_of: Annotated[
-        Literal["own", "anchor"], typer.Option("--labels-of", help="Whose labels a neighbour is held to.")
+        Literal["own", "anchor"], typer.Option("--labels-of", help="Labels that neighbours are compared with.")
     ] = "own",
     as_json: Json = False,
 ) -> None:
@@ -246,13 +265,14 @@ def pmk(
 
 @app.command(help="Convert annotations or predictions from one format to another.")
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A file in any known format.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; the ending says the format.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="File in any supported format.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; its ending selects the format.")],
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="The format, if the ending is not enough.")
+        str | None, typer.Option("--to", metavar="FORMAT", help="Format, if the ending is ambiguous.")
     ] = None,
     truth: Annotated[
-        Path | None, typer.Option("--truth", metavar="GT", help="Names or numbers the classes of predictions.")
+        Path | None,
+        typer.Option("--truth", metavar="GT", help="Ground truth, for names or numbers of the classes of predictions."),
     ] = None,
     subset: Subset = None,
     fix: Fix = False,

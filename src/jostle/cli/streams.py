@@ -24,7 +24,7 @@ DAMAGED, BROKEN = 9, 10  # exit codes
 DRAW_EVERY_S = 0.2
 
 
-@app.command(help="Watch a stream for damage as it comes: a file, y4m on a pipe, a camera or an address. Can mend it.")
+@app.command(help="Watch a live stream for damage, and mend it: a file, y4m on a pipe, a camera or an address.")
 def watch(
     source: Annotated[
         str,
@@ -33,27 +33,32 @@ def watch(
         ),
     ],
     lookahead: Annotated[
-        int, typer.Option("--lookahead", min=0, metavar="N", help="Frames that a verdict may be late; more is surer.")
+        int,
+        typer.Option(
+            "--lookahead", min=0, metavar="N", help="Frames that a verdict may wait for; more are more accurate."
+        ),
     ] = 5,
     events: Annotated[
-        str | None, typer.Option("--events", metavar="FILE", help="Write events there, as JSON lines; default: stdout.")
+        str | None,
+        typer.Option("--events", metavar="FILE", help="Write events to this file, as JSON lines; default: stdout."),
     ] = None,
     until_damaged: Annotated[
         bool, typer.Option("--until-damaged", help=f"End at the first damaged frame, with exit code {DAMAGED}.")
     ] = False,
-    mend: Annotated[bool, typer.Option("--mend", help="Replace damaged frames in -o.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Replace damaged frames in the output.")] = False,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="OUT", help="Hand the stream on: - for y4m on stdout, or a .y4m file."),
+        typer.Option("--out", "-o", metavar="OUT", help="Output stream: - for y4m on stdout, or a .y4m file."),
     ] = None,
     how: Annotated[
         Literal["hold", "blend", "mark"],
         typer.Option("--how", help="Hold the last good frame, blend to the next one, or mark frames in their headers."),
     ] = "hold",
     hold_limit: Annotated[
-        float, typer.Option("--hold-limit", min=0, metavar="S", help="Seconds of a hold; then frames are black.")
+        float,
+        typer.Option("--hold-limit", min=0, metavar="S", help="Longest hold in seconds; after it frames are black."),
     ] = 5.0,
-    drop: Annotated[bool, typer.Option("--drop", help="Drop frames that a slow reader of -o does not take.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop frames when the reader of the output is slow.")] = False,
     size: Annotated[str | None, typer.Option("--size", metavar="WxH", help="Size of raw frames.")] = None,
     pix_fmt: Annotated[
         str | None, typer.Option("--pix-fmt", metavar="F", help="Pixel format of raw frames: yuv420p, rgb24 ...")

@@ -23,7 +23,7 @@ NEXT = (
 )
 
 
-@app.command(help="List what there is of a kind, or show one published table; -v: what networks see, their weights.")
+@app.command(help="List names of a kind, or print one published table; -v: inputs and weights of networks.")
 def names(
     kind: Annotated[
         str,
@@ -34,11 +34,13 @@ def names(
         ),
     ],
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Of `published`: the table to show.", show_default=False)
+        str | None, typer.Argument(metavar="[NAME]", help="Published table to print.", show_default=False)
     ] = None,
-    profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,
-    level: Annotated[str | None, typer.Option(help="Only this level: frame, clip, codec or time.")] = None,
-    origin: Annotated[bool, typer.Option("--origin", help="Say where each comes from: jostle, or a package.")] = False,
+    profile: Annotated[str | None, typer.Option(help="List the corruptions of this profile.")] = None,
+    level: Annotated[str | None, typer.Option(help="List this level only: frame, clip, codec or time.")] = None,
+    origin: Annotated[
+        bool, typer.Option("--origin", help="Print where each comes from: jostle, or a package.")
+    ] = False,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -90,7 +92,7 @@ def _show_published(kind: str, name: str, as_json: bool) -> None:
     console.show_lines(lines_of(rows))
 
 
-@app.command(help="Say what is installed and working, and test that severity 0 is the clean video.")
+@app.command(help="Report what is installed and works, and test that severity 0 equals clean video.")
 def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
     console.speak(False, verbose)
     health = api.doctor()
@@ -102,13 +104,13 @@ def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
         raise typer.Exit(5)
 
 
-@app.command(help="The whole loop on films made here, in a minute; or every corruption on a video of yours.")
+@app.command(help="Run the whole loop on generated films, in a minute; or every corruption on your video.")
 def demo(
-    video: Annotated[Path | None, typer.Argument(metavar="VIDEO", help="Show what happens to this one.")] = None,
+    video: Annotated[Path | None, typer.Argument(metavar="VIDEO", help="Your video, to corrupt.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to; by default demo, or demo-full.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to; default: demo, or demo-full.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="All films, cells and corruptions, in minutes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Use all films, cells and corruptions; takes minutes.")] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
@@ -157,7 +159,7 @@ def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
         return
     if done.shifts:
         order = sorted(done.shifts, key=done.shifts.__getitem__, reverse=True)
-        rows = [["severity 4", "moves what puppet_net sees by"]]
+        rows = [["severity 4", "moves features of puppet_net by"]]
         rows += [[name, f"{done.shifts[name]:.2f}"] for name in (*order[:5], *order[-5:])]
         console.show_lines(lines_of(rows))
         console.remark("five of the strongest and of the weakest; 1 is as far as two moments of the video are apart")

@@ -30,17 +30,17 @@ from jostle.io.files.atomic import refuse_output_in
 OnMissing = Literal["error", "drop", "hold"]
 
 
-@app.command(help="Corrupt one video: a file or a folder of images in, one out.")
+@app.command(help="Corrupt a video: a file or a folder of images.")
 def corrupt(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Where to write; .mp4, .mkv or a folder.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file, or folder of images.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Output: .mp4, .mkv or a folder.")],
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
     video_id: VideoId = None,
     lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a damaged input.")] = False,
-    on_missing: Annotated[OnMissing, typer.Option(help="What becomes of frames that cannot be had.")] = "drop",
+    on_missing: Annotated[OnMissing, typer.Option(help="Handling of frames that cannot be decoded.")] = "drop",
     fps: ImageRate = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
     seed: Seed = 0,
@@ -87,8 +87,8 @@ def corrupt(
 
 @app.command(help="Draw a contact sheet: corruptions by severities.")
 def sheet(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="sheet.png", help="Where to write the PNG.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file, or folder of images.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="sheet.png", help="PNG file to write.")],
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
@@ -118,11 +118,11 @@ def sheet(
 PICTURES = 12  # in the strip
 WORST_VIDEOS = 20  # in the table of a collection
 InspectorName = Annotated[
-    str, typer.Option("--inspector", metavar="F", help="jostle's own, or weights that `jostle train` wrote.")
+    str, typer.Option("--inspector", metavar="F", help="Inspector: jostle, or weights of `jostle train`.")
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option("--threshold", min=0, max=1, help="From which probability a frame counts; default: the inspector's."),
+    typer.Option("--threshold", min=0, max=1, help="Least probability of damage; default: the inspector's."),
 ]
 
 
@@ -131,7 +131,7 @@ def inspect(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="VIDEO", help="A video file, or a folder of images; with --csv a folder of videos, or a .txt list."
+            metavar="VIDEO", help="Video file, or folder of images; with --csv a folder of videos, or a .txt list."
         ),
     ],
     out: Annotated[
@@ -140,10 +140,10 @@ def inspect(
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE", help="Inspect a whole collection, and write a row for each video."),
+        typer.Option("--csv", metavar="FILE", help="Inspect a collection, and write a row per video."),
     ] = None,
     inspector: InspectorName = "jostle",
-    causal: Annotated[bool, typer.Option("--causal", help="Look at the past alone, as live use has to.")] = False,
+    causal: Annotated[bool, typer.Option("--causal", help="Use past frames only, as in live use.")] = False,
     threshold: Threshold = None,
     fps: ImageRate = None,
     device: Device = "auto",
@@ -221,11 +221,11 @@ def _inspect_collection(
 
 @app.command(help="Replace the damaged frames of a video by the intact ones around them. Times and sound are kept.")
 def mend(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Where to write; .mp4, .mkv or a folder.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file, or folder of images.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Output: .mp4, .mkv or a folder.")],
     how: Annotated[
         Literal["hold", "blend", "motion"],
-        typer.Option("--how", help="Hold the last whole frame, blend to the next, or follow the motion between them."),
+        typer.Option("--how", help="Hold the last intact frame, blend to the next, or follow the motion between them."),
     ] = "blend",
     inspector: InspectorName = "jostle",
     threshold: Threshold = None,
