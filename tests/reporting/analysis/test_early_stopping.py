@@ -34,9 +34,9 @@ def stop_rule(budget: Budget, reference: Path | None, seed: int = 0) -> Sequenti
     return SequentialStop(select_cells(recipe, None), names_of(VIDEOS), labels, budget, record, seed=seed)  # type: ignore[arg-type]
 
 
-def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
+def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **options: Any) -> Run:
     rule = None if budget is None else stop_rule(budget, reference)
-    return finished_run(out, "recognition", videos=VIDEOS, stopping=rule, **facts)
+    return finished_run(out, "recognition", videos=VIDEOS, stopping=rule, **options)
 
 
 def test_frail_model_fails_after_few_videos(reference: Path, tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_frail_model_fails_after_few_videos(reference: Path, tmp_path: Path) -> 
     assert [one.decision for one in stop.conditions] == ["pass", "fail"]
     assert stop.videos < VIDEOS / 2
     assert run.scores["coverage"]["videos"] == stop.videos
-    about = json.loads((tmp_path / "frail" / "run.json").read_text())
-    assert about["stopped_early"]["reason"].startswith(f"every condition is decided after {stop.videos} of {VIDEOS}")
+    metadata = json.loads((tmp_path / "frail" / "run.json").read_text())
+    assert metadata["stopped_early"]["reason"].startswith(f"every condition is decided after {stop.videos} of {VIDEOS}")
     assert run.to_dict()["stopped_early"]["of"] == VIDEOS
 
 

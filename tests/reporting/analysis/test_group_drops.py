@@ -20,9 +20,9 @@ from jostle.reporting.analysis.run_analysis import processed_videos
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, RunRecord]:
     root = tmp_path_factory.mktemp("shift")
-    here = made_run(root / "here", "recognition", videos=30, cells=())
-    there = made_run(root / "there", "recognition", videos=24, cells=(), knows=0.3, on="shifted")
-    return RunRecord.read(here), RunRecord.read(there)
+    first = made_run(root / "here", "recognition", videos=30, cells=())
+    second = made_run(root / "there", "recognition", videos=24, cells=(), knows=0.3, on="shifted")
+    return RunRecord.read(first), RunRecord.read(second)
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +44,14 @@ def by_class(record: RunRecord) -> dict[str, list[tuple[str, bool]]]:
 
 
 def test_group_is_compared_with_the_same_class_distribution(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
-    here, there = (by_class(record) for record in runs)
+    first, second = (by_class(record) for record in runs)
     every, light, style = group_drops(*runs, read_groups(table), draws=200)
     assert [drop.group for drop in (every, light, style)] == ["all", "light", "style"]
     assert (every.videos, light.videos, style.videos) == (24, 12, 8)
     style_answers = [
-        (name, right) for name, answers in there.items() for video, right in answers if video < "video_0008"
+        (name, right) for name, answers in second.items() for video, right in answers if video < "video_0008"
     ]
-    accuracy = {name: np.mean([right for _, right in answers]) for name, answers in here.items()}
+    accuracy = {name: np.mean([right for _, right in answers]) for name, answers in first.items()}
     assert style.second == pytest.approx(np.mean([right for _, right in style_answers]))
     assert style.first == pytest.approx(np.mean([accuracy[name] for name, _ in style_answers]))
     assert style.difference.value == pytest.approx(style.second - style.first)
@@ -80,8 +80,8 @@ def test_unusable_groups_are_refused(runs: tuple[RunRecord, RunRecord], table: P
 
 
 def test_command_prints_every_group(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
-    here, there = (str(record.folder) for record in runs)
-    command = ["diff", here, there, "--any-data", "--by", str(table), "--bootstrap", "50"]
+    first, second = (str(record.folder) for record in runs)
+    command = ["diff", first, second, "--any-data", "--by", str(table), "--bootstrap", "50"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert "over classes" in result.output

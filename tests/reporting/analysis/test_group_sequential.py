@@ -40,10 +40,10 @@ def stop_rule(budget: Budget, reference: Path | None, videos: int = VIDEOS, task
     return GroupSequentialStop(recipe, [CLEAN_CELL, *select_cells(recipe, None)], names_of(videos), budget, record)
 
 
-def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
+def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **options: Any) -> Run:
     rule = None if budget is None else stop_rule(budget, reference)
-    facts = {"weakness": 0.3, "cells": SOME} | facts
-    return finished_run(out, "detection", videos=VIDEOS, stopping=rule, **facts)
+    options = {"weakness": 0.3, "cells": SOME} | options
+    return finished_run(out, "detection", videos=VIDEOS, stopping=rule, **options)
 
 
 def test_frail_detector_fails_at_the_first_look(reference: Path, tmp_path: Path) -> None:

@@ -61,10 +61,10 @@ def about_of(recipe: Recipe, model: str) -> About:
 
 
 def scores_of(recipe: Recipe, cells: Sequence[str], values: Floats, videos: int) -> Scores:
-    own = tuple(CellScore(cell, value) for cell, value in zip(cells, values[1:].tolist(), strict=True))
+    cell_scores = tuple(CellScore(cell, value) for cell, value in zip(cells, values[1:].tolist(), strict=True))
     means = (float(values[1:].mean()), None, None, None, None)
     counted, coverage = Counted(len(cells), len(cells)), Coverage(0, videos)
-    return Scores(1, recipe.measure, float(values[0]), CleanDetails(), own, (), *means, counted, coverage)
+    return Scores(1, recipe.measure, float(values[0]), CleanDetails(), cell_scores, (), *means, counted, coverage)
 
 
 def numbers(layout: Layout, head: str) -> list[str]:

@@ -59,9 +59,9 @@ def test_clean_cell_affects_no_frame(run: Path) -> None:
 
 def test_changed_meaning_of_a_cell_is_refused(run: Path, tmp_path: Path) -> None:
     record = RunRecord.read(run)
-    about = record.about.to_dict()
-    about["content"]["cells"][1]["done"][0]["value"] = 77
-    changed = RunRecord(run, parse_record(About, about), record.scores)
+    metadata = record.about.to_dict()
+    metadata["content"]["cells"][1]["done"][0]["value"] = 77
+    changed = RunRecord(run, parse_record(About, metadata), record.scores)
     with pytest.raises(DataError, match="stood for something else"):
         cell_of(changed, "thumos14-c/black_frame:1")
     with pytest.raises(DataError, match="no cell 'fog:1'"):
@@ -115,7 +115,7 @@ def test_old_run_without_placements_says_how_to_update(recognition: RunRecord, t
     stored = json.loads(truth.read_text())
     assert stored.pop("actions") == {}
     truth.write_text(json.dumps(stored))
-    old = RunRecord.read(tmp_path / "old")
+    record = RunRecord.read(tmp_path / "old")
     with pytest.raises(DataError, match=r"where in video_0000 the action is; delete .*truth\.json, and the same"):
-        order_for(old, "video_0000", CELL)
+        order_for(record, "video_0000", CELL)
     assert order_for(recognition, "video_0000", CELL).segments is None  # the whole clip counts as one action

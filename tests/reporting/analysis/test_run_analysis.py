@@ -126,10 +126,10 @@ def test_F126_analysis_has_the_intervals_of_scores_json(task: str, anchors: int,
 @pytest.mark.fault("F126")
 def test_F126_intervals_over_anchors_of_old_runs_are_recomputed(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", "frames", anchors=4, cells=(), knows=0.2)
-    (own,) = offset_errors(RunRecord.read(folder))
+    (expected_errors,) = offset_errors(RunRecord.read(folder))
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    old = scores["clean_more"]["pm_k"]
-    del old["videos"], old["interval_method"]
-    old["pm_k_interval"] = [0.0, 0.001]
+    pm_k_record = scores["clean_more"]["pm_k"]
+    del pm_k_record["videos"], pm_k_record["interval_method"]
+    pm_k_record["pm_k_interval"] = [0.0, 0.001]
     (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
-    assert offset_errors(RunRecord.read(folder)) == [own]
+    assert offset_errors(RunRecord.read(folder)) == [expected_errors]

@@ -32,19 +32,19 @@ def test_correct_detections_are_those_of_the_score(detection: RunRecord) -> None
 
 
 def test_actions_are_sorted_by_start_and_some_are_missed(detection: RunRecord) -> None:
-    every = [timeline_of(detection, name, CELL) for name in detection.truth.videos]
-    for timeline in every:
+    timelines = [timeline_of(detection, name, CELL) for name in detection.truth.videos]
+    for timeline in timelines:
         assert [action.start for action in timeline.actions] == sorted(action.start for action in timeline.actions)
         assert timeline.end >= max(action.end for action in timeline.actions)
-    assert any(action.lost for timeline in every for action in timeline.actions)
-    assert {one.kind for timeline in every for one in timeline.corrupted} > {"true_positive", "background"}
+    assert any(action.lost for timeline in timelines for action in timeline.actions)
+    assert {one.kind for timeline in timelines for one in timeline.corrupted} > {"true_positive", "background"}
 
 
 def test_detections_below_a_score_can_be_left_out(detection: RunRecord) -> None:
-    cut = operating_score(detection)
-    timeline = timeline_of(detection, detection.truth.videos[0], CELL, sure=cut)
-    assert all(one.score >= cut for one in (*timeline.clean, *timeline.corrupted))
-    assert (detection.predictions(CLEAN).score >= cut).sum() == len(detection.truth)
+    threshold = operating_score(detection)
+    timeline = timeline_of(detection, detection.truth.videos[0], CELL, sure=threshold)
+    assert all(one.score >= threshold for one in (*timeline.clean, *timeline.corrupted))
+    assert (detection.predictions(CLEAN).score >= threshold).sum() == len(detection.truth)
 
 
 def test_timeline_as_json(detection: RunRecord) -> None:

@@ -21,8 +21,8 @@ def classifiers(count: int) -> list[Stability]:
             1109 * (40 + 50 * i // max(count - 1, 1)) // 100,
             1109 * (25 + 52 * i // max(count - 1, 1)) // 100,
         )
-        more = {"accuracy_interval": clopper_pearson(right, 1109), "pm_k_interval": clopper_pearson(stable, 1109)}
-        points.append(Stability(f"net-{i}", right / 1109, stable / 1109, **more))
+        intervals = {"accuracy_interval": clopper_pearson(right, 1109), "pm_k_interval": clopper_pearson(stable, 1109)}
+        points.append(Stability(f"net-{i}", right / 1109, stable / 1109, **intervals))
     return points
 
 

@@ -82,16 +82,18 @@ def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
     words = " ".join("".join(page.words).split())
     assert "of its clean mAP@0.3:0.7" in words
     assert "12 of 12 videos, 4 of 4 cells" in words
-    details = [facts["id"] for tag, facts in page.tags if tag == "article" and facts.get("class") == "detail"]
+    details = [
+        attributes["id"] for tag, attributes in page.tags if tag == "article" and attributes.get("class") == "detail"
+    ]
     assert len(details) == 4  # one per square
-    pictures = [facts for tag, facts in page.tags if tag == "img"]
+    pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(pictures) == 6 * 2 * 8  # the worst six, clean and corrupted
-    assert sum("damaged" in str(facts["alt"]) for facts in pictures) >= 6
+    assert sum("damaged" in str(attributes["alt"]) for attributes in pictures) >= 6
     assert sum(tag == "video" for tag, _ in page.tags) == 6
     rows = (tmp_path / "cells.csv").read_text().splitlines()
     assert len(rows) == 1 + 5 + 1
     # order of the sections
-    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert heads == ["verdict", "map", "severity-section", "classes", "errors", "videos", "making"]
 
 
@@ -102,7 +104,7 @@ def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None
         made_run(tmp_path / name, task, cells=cells, weakness=weakness)
     page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
     words = " ".join("".join(page.words).split())
-    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert heads == ["verdict", "map", "language", "classes", "videos", "runs", "making"]
     assert "one: Levels to hold the clean" in words
     if task == "questions":
@@ -113,7 +115,7 @@ def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None
     else:
         assert "What each length of moment loses" in words
         assert "Lost: Sentence" in words
-        assert any(facts.get("id") == "video-0-0" for _, facts in page.tags)  # the timeline
+        assert any(attributes.get("id") == "video-0-0" for _, attributes in page.tags)  # the timeline
 
 
 def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
     page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
     assert "No pictures: video_" in "".join(page.words)
     assert not any(tag == "img" for tag, _ in page.tags)
-    assert any(facts.get("id") == "video-0-0" for _, facts in page.tags)  # the timeline needs no video
+    assert any(attributes.get("id") == "video-0-0" for _, attributes in page.tags)  # the timeline needs no video
 
 
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames", "questions"])
@@ -149,7 +151,7 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     assert "firmer keeps" in words
     assert "points more" in words
     assert "(significant, 95 % interval [" in words
-    assert any(facts.get("id") == "differences-1" for _, facts in page.tags)
+    assert any(attributes.get("id") == "differences-1" for _, attributes in page.tags)
 
 
 def test_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
@@ -168,11 +170,11 @@ def test_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
     words = " ".join("".join(page.words).split())
     assert words.count("fail: 1 pass, 1 fail of 2 conditions") == 1  # the reference is not compared with itself
     assert HOSTILE[0] in "".join(page.words)
-    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert heads[:3] == ["verdict", "gate", "map"]
-    assert any("gate-fail" in str(facts.get("class")) for _, facts in page.tags)
+    assert any("gate-fail" in str(attributes.get("class")) for _, attributes in page.tags)
     plain = check_self_contained(jostle.report(runs, tmp_path / "r.html", draws=20))
-    assert not any(facts.get("id") == "gate" for _, facts in plain.tags)
+    assert not any(attributes.get("id") == "gate" for _, attributes in plain.tags)
     with pytest.raises(BadValue, match="needs a reference run"):
         jostle.report(runs, tmp_path / "r.html", budget=budget)
 
@@ -209,12 +211,12 @@ def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 def test_recognition_and_frames(tmp_path: Path) -> None:
     made_run(tmp_path / "rec", "recognition", videos=30)
     page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
-    assert any(facts.get("id") == "confusion-0" for _, facts in page.tags)
+    assert any(attributes.get("id") == "confusion-0" for _, attributes in page.tags)
     made_run(tmp_path / "pmk", "frames", cells=())
     page = check_self_contained(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
     assert "a drop of " in "".join(page.words)
-    assert any(facts.get("id") == "offsets" for _, facts in page.tags)
-    assert not any(facts.get("id") == "map" for _, facts in page.tags)
+    assert any(attributes.get("id") == "offsets" for _, attributes in page.tags)
+    assert not any(attributes.get("id") == "map" for _, attributes in page.tags)
 
 
 def test_model_at_chance_level_is_called_so(tmp_path: Path) -> None:

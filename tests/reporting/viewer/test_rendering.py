@@ -89,8 +89,8 @@ def test_odd_video_is_rendered_in_a_browser_compatible_format(tmp_path: Path) ->
     assert film.size == (46, 32)
     from jostle.io.video.source import probe
 
-    facts = probe(tmp_path / "out.mp4")
-    assert (facts.width, facts.height, facts.pixel_format, facts.codec) == (46, 32, "yuv420p", "h264")
+    info = probe(tmp_path / "out.mp4")
+    assert (info.width, info.height, info.pixel_format, info.codec) == (46, 32, "yuv420p", "h264")
 
 
 def test_rendered_video_is_seekable(tmp_path: Path) -> None:

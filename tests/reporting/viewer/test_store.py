@@ -69,10 +69,10 @@ def test_progress_is_reported(store: MediaStore) -> None:
         time.sleep(0.01)
     assert store.ready(job) is None
     job.gate.set()
-    done = wait_until_settled(store, job)
-    assert done.to_dict() == {"state": "ready", "share": 1.0, "film": done.film, "message": ""}
-    assert done.path is not None
-    assert done.path.read_bytes() == b"v" * 10
+    state = wait_until_settled(store, job)
+    assert state.to_dict() == {"state": "ready", "share": 1.0, "film": state.film, "message": ""}
+    assert state.path is not None
+    assert state.path.read_bytes() == b"v" * 10
 
 
 def test_existing_file_is_not_rendered_again(store: MediaStore, tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def test_a_damaged_file_is_rendered_again(store: MediaStore, tmp_path: Path) -> 
     wait_until_settled(store, job)
     (tmp_path / "cache" / f"{job.key}.mp4").write_bytes(b"v")
     assert wait_until_settled(store, job).name == "ready"
-    about = tmp_path / "cache" / f"{job.key}.json"
+    metadata = tmp_path / "cache" / f"{job.key}.json"
     for damaged in ("{", "[" * 100_000, "[]"):
-        about.write_text(damaged)
+        metadata.write_text(damaged)
         assert wait_until_settled(store, job).name == "ready"
-    about.unlink()
-    os.mkfifo(about)
+    metadata.unlink()
+    os.mkfifo(metadata)
     assert wait_until_settled(store, job).name == "ready"
     assert len(job.begun) == 6
 
