@@ -1,4 +1,4 @@
-"""What the end of a run advises, by what limited it and where its model was."""
+"""Advice at the end of a run, by its bottleneck and the device of its model."""
 
 from __future__ import annotations
 
@@ -58,38 +58,38 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         (replace(GPU, processes=()), MODEL, NETWORK, "--precision bfloat16 (scores change) would help"),
     ],
 )  # fmt: skip
-def test_advice_is_true_for_where_the_model_is(
+def test_advice_depends_on_where_the_model_runs(
     engine: Engine, work: WorkDone, model: BenchmarkModel, advice: str
 ) -> None:
     assert engine.advise(work, model) == advice
 
 
-def test_corruptions_of_the_script_keep_a_run_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advice_names_corruptions_of_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "plugins_are_importable", lambda: False)
     assert "the corruptions that this script registers" in replace(CPU, jobs=1).advise(WORK, NETWORK)
 
 
-def test_the_line_of_a_run() -> None:
-    done = Run(Path("run"), {}, (), Cost(), Cost())
-    assert done.bottleneck is None
-    done = replace(done, work=WORK, advice="more cores would help")
-    assert done.bottleneck == "42 s with 2 workers, limited by corrupting: more cores would help"
-    done = replace(done, work=replace(MODEL, workers=1, seconds=600.0), advice="")
-    assert done.bottleneck == "10 min with one worker, limited by the model"
+def test_bottleneck_line_of_a_run() -> None:
+    run = Run(Path("run"), {}, (), Cost(), Cost())
+    assert run.bottleneck is None
+    run = replace(run, work=WORK, advice="more cores would help")
+    assert run.bottleneck == "42 s with 2 workers, limited by corrupting: more cores would help"
+    run = replace(run, work=replace(MODEL, workers=1, seconds=600.0), advice="")
+    assert run.bottleneck == "10 min with one worker, limited by the model"
 
 
-def test_what_the_caller_did_alone_is_not_waiting() -> None:
-    """A short run of an object ends before workers start; its time in the model is the model's, in one process."""
+def test_work_of_the_caller_alone_is_not_waiting() -> None:
+    """A short run of a model object ends before workers start, so its model time is spent in one process."""
 
-    def event(timer: WorkTimer) -> Any:
+    def summary(timer: WorkTimer) -> Any:
         work = timer.to_event()
         assert work is not None
         return work.workers, work.apart, work.limit, work.videos
 
     timer = WorkTimer(16, apart=True)
     timer.add(StageTimes(1, 5, 3), by_caller=True)
-    assert event(timer) == (1, False, "corrupting", 1)
+    assert summary(timer) == (1, False, "corrupting", 1)
     timer.add(StageTimes(1, 50, 1))
-    assert event(timer) == (16, True, "corrupting", 2)
+    assert summary(timer) == (16, True, "corrupting", 2)
     timer.add(StageTimes(1, 5, 9))
-    assert event(timer) == (16, True, "model", 3)
+    assert summary(timer) == (16, True, "model", 3)

@@ -1,4 +1,4 @@
-"""Folders of images through every verb that takes video: the same as a lossless video of the same pictures."""
+"""Folders of images as videos: every verb gives the same as for a lossless video of the same images."""
 
 from __future__ import annotations
 
@@ -37,44 +37,44 @@ cells = ["gaussian_noise:3", "freeze:3", "h264_crf:3"]
 """
 
 
-def pictures(seed: int = 0) -> np.ndarray:
+def random_images(seed: int = 0) -> np.ndarray:
     rough = np.random.default_rng(seed).integers(0, 256, (FRAMES, 6, 8, 3), np.uint8)
     return np.stack([cv2.resize(frame, SIZE[::-1], interpolation=cv2.INTER_CUBIC) for frame in rough])
 
 
-def put_frames(folder: Path, seed: int = 0, pattern: str = "img_{:05d}.png") -> Path:
+def write_frames(folder: Path, seed: int = 0, pattern: str = "img_{:05d}.png") -> Path:
     folder.mkdir(parents=True)
-    for number, frame in enumerate(pictures(seed), 1):
+    for number, frame in enumerate(random_images(seed), 1):
         cv2.imwrite(str(folder / pattern.format(number)), frame[..., ::-1])
     return folder
 
 
-def put_video(path: Path, seed: int = 0) -> Path:
+def write_video(path: Path, seed: int = 0) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with Writer(path, size=SIZE, fps=25, codec="ffv1") as writer:
-        for frame in pictures(seed):
+        for frame in random_images(seed):
             writer.write(frame)
     return path
 
 
-def frames_of(path: Path, **asked: Any) -> np.ndarray:
-    with Reader(path, **asked) as reader:
+def frames_of(path: Path, **options: Any) -> np.ndarray:
+    with Reader(path, **options) as reader:
         return reader.block(0, len(reader))
 
 
 @pytest.mark.parametrize("spec", ["fog:3", "freeze:3", "motion_blur:2", "bit_error:3", "packet_loss:3", "h264_crf:3"])
-def test_a_folder_is_corrupted_as_its_frames_are_in_memory_and_as_a_lossless_video(spec: str, tmp_path: Path) -> None:
-    folder = put_frames(tmp_path / "v")
-    done = api.corrupt_file(folder, spec, tmp_path / "a.mkv", lossless=True, fps=25, seed=3)
+def test_folder_is_corrupted_like_arrays_and_lossless_video(spec: str, tmp_path: Path) -> None:
+    folder = write_frames(tmp_path / "v")
+    result = api.corrupt_file(folder, spec, tmp_path / "a.mkv", lossless=True, fps=25, seed=3)
     clip = jostle.read(folder, fps=25)
-    assert (jostle.corrupt(clip, spec, seed=3, video_id="v").frames == frames_of(done.path)).all()
-    if spec not in ("bit_error:3", "packet_loss:3"):  # these strike the coded stream that a file has and images lack
-        other = api.corrupt_file(put_video(tmp_path / "v.mkv"), spec, tmp_path / "b.mkv", lossless=True, seed=3)
-        assert done.path.read_bytes() == other.path.read_bytes()
+    assert (jostle.corrupt(clip, spec, seed=3, video_id="v").frames == frames_of(result.path)).all()
+    if spec not in ("bit_error:3", "packet_loss:3"):  # these damage the coded stream, which images do not have
+        from_video = api.corrupt_file(write_video(tmp_path / "v.mkv"), spec, tmp_path / "b.mkv", lossless=True, seed=3)
+        assert result.path.read_bytes() == from_video.path.read_bytes()
 
 
-def test_images_keep_their_names_and_their_coding(tmp_path: Path) -> None:
-    folder = put_frames(tmp_path / "v", pattern="frame_{:010d}.jpg")
+def test_images_keep_names_and_formats(tmp_path: Path) -> None:
+    folder = write_frames(tmp_path / "v", pattern="frame_{:010d}.jpg")
     api.corrupt_file(folder, "fog:3", tmp_path / "jpeg", fps=25)
     assert sorted(path.name for path in (tmp_path / "jpeg").iterdir()) == [
         *(f"frame_{number:010d}.jpg" for number in range(1, FRAMES + 1)),
@@ -87,65 +87,65 @@ def test_images_keep_their_names_and_their_coding(tmp_path: Path) -> None:
     assert jostle.read(tmp_path / "jpeg").fps == 25
 
 
-def test_a_folder_that_is_no_video_is_refused_with_what_it_holds(tmp_path: Path) -> None:
-    put_video(tmp_path / "clips" / "a.mkv")
+def test_folder_without_images_only_is_refused(tmp_path: Path) -> None:
+    write_video(tmp_path / "clips" / "a.mkv")
     with pytest.raises(DataError, match=r"no images in this folder, so it is not one video; it holds a\.mkv"):
         api.corrupt_file(tmp_path / "clips", "fog:3", tmp_path / "out.mkv")
-    cv2.imwrite(str(tmp_path / "clips" / "1.png"), pictures()[0])
+    cv2.imwrite(str(tmp_path / "clips" / "1.png"), random_images()[0])
     with pytest.raises(DataError, match=r"holds both images and video files \(a\.mkv\)"):
         api.corrupt_file(tmp_path / "clips", "fog:3", tmp_path / "out.mkv")
 
 
-def test_which_folders_of_images_are_videos(tmp_path: Path) -> None:
-    one = put_frames(tmp_path / "set" / "walk" / "v1.0")
-    put_frames(tmp_path / "set" / "walk" / "flow_x")
-    two = put_frames(tmp_path / "set" / "v2", seed=1)
+def test_find_videos_in_folders_of_images(tmp_path: Path) -> None:
+    one = write_frames(tmp_path / "set" / "walk" / "v1.0")
+    write_frames(tmp_path / "set" / "walk" / "flow_x")
+    two = write_frames(tmp_path / "set" / "v2", seed=1)
     (tmp_path / "set" / "logo.png").write_bytes((two / "img_00001.png").read_bytes())
-    found = find_videos(tmp_path / "set")
-    assert dict(found) == {"v1.0": one, "v2": two}
-    assert found.warnings == (f"1 skipped, optical flow: {tmp_path / 'set' / 'walk' / 'flow_x'}",)
+    videos = find_videos(tmp_path / "set")
+    assert dict(videos) == {"v1.0": one, "v2": two}
+    assert videos.warnings == (f"1 skipped, optical flow: {tmp_path / 'set' / 'walk' / 'flow_x'}",)
     assert dict(find_videos(two)) == {"v2": two}
     assert holds_frames(two)
-    put_video(tmp_path / "set" / "v3.mkv")
-    found = find_videos(tmp_path / "set")
-    assert list(found) == ["v3"]
-    assert "2 skipped, folder of images beside video files" in found.warnings[0]
+    write_video(tmp_path / "set" / "v3.mkv")
+    videos = find_videos(tmp_path / "set")
+    assert list(videos) == ["v3"]
+    assert "2 skipped, folder of images beside video files" in videos.warnings[0]
 
 
-def test_images_that_are_links_to_elsewhere_are_left_out_of_a_data_set(tmp_path: Path) -> None:
-    away = put_frames(tmp_path / "away")
+def test_images_linked_from_outside_are_skipped(tmp_path: Path) -> None:
+    outside = write_frames(tmp_path / "away")
     (tmp_path / "set" / "v").mkdir(parents=True)
-    (tmp_path / "set" / "v" / "1.png").symlink_to(away / "img_00001.png")
-    found = find_videos(tmp_path / "set")
-    assert not found
-    assert "images that are links to files outside the root" in found.warnings[0]
+    (tmp_path / "set" / "v" / "1.png").symlink_to(outside / "img_00001.png")
+    videos = find_videos(tmp_path / "set")
+    assert not videos
+    assert "images that are links to files outside the root" in videos.warnings[0]
 
 
-def test_copies_of_a_folder_are_found(tmp_path: Path) -> None:
-    folders = {name: put_frames(tmp_path / name, seed) for name, seed in (("a", 0), ("b", 1), ("c", 0))}
+def test_duplicate_folders_are_found(tmp_path: Path) -> None:
+    folders = {name: write_frames(tmp_path / name, seed) for name, seed in (("a", 0), ("b", 1), ("c", 0))}
     assert duplicates(folders) == [("a", "c")]
 
 
-def test_one_folder_of_images_is_one_video_to_a_verb(tmp_path: Path) -> None:
-    folder = put_frames(tmp_path / "v")
-    asked: dict[str, Any] = {"truth": None, "subset": None, "seed": 0}
-    videos, _ = videos_and_corruptions(folder, (), None, segments=None, video_id="mine", **asked)
+def test_single_folder_of_images_is_one_video(tmp_path: Path) -> None:
+    folder = write_frames(tmp_path / "v")
+    options: dict[str, Any] = {"truth": None, "subset": None, "seed": 0}
+    videos, _ = videos_and_corruptions(folder, (), None, segments=None, video_id="mine", **options)
     assert videos == {"mine": folder}
-    put_frames(tmp_path / "w", seed=1)
+    write_frames(tmp_path / "w", seed=1)
     with pytest.raises(BadValue, match="is a folder of them"):
-        videos_and_corruptions(tmp_path, (), None, segments=None, video_id="mine", **asked)
+        videos_and_corruptions(tmp_path, (), None, segments=None, video_id="mine", **options)
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     (tmp_path / "tiny-p.toml").write_text(RECIPE)
     for seed, name in enumerate(("jump/a", "jump/b", "walk/c")):
-        put_frames(tmp_path / "frames" / name, seed)
-        put_video(tmp_path / "files" / f"{name}.mkv", seed)
+        write_frames(tmp_path / "frames" / name, seed)
+        write_video(tmp_path / "files" / f"{name}.mkv", seed)
     return tmp_path
 
 
-def run(data: Path, kind: str, **asked: Any) -> Any:
+def run(data: Path, kind: str, **options: Any) -> Any:
     return jostle.run(
         data / "tiny-p.toml",
         model=Small(),
@@ -153,27 +153,27 @@ def run(data: Path, kind: str, **asked: Any) -> Any:
         data=data / kind,
         out=data / f"run-{kind}",
         device="cpu",
-        **asked,
+        **options,
     )
 
 
-def test_a_data_set_of_images_runs_as_one_of_files(data: Path) -> None:
-    done = run(data, "frames", fps=25)
-    assert not done.failures
+def test_image_folders_score_like_video_files(data: Path) -> None:
+    result = run(data, "frames", fps=25)
+    assert not result.failures
     files = run(data, "files")
-    assert done.scores["cells"] == files.scores["cells"]
+    assert result.scores["cells"] == files.scores["cells"]
     for name in ("clean", "gaussian_noise-3", "freeze-3"):
-        own, other = (
+        from_images, from_files = (
             np.load(data / f"run-{kind}" / "predictions" / f"{name}.npz")["scores"] for kind in ("frames", "files")
         )
-        assert (own == other).all()
+        assert (from_images == from_files).all()
     lines = (data / "run-frames" / "journal.jsonl").read_text().splitlines()
-    kept = [event for event in map(json.loads, lines) if event["event"] == "video"]
-    assert [event["fps"] for event in kept] == ["25"] * 3
-    assert all(event["source"].startswith("sha256:") for event in kept)
+    events = [event for event in map(json.loads, lines) if event["event"] == "video"]
+    assert [event["fps"] for event in events] == ["25"] * 3
+    assert all(event["source"].startswith("sha256:") for event in events)
 
 
-def test_a_run_on_images_goes_on_and_notices_what_changed(data: Path) -> None:
+def test_run_on_images_resumes_and_detects_changes(data: Path) -> None:
     run(data, "frames", fps=25, cells=["clean"])
     with pytest.raises(SourceChanged, match=r"was read at 25 frames a second .* and now at its own"):
         run(data, "frames")
@@ -187,21 +187,21 @@ def test_a_run_on_images_goes_on_and_notices_what_changed(data: Path) -> None:
 
 
 def test_corrupted_copies_of_images_are_images(data: Path) -> None:
-    asked: dict[str, Any] = {"data": data / "frames", "cells": ["freeze:3"], "fps": 25, "jobs": 1, "lossless": True}
-    done = jostle.build(data / "tiny-p.toml", out=data / "copies", **asked)
-    assert (done.files.made, dict(done.failures)) == (3, {})
+    options: dict[str, Any] = {"data": data / "frames", "cells": ["freeze:3"], "fps": 25, "jobs": 1, "lossless": True}
+    result = jostle.build(data / "tiny-p.toml", out=data / "copies", **options)
+    assert (result.files.made, dict(result.failures)) == (3, {})
     copy = next((data / "copies").rglob("jump/a"))
     clean = jostle.read(data / "frames" / "jump" / "a", fps=25)
     assert (jostle.read(copy).frames == jostle.corrupt(clean, "freeze:3", video_id="a").frames).all()
-    assert jostle.build(data / "tiny-p.toml", out=data / "copies", **asked).files.kept == 3
+    assert jostle.build(data / "tiny-p.toml", out=data / "copies", **options).files.kept == 3
     (copy / "img_00002.png").unlink()
-    again = jostle.build(data / "tiny-p.toml", out=data / "copies", **asked)
+    again = jostle.build(data / "tiny-p.toml", out=data / "copies", **options)
     assert (again.files.kept, again.files.rebuilt) == (2, 1)
     assert len(list(copy.iterdir())) == FRAMES + 1
 
 
-def test_the_rate_of_an_annotation_is_that_of_its_images(tmp_path: Path) -> None:
-    put_frames(tmp_path / "v")
+def test_annotated_frame_rate_takes_precedence(tmp_path: Path) -> None:
+    write_frames(tmp_path / "v")
     actions = [{"label": "jump", "segment": [0.2, 0.6]}]
     (tmp_path / "truth.json").write_text(json.dumps({"database": {"v": {"fps": 12.5, "annotations": actions}}}))
     assert jostle.load_dataset("folder", root=tmp_path, fps=30).rate_of("v") == 12.5
@@ -211,7 +211,7 @@ def test_the_rate_of_an_annotation_is_that_of_its_images(tmp_path: Path) -> None
 
 
 class Decoder:
-    """A stand-in for torchcodec's `VideoDecoder`: channels first, and times in seconds."""
+    """Fake of torchcodec's `VideoDecoder`: channels first, times in seconds."""
 
     def __init__(self, path: Path) -> None:
         self._clip = jostle.read(path)
@@ -226,13 +226,13 @@ class Decoder:
 
 
 @pytest.mark.fault("F185")
-def test_decoders_run_as_their_files_and_go_on(data: Path) -> None:
+def test_decoders_score_like_their_files_and_resume(data: Path) -> None:
     files = run(data, "files")
     decoders = {name: Decoder(data / "files" / kind / f"{name}.mkv") for kind, name in (("jump", "a"), ("walk", "c"))}
-    asked: dict[str, Any] = {"model": Small(), "spec": SPEC, "data": data / "files", "device": "cpu"}
-    done = jostle.run(data / "tiny-p.toml", out=data / "run", videos=decoders, **asked)
-    assert not done.failures
-    assert done.scores["cells"] == files.scores["cells"]
+    options: dict[str, Any] = {"model": Small(), "spec": SPEC, "data": data / "files", "device": "cpu"}
+    result = jostle.run(data / "tiny-p.toml", out=data / "run", videos=decoders, **options)
+    assert not result.failures
+    assert result.scores["cells"] == files.scores["cells"]
     journal = data / "run" / "journal.jsonl"
     sources = {
         event["video"]: event["source"]
@@ -241,27 +241,29 @@ def test_decoders_run_as_their_files_and_go_on(data: Path) -> None:
     }
     assert sources["a"] != sources["b"]
     before = journal.read_text()
-    jostle.run(data / "tiny-p.toml", out=data / "run", videos=decoders, **asked)
-    assert journal.read_text() == before  # nothing was done again
+    jostle.run(data / "tiny-p.toml", out=data / "run", videos=decoders, **options)
+    assert journal.read_text() == before  # nothing was repeated
     with pytest.raises(DataError, match="no annotations of zebra") as caught:
-        jostle.run(data / "tiny-p.toml", out=data / "other", videos={"zebra": decoders["a"]}, **asked)
+        jostle.run(data / "tiny-p.toml", out=data / "other", videos={"zebra": decoders["a"]}, **options)
     assert caught.value.fault == "F185"
 
 
-def test_a_decoder_is_inspected_and_extracted_as_its_file(data: Path) -> None:
+def test_decoder_is_inspected_and_extracted_like_its_file(data: Path) -> None:
     path = data / "files" / "jump" / "a.mkv"
     decoder = Decoder(path)
-    own, other = api.inspection(path), api.inspection(decoder)
-    assert own.probabilities.tolist() == other.probabilities.tolist()
-    assert own.pts.tolist() == other.pts.tolist()
-    assert own.fps == other.fps
+    from_file, from_decoder = api.inspection(path), api.inspection(decoder)
+    assert from_file.probabilities.tolist() == from_decoder.probabilities.tolist()
+    assert from_file.pts.tolist() == from_decoder.pts.tolist()
+    assert from_file.fps == from_decoder.fps
     for source, out in ((path, "by-file"), (decoder, "by-decoder")):
         for spec in ((), ("gaussian_noise:3",)):
             jostle.extract(
                 source, "puppet_net", data / f"{out}{len(spec)}", spec=spec, video_id="a", device="cpu", stride=4
             )
     for number in (0, 1):
-        own_features, others = (np.load(data / f"{out}{number}" / "a.npy") for out in ("by-file", "by-decoder"))
-        assert np.array_equal(own_features, others)
+        file_features, decoder_features = (
+            np.load(data / f"{out}{number}" / "a.npy") for out in ("by-file", "by-decoder")
+        )
+        assert np.array_equal(file_features, decoder_features)
     again = jostle.extract(decoder, "puppet_net", data / "by-decoder0", video_id="a", device="cpu", stride=4)
     assert again.kept == ("a",)

@@ -1,4 +1,4 @@
-"""Packages that are installed and do not import are named, with the reason."""
+"""Installed packages that cannot be imported are listed with the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from jostle.api import installation
 from jostle.api.installation import Health, import_errors
 
 
-def test_imports_that_fail_crash_or_hang_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_crashing_and_hanging_imports_are_distinguished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(installation, "IMPORT_S", 0.5)
     modules = {
@@ -33,7 +35,7 @@ def test_imports_that_fail_crash_or_hang_are_told_apart(tmp_path: Path, monkeypa
     }
 
 
-def test_the_report_names_them() -> None:
+def test_report_lists_import_errors() -> None:
     extras = {"torchvision": "0.28.0", "timm": None}
     health = Health({}, {}, extras, {}, {}, {}, (), import_errors={"torchvision": "RuntimeError: no"})
     assert [line.split(None, 1) for line in health.lines()] == [
@@ -44,7 +46,7 @@ def test_the_report_names_them() -> None:
     assert health.to_dict()["import_errors"] == {"torchvision": "RuntimeError: no"}
 
 
-def test_the_doctor_names_both_licences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_the_codec_licences(monkeypatch: pytest.MonkeyPatch) -> None:
     licence = installation._builds()["licence of that FFmpeg"]
     assert "libx264 and libx265 in it are GPL version 2 or later (JOSTLE_NO_GPL=1 refuses them)" in licence
     monkeypatch.setenv("JOSTLE_NO_GPL", "1")

@@ -1,4 +1,4 @@
-"""Many models through one benchmark, each in a folder of its own, and frame classifiers side by side."""
+"""Several models in one benchmark run, one folder per model, and scatter plots of frame classifiers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODELS = "import numpy as np\n" + "".join(
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two anchors and their neighbours, ever brighter; and classifiers that take bright ones for another thing."""
+    """Data of two anchors with neighbours of rising brightness; the classifiers fail on bright frames."""
     frames = [f"val/{video}/00000{number}.JPEG" for video in ("v1", "v2") for number in (3, 4, 5)]
     for i, frame in enumerate(frames):
         path = tmp_path / "data" / frame
@@ -42,23 +42,23 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def type_in(*words: str) -> tuple[int, str, str]:
+def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["jostle", *words])
         code = run_command()
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
-    return type_in
+    return call
 
 
-def test_each_model_has_its_folder_and_they_stand_side_by_side(data: Path, tmp_path: Path, typed: Any) -> None:
+def test_each_model_has_its_own_folder_and_row(data: Path, tmp_path: Path, run_cli: Any) -> None:
     names = [f"three_classifiers:sees_{name}" for name in ("all", "some", "few")]
     words = [word for name in names for word in ("-m", name)]
     common = ("run", "imagenet-vid-robust", *words, "--data", str(data), "-j", "1", "-o", str(tmp_path / "runs"))
-    code, out, err = typed(*common)
+    code, out, err = run_cli(*common)
     assert code == 0, err
-    # Frames are 0 to 125 bright: the second errs on the neighbour after the second anchor, the third on three more.
+    # Brightness is 0 to 125: the second model fails on the last neighbour, the third on three more frames.
     assert [line.split()[:2] for line in out.splitlines()[1:4]] == [
         ["three_classifiers:sees_all", "100.00"],
         ["three_classifiers:sees_some", "100.00"],
@@ -70,66 +70,66 @@ def test_each_model_has_its_folder_and_they_stand_side_by_side(data: Path, tmp_p
     assert folders == ["three_classifiers-sees_all", "three_classifiers-sees_few", "three_classifiers-sees_some"]
     assert sorted(path.suffix for path in (tmp_path / "runs").glob("accuracy*")) == [".pdf", ".png", ".svg"]
 
-    code, out, err = typed(
+    code, out, err = run_cli(
         "scatter", *(str(tmp_path / "runs" / name) for name in folders), "-o", str(tmp_path), "--json"
     )
     assert code == 0, err
-    told = json.loads(out)
-    assert [(one["accuracy"], one["pm_k"]) for one in told["runs"]] == [(1.0, 1.0), (1.0, 0.5), (0.5, 0.0)]
-    assert told["runs"][0]["accuracy_interval"] == list(clopper_pearson(2, 2))
-    assert (told["k"], told["anchors"]) == (10, 2)
-    assert any("the papers on 1109" in remark for remark in told["apart"])
-    assert told["published"][0]["accuracy"] == 0.675
+    payload = json.loads(out)
+    assert [(row["accuracy"], row["pm_k"]) for row in payload["runs"]] == [(1.0, 1.0), (1.0, 0.5), (0.5, 0.0)]
+    assert payload["runs"][0]["accuracy_interval"] == list(clopper_pearson(2, 2))
+    assert (payload["k"], payload["anchors"]) == (10, 2)
+    assert any("the papers on 1109" in remark for remark in payload["apart"])
+    assert payload["published"][0]["accuracy"] == 0.675
 
 
-def test_one_that_fails_does_not_stop_the_others(data: Path, tmp_path: Path, typed: Any) -> None:
+def test_failing_model_does_not_stop_the_others(data: Path, tmp_path: Path, run_cli: Any) -> None:
     pytest.importorskip("torch", reason="a run needs torch")
     (tmp_path / "models.txt").write_text(
         "# ours\nthree_classifiers:sees_all\nthree_classifiers:sees_none  # not there\n"
     )
     words = ("run", "imagenet-vid-robust", "--models", str(tmp_path / "models.txt"), "--data", str(data), "-j", "1")
-    code, out, err = typed(*words, "-o", str(tmp_path / "runs"), "--json")
+    code, out, err = run_cli(*words, "-o", str(tmp_path / "runs"), "--json")
     assert code == 4
-    told = json.loads(out)
-    assert list(told["runs"]) == ["three_classifiers-sees_all"]
-    assert "sees_none" in told["failed"]["three_classifiers-sees_none"]
+    payload = json.loads(out)
+    assert list(payload["runs"]) == ["three_classifiers-sees_all"]
+    assert "sees_none" in payload["failed"]["three_classifiers-sees_none"]
     assert "three_classifiers-sees_none: could not be run" in err
 
 
-def test_of_none_that_could_be_run_the_first_reason_is_told(data: Path, tmp_path: Path) -> None:
+def test_first_reason_is_reported_if_no_model_can_run(data: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none of the 2 models could be run; three_classifiers-a: "):
         api.run_many(
             "imagenet-vid-robust", ["three_classifiers:a", "three_classifiers:b"], data=data, out=tmp_path / "runs"
         )
 
 
-def test_a_list_of_models_is_read_line_by_line(tmp_path: Path) -> None:
+def test_read_models_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "models.txt"
     path.write_text("timm/resnet50.a1_in1k\n\n# a remark\nr3d_18 'my weights/r3d.pth' # mine\npuppet_frames robust\n")
-    found = read_models(path)
-    assert found == [
+    entries = read_models(path)
+    assert entries == [
         ModelEntry("timm/resnet50.a1_in1k"),
         ModelEntry("r3d_18", "my weights/r3d.pth"),
         ModelEntry("puppet_frames", "robust"),
     ]
-    assert [one.folder for one in found] == ["timm-resnet50.a1_in1k", "r3d_18-r3d", "puppet_frames-robust"]
-    for text, said in (("a b c\n", "line 1: a line is a model and its weights"), ("x\n'a\n", "line 2: No closing")):
+    assert [entry.folder for entry in entries] == ["timm-resnet50.a1_in1k", "r3d_18-r3d", "puppet_frames-robust"]
+    for text, message in (("a b c\n", "line 1: a line is a model and its weights"), ("x\n'a\n", "line 2: No closing")):
         path.write_text(text)
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             read_models(path)
     with pytest.raises(DataError, match="cannot be read"):
         read_models(tmp_path / "none.txt")
 
 
-def test_models_that_would_share_a_folder_are_refused(tmp_path: Path, typed: Any) -> None:
+def test_models_that_would_share_a_folder_are_refused(tmp_path: Path, run_cli: Any) -> None:
     with pytest.raises(BadValue, match="the model a is there twice"):
         api.run_many("imagenet-vid-robust", ["a", "a"], out=tmp_path)
     with pytest.raises(BadValue, match="no models"):
         api.run_many("imagenet-vid-robust", [], out=tmp_path)
-    assert typed("run", "puppets-frames", "-o", str(tmp_path / "r"))[0] == 2
-    code, _, err = typed("run", "puppets-frame", "-m", "a", "-m", "b", "-o", str(tmp_path / "r"))
+    assert run_cli("run", "puppets-frames", "-o", str(tmp_path / "r"))[0] == 2
+    code, _, err = run_cli("run", "puppets-frame", "-m", "a", "-m", "b", "-o", str(tmp_path / "r"))
     assert (code, "no benchmark is called 'puppets-frame'" in err) == (2, True)
-    assert typed("run", "puppets-frames", "-m", "a", "-m", "b", "--dry-run", "-o", str(tmp_path / "r"))[0] == 2
+    assert run_cli("run", "puppets-frames", "-m", "a", "-m", "b", "--dry-run", "-o", str(tmp_path / "r"))[0] == 2
 
 
 def test_runs_of_other_tasks_and_benchmarks_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which videos a verb is about, and what befalls each."""
+"""Selection of videos and their corruptions from command arguments."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ def folder(tmp_path: Path) -> Path:
     return videos
 
 
-def asked(source: Path, *spec: str, placement: str | None = None, **facts):
-    known = {"segments": None, "truth": None, "subset": None, "video_id": None, "seed": 0}
-    return videos_and_corruptions(source, spec, placement, **(known | facts))
+def select(source: Path, *spec: str, placement: str | None = None, **options):
+    defaults = {"segments": None, "truth": None, "subset": None, "video_id": None, "seed": 0}
+    return videos_and_corruptions(source, spec, placement, **(defaults | options))
 
 
-def test_a_file_and_a_folder(folder: Path) -> None:
-    assert asked(folder / "a.mp4")[0] == {"a": folder / "a.mp4"}
-    assert asked(folder / "a.mp4", video_id="x")[0] == {"x": folder / "a.mp4"}
-    assert list(asked(folder)[0]) == ["a", "b", "c"]
+def test_single_file_and_folder(folder: Path) -> None:
+    assert select(folder / "a.mp4")[0] == {"a": folder / "a.mp4"}
+    assert select(folder / "a.mp4", video_id="x")[0] == {"x": folder / "a.mp4"}
+    assert list(select(folder)[0]) == ["a", "b", "c"]
 
 
-def test_the_truth_says_which_videos_and_where_their_actions_are(folder: Path) -> None:
-    videos, corrupting = asked(folder, "black_frame:1", truth=TRUTH, seed=4)
+def test_truth_selects_videos_and_segments(folder: Path) -> None:
+    videos, corrupting = select(folder, "black_frame:1", truth=TRUTH, seed=4)
     assert list(videos) == ["b", "a"]  # in its order
     assert corrupting.specs == ("black_frame:1",)
     assert (corrupting.seed, corrupting.truth) == (4, TRUTH.fingerprint)
     starts = {name: actions.start.tolist() for name, actions in corrupting.segments.items()}
-    assert starts == {"b": [1.0], "a": [2.0]}  # the action from 4 s to 4 s has no frame to strike
-    clean = asked(folder, truth=TRUTH)[1]
+    assert starts == {"b": [1.0], "a": [2.0]}  # the action from 4 s to 4 s has no frame to corrupt
+    clean = select(folder, truth=TRUTH)[1]
     assert (clean.segments, clean.truth) == ({}, None)  # clean features do not depend on annotations
 
 
-def test_a_truth_file_of_one_subset(folder: Path, tmp_path: Path) -> None:
+def test_truth_file_with_a_subset(folder: Path, tmp_path: Path) -> None:
     action = {"label": "Jump", "segment": [0.5, 1.5]}
     database = {
         name: {"subset": subset, "duration": 9.0, "annotations": [action]}
@@ -54,29 +54,29 @@ def test_a_truth_file_of_one_subset(folder: Path, tmp_path: Path) -> None:
     }
     path = tmp_path / "truth.json"
     path.write_text(json.dumps({"database": database}))
-    videos, corrupting = asked(folder, "fog:3", truth=path, subset="test")
+    videos, corrupting = select(folder, "fog:3", truth=path, subset="test")
     assert list(videos) == ["a", "c"]
     assert corrupting.truth is not None
     assert corrupting.truth.startswith("sha256:")
-    alone = asked(folder / "b.mp4", "fog:3", truth=path)[1]
+    alone = select(folder / "b.mp4", "fog:3", truth=path)[1]
     assert alone.truth == corrupting.truth  # the same file
     assert alone.segments["b"].end.tolist() == [1.5]
     with pytest.raises(DataError, match="in subset 'validation', not in 'test'"):
-        asked(folder / "b.mp4", "fog:3", truth=path, subset="test")
+        select(folder / "b.mp4", "fog:3", truth=path, subset="test")
     with pytest.raises(UnknownName, match=r"no video in .* is called 'z'"):
-        asked(folder / "a.mp4", "fog:3", truth=path, video_id="z")
+        select(folder / "a.mp4", "fog:3", truth=path, video_id="z")
 
 
 def test_segments_of_a_single_video(folder: Path) -> None:
-    _, corrupting = asked(folder / "a.mp4", "fog:3", segments=[(1.0, 2.0)])
-    other = asked(folder / "a.mp4", "fog:3", segments=[(1.0, 2.5)])[1]
+    _, corrupting = select(folder / "a.mp4", "fog:3", segments=[(1.0, 2.0)])
+    other = select(folder / "a.mp4", "fog:3", segments=[(1.0, 2.5)])[1]
     assert corrupting.segments["a"].end.tolist() == [2.0]
     assert corrupting.truth != other.truth
     assert np.isfinite(corrupting.segments["a"].start).all()
 
 
 @pytest.mark.parametrize(
-    ("spec", "facts", "message"),
+    ("spec", "options", "message"),
     [
         ((), {"placement": "frame:3"}, "name one as well, with -c SPEC"),
         (("fog:9",), {}, "severity must be a whole number"),
@@ -87,11 +87,11 @@ def test_segments_of_a_single_video(folder: Path) -> None:
         ((), {"truth": Truth(("z",), ("Jump",), [0], [1.0], [2.0], [0])}, "none of the videos .* is in the truth"),
     ],
 )
-def test_what_does_not_go_together_is_refused(folder: Path, spec: tuple[str, ...], facts: dict, message: str) -> None:
+def test_conflicting_arguments_are_refused(folder: Path, spec: tuple[str, ...], options: dict, message: str) -> None:
     with pytest.raises((BadValue, DataError, UnknownName), match=message):
-        asked(folder, *spec, **facts)
+        select(folder, *spec, **options)
 
 
-def test_a_folder_without_videos(tmp_path: Path) -> None:
+def test_folder_without_videos_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no videos there"):
-        asked(tmp_path)
+        select(tmp_path)

@@ -1,4 +1,4 @@
-"""Recipes on anybody's videos, and copies that are not whole: every number says what it is of."""
+"""Recipes on other data sets and on partial copies: results name their data and coverage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ cells = ["gaussian_noise:3"]
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("here")
     (folder / "tiny-p.toml").write_text(RECIPE)
     for seed, name in enumerate(("Archery/v_Archery_g01_c01", "Archery/v_Archery_g02_c01", "Diving/v_Diving_g01_c01")):
@@ -46,71 +46,91 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(here: Path, out: Path, **asked: Any) -> Any:
+def run(workspace: Path, out: Path, **options: Any) -> Any:
     return jostle.run(
-        here / "tiny-p.toml", model=Small(), spec=SPEC, data=here / "kitchen", out=out, device="cpu", **asked
+        workspace / "tiny-p.toml",
+        model=Small(),
+        spec=SPEC,
+        data=workspace / "kitchen",
+        out=out,
+        device="cpu",
+        **options,
     )
 
 
 @pytest.fixture(scope="module")
-def runs(here: Path) -> dict[str, Path]:
-    made = {"own": here / "own", "moved": here / "moved"}
-    run(here, made["own"])
-    run(here, made["moved"], dataset="folder")
-    return made
+def runs(workspace: Path) -> dict[str, Path]:
+    folders = {"own": workspace / "own", "moved": workspace / "moved"}
+    run(workspace, folders["own"])
+    run(workspace, folders["moved"], dataset="folder")
+    return folders
 
 
-def test_a_run_on_other_data_says_so_in_its_name_and_record(runs: dict[str, Path]) -> None:
-    about = json.loads((runs["moved"] / "run.json").read_text())
-    assert (about["benchmark"], about["recipe"], about["dataset"]) == ("tiny-p on folder kitchen", "tiny-p", "folder")
+def test_run_on_other_data_is_named_after_it(runs: dict[str, Path]) -> None:
+    metadata = json.loads((runs["moved"] / "run.json").read_text())
+    assert (metadata["benchmark"], metadata["recipe"], metadata["dataset"]) == (
+        "tiny-p on folder kitchen",
+        "tiny-p",
+        "folder",
+    )
     assert json.loads((runs["moved"] / "scores.json").read_text())["benchmark"] == "tiny-p on folder kitchen"
     record = RunRecord.read(runs["moved"])
     assert benchmark_title(record) == "tiny-p on folder kitchen"
     assert "on tiny-p on folder kitchen" in model_card(record)
     assert "jostle run tiny-p --dataset folder --seed 0" in dataset_card(record)
-    own = json.loads((runs["own"] / "run.json").read_text())
-    assert (own["benchmark"], own["recipe"], own["dataset"]) == ("tiny-p", "tiny-p", "ucf101")
+    own_metadata = json.loads((runs["own"] / "run.json").read_text())
+    assert (own_metadata["benchmark"], own_metadata["recipe"], own_metadata["dataset"]) == (
+        "tiny-p",
+        "tiny-p",
+        "ucf101",
+    )
 
 
-def test_a_run_of_the_benchmark_and_one_on_other_data_are_not_compared(runs: dict[str, Path]) -> None:
+def test_runs_on_different_data_are_not_compared(runs: dict[str, Path]) -> None:
     with pytest.raises(Incomparable, match="benchmarks"):
         api.diff(runs["own"], runs["moved"])
 
 
-def test_a_run_from_before_recipes_could_move_is_read(runs: dict[str, Path], tmp_path: Path) -> None:
-    about = json.loads((runs["own"] / "run.json").read_text())
-    del about["recipe"]
-    (tmp_path / "run.json").write_text(json.dumps(about))
+def test_old_run_without_recipe_is_read(runs: dict[str, Path], tmp_path: Path) -> None:
+    metadata = json.loads((runs["own"] / "run.json").read_text())
+    del metadata["recipe"]
+    (tmp_path / "run.json").write_text(json.dumps(metadata))
     (tmp_path / "scores.json").write_bytes((runs["own"] / "scores.json").read_bytes())
     assert RunRecord.read(tmp_path).about.recipe == "tiny-p"
 
 
-def test_a_partial_copy_counts_against_the_published_list(here: Path, runs: dict[str, Path], tmp_path: Path) -> None:
-    covered = json.loads((runs["own"] / "scores.json").read_text())["coverage"]
-    assert covered == {"videos": 3, "of": 3783, "classes": 2, "of_classes": 101}
-    said = "3 of 3783 videos and 2 of 101 classes"
+def test_partial_copy_is_counted_against_the_published_list(
+    workspace: Path, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    coverage = json.loads((runs["own"] / "scores.json").read_text())["coverage"]
+    assert coverage == {"videos": 3, "of": 3783, "classes": 2, "of_classes": 101}
+    text = "3 of 3783 videos and 2 of 101 classes"
     record = RunRecord.read(runs["own"])
-    assert str(record.scores.coverage) == said
+    assert str(record.scores.coverage) == text
     assert not record.scores.coverage.whole
-    assert said in model_card(record)
+    assert text in model_card(record)
     jostle.report([runs["own"]], out=tmp_path / "report.html")
-    assert said in (tmp_path / "report.html").read_text()
-    found = json.loads((runs["moved"] / "scores.json").read_text())["coverage"]
-    assert found == {"videos": 3, "of": 3, "classes": 2, "of_classes": 2}
+    assert text in (tmp_path / "report.html").read_text()
+    coverage = json.loads((runs["moved"] / "scores.json").read_text())["coverage"]
+    assert coverage == {"videos": 3, "of": 3, "classes": 2, "of_classes": 2}
 
 
-def test_what_does_not_go_together_is_refused(here: Path, tmp_path: Path) -> None:
+def test_incompatible_data_sets_are_refused(workspace: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="thumos14 is a data set for detection, and tiny-p is a recipe for recognition"):
-        run(here, tmp_path / "run", dataset="thumos14")
+        run(workspace, tmp_path / "run", dataset="thumos14")
     with pytest.raises(BadValue, match="puppets, which jostle generates and does not read from"):
-        jostle.build("puppets-c", data=here / "kitchen", out=tmp_path / "copies")
+        jostle.build("puppets-c", data=workspace / "kitchen", out=tmp_path / "copies")
     with pytest.raises(BadValue, match="annotated for recognition, and thumos14-c is a recipe for detection"):
-        jostle.build("thumos14-c", dataset="folder", data=here / "kitchen", out=tmp_path / "copies")
+        jostle.build("thumos14-c", dataset="folder", data=workspace / "kitchen", out=tmp_path / "copies")
 
 
-def test_the_command_line_says_the_same(here: Path, tmp_path: Path) -> None:
-    asked = ["build", str(here / "tiny-p.toml"), "--dataset", "folder", "--data", str(here / "kitchen")]
-    done = CliRunner().invoke(app, [*asked, "-o", str(tmp_path / "copies"), "-q"])
-    assert done.exit_code == 0, done.output
-    about = json.loads((tmp_path / "copies" / "jostle.json").read_text())
-    assert (about["benchmark"], about["recipe"], about["dataset"]) == ("tiny-p on folder kitchen", "tiny-p", "folder")
+def test_command_line_names_the_data(workspace: Path, tmp_path: Path) -> None:
+    command = ["build", str(workspace / "tiny-p.toml"), "--dataset", "folder", "--data", str(workspace / "kitchen")]
+    result = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "copies"), "-q"])
+    assert result.exit_code == 0, result.output
+    metadata = json.loads((tmp_path / "copies" / "jostle.json").read_text())
+    assert (metadata["benchmark"], metadata["recipe"], metadata["dataset"]) == (
+        "tiny-p on folder kitchen",
+        "tiny-p",
+        "folder",
+    )

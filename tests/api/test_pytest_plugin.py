@@ -1,4 +1,4 @@
-"""The fixture `robustness` in a session of its own: what fails, how it reads, and that nothing is loaded without it."""
+"""Fixture `robustness` of the pytest plugin: failures, messages, and no imports unless it is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ("-p", "jostle.api.pytest_plugin", "-p", "no:cacheprovider")
-# A benchmark takes minutes; here `run` writes a folder of made predictions, as frail as the model says.
+# A real benchmark takes minutes; this `run` writes generated predictions whose frailty is given by the model.
 CONFTEST = f"""
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ import pytest
 from helpers.made_runs import made_run
 
 @pytest.fixture(autouse=True)
-def made(monkeypatch):
+def fake_run(monkeypatch):
     def run(benchmark, *, model, out, **options):
         assert options == {{}}
         made_run(Path(out), "recognition", videos=120, weakness=model, benchmark=benchmark)
@@ -36,7 +36,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
-def test_a_frail_model_fails_and_the_message_says_why(session: pytest.Pytester) -> None:
+def test_frail_model_fails_with_an_explanation(session: pytest.Pytester) -> None:
     session.makepyfile(
         """
         def test_sound(robustness):
@@ -56,11 +56,11 @@ def test_a_frail_model_fails_and_the_message_says_why(session: pytest.Pytester) 
             r"E +mean_corrupted, at least 60.0 %: \d+\.\d\d \[.*\], limit 60.00: fail",
         ]
     )
-    assert "pytest_plugin.py" not in text  # the test's own line is shown, not the plugin's
+    assert "pytest_plugin.py" not in text  # the line of the test is printed, not that of the plugin
     assert "_conditions" not in text
 
 
-def test_a_reference_is_kept_and_compared_with(session: pytest.Pytester) -> None:
+def test_reference_is_stored_and_compared(session: pytest.Pytester) -> None:
     check = """
         import model
 
@@ -74,11 +74,11 @@ def test_a_reference_is_kept_and_compared_with(session: pytest.Pytester) -> None
     result = session.runpytest_subprocess(*PLUGIN)
     result.assert_outcomes(failed=2)
     assert "mean_corrupted, at most 2.0 points below the reference: -" in result.stdout.str()
-    assert "references/new" in result.stdout.str()  # there is no reference yet, which is never a pass
+    assert "references/new" in result.stdout.str()  # a missing reference is never a pass
     assert not (session.path / "references" / "new").exists()
 
 
-def test_the_budget_of_the_command_line_and_the_marker(session: pytest.Pytester) -> None:
+def test_budget_option_and_marker(session: pytest.Pytester) -> None:
     (session.path / "budget.toml").write_text('[[condition]]\nmetric = "clean"\nat_least = 0.99\n')
     session.makepyfile(
         """
@@ -97,7 +97,7 @@ def test_the_budget_of_the_command_line_and_the_marker(session: pytest.Pytester)
     )
 
 
-def test_a_session_without_the_fixture_loads_nothing(
+def test_session_without_the_fixture_imports_nothing(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -114,7 +114,7 @@ def test_a_session_without_the_fixture_loads_nothing(
 
 
 @pytest.mark.slow
-def test_the_example_repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     shutil.copytree(ROOT / "examples" / "gate", pytester.path, dirs_exist_ok=True)
     pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)

@@ -1,4 +1,4 @@
-"""A real browser, where there is one."""
+"""Fixture of a real browser; its tests are skipped without playwright or chromium."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ QUIET = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's chromium, the one that CHROMIUM names, or the one that `playwright install` put there.
+    """Chromium from $CHROMIUM, from the system, or as installed by `playwright install`.
 
-    One for each module: playwright keeps an event loop going, beside which tests of other rooms could start none.
+    One per module: playwright runs an event loop, beside which tests of other packages could not start their own.
     """
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
     path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_api.sync_playwright() as started:
-        path = path or started.chromium.executable_path
+    with sync_api.sync_playwright() as playwright:
+        path = path or playwright.chromium.executable_path
         if not Path(path).exists():
             pytest.skip("there is no chromium: apt-get install chromium, or name one by CHROMIUM")
-        opened = started.chromium.launch(executable_path=path, args=list(QUIET))
-        yield opened
-        opened.close()
+        launched = playwright.chromium.launch(executable_path=path, args=list(QUIET))
+        yield launched
+        launched.close()

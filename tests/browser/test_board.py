@@ -1,4 +1,4 @@
-"""The leaderboard in a real browser: sorting by mouse and key, links, contrast, narrow windows, no network."""
+"""The leaderboard in a real browser: sorting by mouse and keyboard, links, contrast, narrow windows, no network."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
-    complaints: list[str] = []
-    asked: list[str] = []
-    made = context.new_page()
-    made.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    made.on("pageerror", lambda error: complaints.append(str(error)))
-    made.on("request", lambda request: asked.append(request.url))
-    yield made
+    errors: list[str] = []
+    requests: list[str] = []
+    new_page = context.new_page()
+    new_page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    new_page.on("pageerror", lambda error: errors.append(str(error)))
+    new_page.on("request", lambda request: requests.append(request.url))
+    yield new_page
     context.close()
-    assert complaints == []
-    assert all(address.startswith("file:") for address in asked)
+    assert errors == []
+    assert all(address.startswith("file:") for address in requests)
 
 
 def rows(page: Any, table: str) -> list[str]:
     return [text.split("\n")[0] for text in page.locator(f"{table} tbody th").all_inner_texts()]
 
 
-def test_it_sorts_by_mouse_and_by_key(page: Any, board: Path) -> None:
+def test_tables_are_sorted_by_mouse_and_keyboard(page: Any, board: Path) -> None:
     page.goto(board.as_uri())
     page.get_by_role("link", name="THUMOS14-C").click()
     assert rows(page, "#measured") == ["firm_one", "weak_one", "part_one"]
@@ -59,7 +59,7 @@ def test_it_sorts_by_mouse_and_by_key(page: Any, board: Path) -> None:
     assert heading.get_attribute("aria-sort") is None
 
 
-def test_what_is_not_printed_sorts_last(page: Any, board: Path) -> None:
+def test_missing_values_are_sorted_last(page: Any, board: Path) -> None:
     page.goto((board.parent / "thumos14-c.html").as_uri())
     button = page.locator("#published th", has_text="black frame").get_by_role("button")
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_what_is_not_printed_sorts_last(page: Any, board: Path) -> None:
         assert not any(cells[8:])
 
 
-def test_how_a_row_was_made_opens(page: Any, board: Path) -> None:
+def test_details_of_a_row_open(page: Any, board: Path) -> None:
     page.goto((board.parent / "thumos14-c.html").as_uri())
     article = page.locator("#group-0-1")
     assert not article.is_visible()
@@ -86,7 +86,7 @@ def test_contrast_and_width(browser: Any, board: Path, scheme: str, width: int) 
     page = context.new_page()
     for name in ("index.html", "thumos14-c.html"):
         page.goto((board.parent / name).as_uri())
-        least, where = page.evaluate(f"({PROBES}).contrast()")
-        assert least >= 4.5, where
+        ratio, element = page.evaluate(f"({PROBES}).contrast()")
+        assert ratio >= 4.5, element
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()

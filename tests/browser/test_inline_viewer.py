@@ -1,4 +1,4 @@
-"""The viewer within a notebook's page: a frame from this machine sees it, and one from elsewhere does not."""
+"""The viewer in an iframe of a notebook: allowed for pages of this machine only."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from helpers.made_runs import made_run
 from jostle.reporting.viewer.server import serve
 
 
-def address_of(run: Path, **how: Any) -> str:
-    """Of a viewer that ends with this process."""
-    told: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=lambda: serve([run], started=told.put, **how), daemon=True).start()
-    return told.get(timeout=60)
+def address_of(run: Path, **options: Any) -> str:
+    """Start a viewer that ends with this process and return its address."""
+    addresses: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=lambda: serve([run], started=addresses.put, **options), daemon=True).start()
+    return addresses.get(timeout=60)
 
 
 @pytest.fixture
-def page_around() -> Iterator[Any]:
-    """Serves a page that frames an address, as a notebook does, by the name that it is given."""
-    held: list[str] = []
+def framing_page() -> Iterator[Any]:
+    """Serve a page that shows an address in an iframe, as a notebook does, and return its URL by host name."""
+    addresses: list[str] = []
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = f'<iframe src="{held[-1]}" width="900" height="700"></iframe>'.encode()
+            body = f'<iframe src="{addresses[-1]}" width="900" height="700"></iframe>'.encode()
             self.send_response(200)
             self.send_header("content-type", "text/html")
             self.end_headers()
@@ -41,11 +41,11 @@ def page_around() -> Iterator[Any]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    def around(address: str, host: str = "localhost") -> str:
-        held.append(address)
+    def frame_page(address: str, host: str = "localhost") -> str:
+        addresses.append(address)
         return f"http://{host}:{server.server_address[1]}/"
 
-    yield around
+    yield frame_page
     server.shutdown()
     server.server_close()
 
@@ -55,16 +55,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_run(tmp_path_factory.mktemp("inline") / "run")
 
 
-def test_a_notebook_on_this_machine_frames_it(browser: Any, run: Path, page_around: Any) -> None:
+def test_notebook_on_this_machine_may_frame_the_viewer(browser: Any, run: Path, framing_page: Any) -> None:
     page = browser.new_page()
-    page.goto(page_around(address_of(run, host="localhost", framed=True)))
+    page.goto(framing_page(address_of(run, host="localhost", framed=True)))
     page.frame_locator("iframe").get_by_text("made-detection").first.wait_for(timeout=20_000)
     page.close()
 
 
-def test_nobody_frames_it_otherwise(browser: Any, run: Path, page_around: Any) -> None:
+def test_framing_is_refused_by_default(browser: Any, run: Path, framing_page: Any) -> None:
     page = browser.new_page()
-    page.goto(page_around(address_of(run)))
+    page.goto(framing_page(address_of(run)))
     page.wait_for_timeout(1500)
     assert page.frame_locator("iframe").get_by_text("made-detection").count() == 0
     page.close()

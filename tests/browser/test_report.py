@@ -1,4 +1,4 @@
-"""The report in a real browser: from disk, without a network, in the light and in the dark, by mouse and by key."""
+"""The report in a real browser: from disk, offline, in light and dark mode, by mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report([folder / "one", folder / "two"], folder / "report.html", draws=50)
 
 
-class Visit:
-    """A page that is open, with what it complained about and what it asked for."""
+class OpenPage:
+    """An open page with its errors and its requests."""
 
-    def __init__(self, browser: Any, path: Path, size: tuple[int, int] = WIDE, **facts: Any) -> None:
-        self.context = browser.new_context(viewport={"width": size[0], "height": size[1]}, offline=True, **facts)
+    def __init__(self, browser: Any, path: Path, size: tuple[int, int] = WIDE, **options: Any) -> None:
+        self.context = browser.new_context(viewport={"width": size[0], "height": size[1]}, offline=True, **options)
         self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", lambda dialog: self.errors.append(f"dialog {dialog.message}"))
         self.page.goto(path.as_uri())
 
 
 def wait_for(ready: Callable[[], bool], limit_s: float = 10) -> None:
-    """Asked from outside: the page lets no text be run as a script, not even a test's."""
+    """Poll a condition from outside, as the policy of the page allows no injected script."""
     until = time.monotonic() + limit_s
     while not ready():
         assert time.monotonic() < until
@@ -53,20 +53,20 @@ def wait_for(ready: Callable[[], bool], limit_s: float = 10) -> None:
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Any]:
-    opened: list[Visit] = []
+    open_pages: list[OpenPage] = []
 
-    def start(*given: Any, **facts: Any) -> Visit:
-        opened.append(Visit(browser, *given, **facts))
-        return opened[-1]
+    def start(*arguments: Any, **options: Any) -> OpenPage:
+        open_pages.append(OpenPage(browser, *arguments, **options))
+        return open_pages[-1]
 
     yield start
-    for one in opened:
-        one.context.close()
-        assert one.complaints == []
-        assert all(address.startswith(("file:", "data:", "blob:")) for address in one.asked)
+    for open_page in open_pages:
+        open_page.context.close()
+        assert open_page.errors == []
+        assert all(address.startswith(("file:", "data:", "blob:")) for address in open_page.requests)
 
 
-def test_it_opens_from_disk_without_a_network(visit: Any, report: Path) -> None:
+def test_report_opens_from_disk_offline(visit: Any, report: Path) -> None:
     page = visit(report).page
     assert page.title() == "made-detection: guesser, firmer"
     assert page.locator("h1").inner_text() == "guesser and firmer"
@@ -78,7 +78,7 @@ def test_it_opens_from_disk_without_a_network(visit: Any, report: Path) -> None:
     wait_for(lambda: page.evaluate("document.querySelector('details[open] video').readyState >= 1"))
 
 
-def test_a_square_opens_its_detail_by_mouse_and_by_key(visit: Any, report: Path) -> None:
+def test_squares_open_details_by_mouse_and_keyboard(visit: Any, report: Path) -> None:
     page = visit(report).page
     details = page.locator(".detail:visible")
     assert details.count() == 0
@@ -98,50 +98,50 @@ def test_a_square_opens_its_detail_by_mouse_and_by_key(visit: Any, report: Path)
     wait_for(lambda: details.count() == 1)
 
 
-def test_tables_are_copied(visit: Any, report: Path) -> None:
+def test_tables_are_copied_to_the_clipboard(visit: Any, report: Path) -> None:
     opened = visit(report, permissions=["clipboard-read", "clipboard-write"])
     page = opened.page
     table = page.locator("#runs .table")
-    for name, begins in (("CSV", ",guesser (%)"), ("Markdown", "|  | guesser |"), ("LaTeX", r"\begin{tabular}{lrrrr}")):
+    for name, start in (("CSV", ",guesser (%)"), ("Markdown", "|  | guesser |"), ("LaTeX", r"\begin{tabular}{lrrrr}")):
         table.get_by_role("button", name=name).click()
         wait_for(lambda name=name: page.locator("#told").inner_text() == f"Copied as {name}")
-        assert page.evaluate("navigator.clipboard.readText()").startswith(begins)
+        assert page.evaluate("navigator.clipboard.readText()").startswith(start)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_figures_are_saved_light(visit: Any, report: Path, tmp_path: Path, scheme: str) -> None:
+def test_figures_are_saved_in_light_colours(visit: Any, report: Path, tmp_path: Path, scheme: str) -> None:
     page = visit(report, color_scheme=scheme, accept_downloads=True).page
     tools = page.locator("#severity .tools")
-    with page.expect_download() as told:
+    with page.expect_download() as download:
         tools.get_by_role("button", name="SVG").click()
-    assert told.value.suggested_filename == "severity.svg"
-    told.value.save_as(tmp_path / "saved.svg")
+    assert download.value.suggested_filename == "severity.svg"
+    download.value.save_as(tmp_path / "saved.svg")
     text = (tmp_path / "saved.svg").read_text()
-    assert "rgb(0, 114, 178)" in text  # the blue of the light page
+    assert "rgb(0, 114, 178)" in text  # the blue of light mode
     assert "var(" not in text
-    with page.expect_download() as told:
+    with page.expect_download() as download:
         tools.get_by_role("button", name="PNG").click()
-    told.value.save_as(tmp_path / "saved.png")
+    download.value.save_as(tmp_path / "saved.png")
     assert (tmp_path / "saved.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_dark_and_light_have_contrast(visit: Any, report: Path) -> None:
-    """Words stand out from their ground by at least 4.5 to 1, as WCAG asks for."""
+    """The contrast of text is at least 4.5 to 1, as WCAG requires."""
     for scheme in ("light", "dark"):
         page = visit(report, color_scheme=scheme).page
-        grounds, low = page.evaluate(CONTRAST)
-        assert grounds == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 22, 26)")
-        assert low == []
+        background, low_contrast = page.evaluate(CONTRAST)
+        assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 22, 26)")
+        assert low_contrast == []
 
 
-def test_a_phone_scrolls_down_only(visit: Any, report: Path) -> None:
+def test_phone_scrolls_vertically_only(visit: Any, report: Path) -> None:
     page = visit(report, PHONE).page
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.locator("#map-0 svg a").first.click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_headings_labels_and_keys(visit: Any, report: Path) -> None:
+def test_headings_labels_and_keyboard_navigation(visit: Any, report: Path) -> None:
     page = visit(report).page
     levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(one => Number(one.tagName[1]))")
     assert levels.count(1) == 1
@@ -157,7 +157,7 @@ def test_headings_labels_and_keys(visit: Any, report: Path) -> None:
     assert {"A", "a", "BUTTON"} <= reached  # links of the page, squares of the map, tools
 
 
-def test_what_strangers_write_does_not_run(visit: Any, tmp_path: Path) -> None:
+def test_untrusted_text_is_not_executed(visit: Any, tmp_path: Path) -> None:
     made_run(tmp_path / "run", classes=HOSTILE, model=HOSTILE[3])
     page = visit(write_report([tmp_path / "run"], tmp_path / "r.html", draws=10)).page
     assert page.locator("h1").inner_text() == HOSTILE[3]
@@ -165,7 +165,7 @@ def test_what_strangers_write_does_not_run(visit: Any, tmp_path: Path) -> None:
     assert page.evaluate("document.images.length") == 0
 
 
-def test_it_prints(visit: Any, report: Path) -> None:
+def test_report_is_printable(visit: Any, report: Path) -> None:
     page = visit(report).page
     assert page.pdf(format="A4")[:4] == b"%PDF"
     page.emulate_media(media="print")

@@ -1,4 +1,4 @@
-"""The viewer in a real browser: linked players, keys, the timeline, hostile labels; nothing leaves this machine."""
+"""The viewer in a real browser: linked players, keyboard, timeline, hostile labels, no foreign requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROBES = (Path(__file__).parent / "probes.js").read_text()
 
 
 def write_film(path: Path) -> Path:
-    """A film whose every frame says its number: seven stripes of bits, and one that is always white."""
+    """Write a film whose frames encode their number: seven stripes of bits, and one that is always white."""
     with Writer(path, size=(64, 128), fps=FPS, quality=10) as writer:
         for number in range(FRAMES):
             bits = [number >> i & 1 for i in range(BITS)] + [1]
@@ -40,8 +40,8 @@ def write_film(path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Served]:
-    """A viewer of a run of each kind, one of them with hostile labels and without its videos."""
+def server(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Served]:
+    """Viewer of one run per task, and of one with hostile labels and without its videos."""
     root = tmp_path_factory.mktemp("browser")
     (root / "films").mkdir()
     films = {name: write_film(root / "films" / f"{name}.mp4") for name in small_run.NAMES}
@@ -65,78 +65,85 @@ def there(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Se
     runs = [
         root / name for name in ("detection", "recognition", "frames", "objects", "questions", "moments", "hostile")
     ]
-    with served(root / "cache", *runs) as found:
-        yield found
+    with served(root / "cache", *runs) as viewer:
+        yield viewer
 
 
 @dataclass
 class Visit:
-    """A page, and all that went wrong on it."""
+    """An open page with its errors and its responses."""
 
     page: Any
     origin: str
-    wrong: list[str] = field(default_factory=list)
-    answers: list[tuple[str, int]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    responses: list[tuple[str, int]] = field(default_factory=list)
 
-    def open(self, path: str, wanted: str = "h1") -> None:
+    def open(self, path: str, selector: str = "h1") -> None:
         self.page.goto(self.origin + path)
-        self.page.wait_for_selector(wanted)
+        self.page.wait_for_selector(selector)
 
     def probe(self, name: str, on: Any = None) -> Any:
-        """What a function of probes.js says, of an element or of the page."""
+        """Call a function of probes.js on an element or on the page."""
         return self.page.evaluate(f"(node) => {PROBES.strip()}.{name}(node)", on)
 
     @property
     def query(self) -> dict[str, list[str]]:
-        """What the address says after its question mark."""
+        """Return the parameters of the URL."""
         return parse_qs(self.page.evaluate("location.search.slice(1)"))
 
-    def until(self, what: str | Callable[[], Any], within_s: float = 30.0) -> Any:
-        """Wait for an expression or a claim to hold; playwright's own way is against the policy of the pages."""
+    def until(self, condition: str | Callable[[], Any], within_s: float = 30.0) -> Any:
+        """Wait for a script expression or a predicate; playwright's own way violates the policy of the pages."""
         end = time.monotonic() + within_s
-        while not (found := what() if callable(what) else self.page.evaluate(what)):
-            assert time.monotonic() < end, f"never true: {what}"
+        while not (value := condition() if callable(condition) else self.page.evaluate(condition)):
+            assert time.monotonic() < end, f"never true: {condition}"
             time.sleep(0.03)
-        return found
+        return value
 
     def open_video(self, query: str = "", cell: str = CELL, video: str = "a") -> None:
         self.open(f"/runs/detection/cells/{cell}/videos/{video}{query}", ".timeline")
         self.until(lambda: self.probe("arrived"))
 
     def settled(self) -> tuple[int, int]:
-        """The frames that the two players show, once they have arrived."""
+        """Return the frames of both players, once they have stopped."""
         self.until(lambda: self.probe("arrived"))
-        time.sleep(0.15)  # the picture follows the event
+        time.sleep(0.15)  # the picture is drawn after the event
         clean, corrupted = (self.probe("frameOf", video) for video in self.page.query_selector_all("video"))
         return clean, corrupted
 
     @property
     def frame(self) -> int:
-        """The frame that the page says it is at."""
+        """Return the frame number on the page."""
         return int(self.page.inner_text(".clock").partition("frame ")[2].split()[0])
 
 
 @pytest.fixture
-def visit(browser: Any, there: Served, request: pytest.FixtureRequest) -> Iterator[Visit]:
+def visit(browser: Any, server: Served, request: pytest.FixtureRequest) -> Iterator[Visit]:
     context = browser.new_context(**getattr(request, "param", {"viewport": {"width": 1200, "height": 900}}))
-    made = Visit(context.new_page(), there.origin)
-    made.page.on("console", lambda said: made.wrong.append(said.text) if said.type in ("error", "warning") else None)
-    made.page.on("pageerror", lambda error: made.wrong.append(str(error)))
-    made.page.on("response", lambda answer: made.answers.append((answer.url, answer.status)))
+    page_visit = Visit(context.new_page(), server.origin)
+    page_visit.page.on(
+        "console",
+        lambda console_message: (
+            page_visit.errors.append(console_message.text) if console_message.type in ("error", "warning") else None
+        ),
+    )
+    page_visit.page.on("pageerror", lambda error: page_visit.errors.append(str(error)))
+    page_visit.page.on("response", lambda response: page_visit.responses.append((response.url, response.status)))
     context.on(
         "request",
-        lambda asked: made.wrong.append(asked.url) if not asked.url.startswith(there.origin + "/") else None,
+        lambda request_: (
+            page_visit.errors.append(request_.url) if not request_.url.startswith(server.origin + "/") else None
+        ),
     )
-    made.page.goto(f"{there.origin}/?token={there.token}")
-    yield made
+    page_visit.page.goto(f"{server.origin}/?token={server.token}")
+    yield page_visit
     context.close()
-    assert made.wrong == []
+    assert page_visit.errors == []
 
 
-def test_from_the_heat_map_to_a_video(visit: Visit) -> None:
+def test_heat_map_leads_to_a_video(visit: Visit) -> None:
     visit.open("/runs/detection", ".heatmap")
     assert "token" not in visit.page.url
-    visit.until(lambda: " to " in visit.page.inner_text(".numbers"))  # the intervals arrive
+    visit.until(lambda: " to " in visit.page.inner_text(".numbers"))  # the intervals are loaded
     visit.page.click(f"a[href$='{CELL}']")
     visit.page.wait_for_selector("table.videos")
     losses = [float(text) for text in visit.page.locator("td.strong").all_inner_texts()]
@@ -146,10 +153,10 @@ def test_from_the_heat_map_to_a_video(visit: Visit) -> None:
     assert "/videos/" in visit.page.url
 
 
-def test_both_players_step_together_frame_by_frame(visit: Visit) -> None:
+def test_players_step_together_frame_by_frame(visit: Visit) -> None:
     visit.open_video()
     assert visit.settled() == (0, 0)
-    for key, wanted in (
+    for key, expected in (
         (".", 1),
         (".", 2),
         (".", 3),
@@ -159,8 +166,8 @@ def test_both_players_step_together_frame_by_frame(visit: Visit) -> None:
         ("End", FRAMES - 1),
     ):
         visit.page.keyboard.press(key)
-        assert visit.settled() == (wanted, wanted)
-        assert visit.frame == wanted
+        assert visit.settled() == (expected, expected)
+        assert visit.frame == expected
     visit.page.keyboard.press(".")
     assert visit.settled() == (FRAMES - 1, FRAMES - 1)
     visit.page.keyboard.press("Home")
@@ -169,7 +176,7 @@ def test_both_players_step_together_frame_by_frame(visit: Visit) -> None:
     assert visit.settled() == (9, 9)
 
 
-def test_the_players_run_together(visit: Visit) -> None:
+def test_players_stay_synchronised(visit: Visit) -> None:
     visit.open_video()
     visit.page.keyboard.press(" ")
     visit.until("document.querySelector('video').currentTime > 0.8")
@@ -183,14 +190,14 @@ def test_the_players_run_together(visit: Visit) -> None:
     visit.until(lambda: visit.page.input_value(".controls select") == "1.5")
     visit.page.keyboard.press(" ")
     visit.until("document.querySelector('video').playbackRate >= 1.3")
-    visit.until(lambda: visit.page.inner_text("button.play") == "Play")  # it ends by itself
+    visit.until(lambda: visit.page.inner_text("button.play") == "Play")  # it stops at the end
     assert visit.settled()[0] == FRAMES - 1
 
 
-def test_the_corrupted_frames_are_marked_and_black(visit: Visit) -> None:
+def test_corrupted_frames_are_marked_and_black(visit: Visit) -> None:
     visit.open_video()
-    told = visit.page.evaluate(f"fetch('/media/detection/{CELL}/a.json').then((answer) => answer.json())")
-    (start, end), *_ = told["film"]["struck"]
+    media = visit.page.evaluate(f"fetch('/media/detection/{CELL}/a.json').then((answer) => answer.json())")
+    (start, end), *_ = media["film"]["struck"]
     visit.until("document.querySelectorAll('.strike-cap').length > 0")
     visit.until(visit.page.locator(".screen >> nth=1 >> .badge").is_hidden)
     visit.page.keyboard.press("s")
@@ -205,16 +212,16 @@ def test_the_corrupted_frames_are_marked_and_black(visit: Visit) -> None:
     assert visit.settled() == (round(end * FPS), round(end * FPS))
 
 
-def test_a_click_on_the_timeline_seeks(visit: Visit) -> None:
+def test_timeline_click_seeks(visit: Visit) -> None:
     visit.open_video()
     box = visit.page.locator(".inner").bounding_box()
     duration = FRAMES / FPS
     for share in (0.25, 0.75, 0.0):
         visit.page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] - 4)
-        wanted = int(share * duration * FPS + 1e-6)
-        shown = visit.settled()[0]
-        assert abs(shown - wanted) <= 1
-        assert shown == visit.frame
+        expected = int(share * duration * FPS + 1e-6)
+        displayed = visit.settled()[0]
+        assert abs(displayed - expected) <= 1
+        assert displayed == visit.frame
     visit.page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + box["height"] - 4)
     visit.page.mouse.down()
     visit.page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + box["height"] - 4, steps=12)
@@ -222,13 +229,13 @@ def test_a_click_on_the_timeline_seeks(visit: Visit) -> None:
     assert abs(visit.settled()[0] - FRAMES // 2) <= 1
 
 
-def test_hovering_tells_overlap_and_kind(visit: Visit) -> None:
+def test_tooltip_has_overlap_and_kind(visit: Visit) -> None:
     visit.open_video("?score=0")
     visit.page.locator(".detection rect").first.hover()
     visit.until(lambda: all(word in visit.page.inner_text(".tip") for word in ("tIoU", "kind", "score")))
 
 
-def test_the_threshold_hides_what_is_less_sure(visit: Visit) -> None:
+def test_score_threshold_hides_detections(visit: Visit) -> None:
     visit.open_video("?score=0")
     assert visit.page.locator(".detection").count() == 4
     visit.page.locator("input[type=range]").focus()
@@ -237,7 +244,7 @@ def test_the_threshold_hides_what_is_less_sure(visit: Visit) -> None:
     visit.until(lambda: visit.query.get("score") == ["1"])
 
 
-def test_the_address_says_what_is_shown(visit: Visit) -> None:
+def test_url_restores_the_state(visit: Visit) -> None:
     visit.open_video("?t=1.0&score=0.2")
     assert visit.settled()[0] == FPS
     visit.page.keyboard.press(".")
@@ -250,12 +257,12 @@ def test_the_address_says_what_is_shown(visit: Visit) -> None:
     visit.page.wait_for_url("**/cells/freeze-3/videos/a?score=0.2")
 
 
-def test_keys_are_explained_and_lead_to_other_videos(visit: Visit) -> None:
+def test_keyboard_help_and_navigation(visit: Visit) -> None:
     visit.open_video()
     visit.page.keyboard.press("?")
     visit.until(lambda: "one frame back" in visit.page.inner_text("dialog[open]"))
     visit.page.keyboard.press(".")
-    assert visit.frame == 0  # behind the list nothing moves
+    assert visit.frame == 0  # keys do nothing behind the dialog
     visit.page.keyboard.press("Escape")
     visit.until(lambda: visit.page.locator("dialog[open]").count() == 0)
     order = visit.page.evaluate(f"fetch('/runs/detection/cells/{CELL}.json').then((a) => a.json())")["videos"]
@@ -267,12 +274,12 @@ def test_keys_are_explained_and_lead_to_other_videos(visit: Visit) -> None:
     visit.page.wait_for_url(f"**/videos/{order[1]['key']}*")
 
 
-def test_videos_come_in_parts(visit: Visit) -> None:
+def test_videos_are_loaded_by_range_requests(visit: Visit) -> None:
     visit.open_video()
-    assert {status for url, status in visit.answers if url.endswith(".mp4")} == {206}
+    assert {status for url, status in visit.responses if url.endswith(".mp4")} == {206}
 
 
-def test_the_gallery(visit: Visit) -> None:
+def test_gallery_severity_slider(visit: Visit) -> None:
     visit.open("/runs/detection/gallery?profile=imagenet-c&corruption=imagenet-c-brightness&severity=1")
     visit.until(lambda: visit.probe("arrived"))
 
@@ -294,7 +301,7 @@ def test_recognition_and_frames(visit: Visit) -> None:
     visit.open("/runs/recognition/cells/kinetics-c-motion_blur-1/videos/b", "table.answers")
     assert visit.page.locator("tr.true").count() == 1
     visit.open("/runs/recognition/cells/thumos14-c-black_frame-1/videos/b", "table.answers")
-    visit.until(lambda: visit.probe("arrived"))  # it strikes part of the video, and is pictured all the same
+    visit.until(lambda: visit.probe("arrived"))  # the cell affects part of the video only, and is rendered all the same
     visit.open("/runs/frames/cells/gaussian_noise-2/videos/c", ".sets")
     visit.until(lambda: visit.probe("arrived"))
     visit.page.click(".shot.anchor >> nth=0")
@@ -317,7 +324,7 @@ def test_questions_show_options_clean_and_corrupted(visit: Visit) -> None:
     assert visit.page.locator(".bar.corrupted").count() == 0
 
 
-def test_windows_of_moments_lie_on_the_timeline(visit: Visit) -> None:
+def test_windows_of_moments_are_on_the_timeline(visit: Visit) -> None:
     visit.open(f"/runs/moments/cells/{CELL}/videos/video_0001", ".timeline")
     visit.until(lambda: visit.probe("arrived"))
     assert visit.page.locator(".action").count() == 2
@@ -332,7 +339,7 @@ def test_windows_of_moments_lie_on_the_timeline(visit: Visit) -> None:
     assert "2 true windows" in visit.page.inner_text(".counts")
 
 
-def test_boxes_lie_over_both_players(visit: Visit) -> None:
+def test_boxes_are_drawn_over_both_players(visit: Visit) -> None:
     visit.open("/runs/objects/cells/gaussian_noise-3/videos/c?score=0", ".sets")
     visit.until(lambda: visit.probe("arrived"))
     assert visit.page.locator(".boxes rect").count() == 0
@@ -346,7 +353,7 @@ def test_boxes_lie_over_both_players(visit: Visit) -> None:
     assert "dark 0.50" in visit.page.locator(".boxes .found text").all_text_contents()
 
 
-def test_labels_stay_text_and_a_video_that_is_gone_is_said(visit: Visit) -> None:
+def test_labels_are_escaped_and_missing_videos_reported(visit: Visit) -> None:
     visit.open("/runs/hostile", ".heatmap")
     assert HOSTILE in visit.page.inner_text("h1")
     visit.open(f"/runs/hostile/cells/{CELL}/videos/a?score=0", ".timeline")
@@ -359,23 +366,23 @@ def test_labels_stay_text_and_a_video_that_is_gone_is_said(visit: Visit) -> None
     assert "owned" not in visit.page.title()
 
 
-def test_a_video_that_the_browser_cannot_play_is_shown_frame_by_frame(visit: Visit) -> None:
+def test_unplayable_video_is_shown_as_still_frames(visit: Visit) -> None:
     visit.page.route("**/*.mp4", lambda route: route.fulfill(body=b"no video", content_type="video/mp4"))
     visit.open(f"/runs/detection/cells/{CELL}/videos/a", ".timeline")
     ready = "[...document.querySelectorAll('.screen img')].every((i) => i.complete && i.naturalWidth === 128)"
-    for key, wanted in (("ArrowRight", FPS), (".", FPS + 1)):
+    for key, number in (("ArrowRight", FPS), (".", FPS + 1)):
         visit.page.keyboard.press(key)
-        asked = f"[...document.querySelectorAll('.screen img')].every((i) => i.src.endsWith('frame={wanted}'))"
-        visit.until(asked)
+        requested = f"[...document.querySelectorAll('.screen img')].every((i) => i.src.endsWith('frame={number}'))"
+        visit.until(requested)
         visit.until(ready)
         stills = visit.page.query_selector_all(".screen img")
-        assert visit.frame == visit.probe("frameOf", stills[0]) == wanted
+        assert visit.frame == visit.probe("frameOf", stills[0]) == number
 
 
-def test_an_address_without_a_page(visit: Visit) -> None:
+def test_unknown_address(visit: Visit) -> None:
     visit.open("/runs/walk", "[role=alert]")
     assert "nothing at this address" in visit.page.inner_text("main")
-    visit.wrong = [text for text in visit.wrong if "404" not in text]  # the browser notes what it was answered
+    visit.errors = [text for text in visit.errors if "404" not in text]  # the browser logs the response
 
 
 DARK = {"color_scheme": "dark", "viewport": {"width": 1200, "height": 900}}
@@ -389,7 +396,7 @@ PATHS = (
 
 
 @pytest.mark.parametrize("visit", [{}, DARK], indirect=True, ids=["light", "dark"])
-def test_text_can_be_read(visit: Visit) -> None:
+def test_text_has_contrast(visit: Visit) -> None:
     for path in PATHS:
         visit.open(path, "h1")
         visit.until("document.querySelectorAll('.quiet').length > 0")
@@ -405,7 +412,7 @@ def test_dark_mode(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("visit", [PHONE], indirect=True)
-def test_a_phone_is_wide_enough(visit: Visit) -> None:
+def test_pages_fit_a_phone(visit: Visit) -> None:
     for path in PATHS:
         visit.open(path, "h1")
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
@@ -421,7 +428,7 @@ def test_every_control_has_a_name_and_every_page_one_heading(visit: Visit) -> No
         assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
-def test_everything_can_be_reached_by_keyboard(visit: Visit) -> None:
+def test_everything_is_reachable_by_keyboard(visit: Visit) -> None:
     visit.open("/runs/detection", ".heatmap")
     squares = visit.page.locator(".square").count()
     reached = set()

@@ -1,4 +1,4 @@
-"""`jostle board` as it is typed: a folder, a record, and what is refused."""
+"""`jostle board` on the command line: run folders, records and refusals."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ from jostle.cli.app import _run as run_command
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def type_in(*words: str) -> tuple[int, str, str]:
+def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["jostle", *words])
         code = run_command()
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
-    return type_in
+    return call
 
 
-def test_from_a_run_to_a_record_to_a_board(typed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_to_record_to_board(run_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_run(tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
-    code, out, err = typed("board", "--export", "mine", "--bootstrap", "20")
+    code, out, err = run_cli("board", "--export", "mine", "--bootstrap", "20")
     assert (code, out) == (0, "mine.record.json\n")
     assert "kB; `jostle board` takes it" in err
-    code, out, _ = typed("board", "mine.record.json", "-o", "board", "--json", "-q")
+    code, out, _ = run_cli("board", "mine.record.json", "-o", "board", "--json", "-q")
     printed = json.loads(out)
     assert (code, printed["index"]) == (0, "board/index.html")
     page = (tmp_path / "board" / "made-detection.html").read_text(encoding="utf-8")
     assert "guesser" in page
     (row,) = printed["boards"][0]["tables"][0]["rows"]
-    assert row["self_reported"]  # nobody can compute it again from a record
+    assert row["self_reported"]  # it cannot be recomputed from a record
     assert "self-reported" in page
-    printed = json.loads(typed("board", "mine", "-o", "board", "--json", "-q", "--bootstrap", "0")[1])
+    printed = json.loads(run_cli("board", "mine", "-o", "board", "--json", "-q", "--bootstrap", "0")[1])
     assert not printed["boards"][0]["tables"][0]["rows"][0]["self_reported"]
     assert "self-reported" not in (tmp_path / "board" / "made-detection.html").read_text(encoding="utf-8")
     record = Path("mine.record.json")
     record.write_text(record.read_text(encoding="utf-8").replace('"guesser"', '"better"'), encoding="utf-8")
-    code, out, err = typed("board", "mine.record.json", "-o", "board2")
+    code, out, err = run_cli("board", "mine.record.json", "-o", "board2")
     assert (code, out) == (6, "")
     assert err.startswith("error[F118]: mine.record.json: was changed after it was written")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("board", "mine"), "say where the board goes: -o DIR"),
         (("board", "--export", "one", "two"), "--export writes the record of one run"),
         (("board", "mine", "-o", "x", "--partial"), "--partial goes with --export"),
     ],
 )
-def test_what_cannot_be_meant(typed: Any, words: tuple[str, ...], said: str) -> None:
-    code, _, err = typed(*words)
+def test_conflicting_options_are_refused(run_cli: Any, words: tuple[str, ...], message: str) -> None:
+    code, _, err = run_cli(*words)
     assert code == 2
-    assert said in err
+    assert message in err
 
 
-def test_published_tables(typed: Any) -> None:
-    assert "thumos14-c/table-h" in typed("names", "published")[1].splitlines()
-    lines = typed("names", "published", "mini-kinetics-c/table-2")[1].splitlines()
+def test_published_tables(run_cli: Any) -> None:
+    assert "thumos14-c/table-h" in run_cli("names", "published")[1].splitlines()
+    lines = run_cli("names", "published", "mini-kinetics-c/table-2")[1].splitlines()
     assert lines[0].startswith("Yi et al. 2021, table 2: ")
     assert lines[4].split() == ["kinetics-c:", "S3D", "52.5", "75.7", "61.3", "88.4"]
-    told = json.loads(typed("names", "published", "mini-kinetics-c/table-2", "--json")[1])
-    assert told["rows"][8]["benchmark"] == "ssv2-c"
-    code, _, err = typed("names", "corruptions", "fog")
+    table = json.loads(run_cli("names", "published", "mini-kinetics-c/table-2", "--json")[1])
+    assert table["rows"][8]["benchmark"] == "ssv2-c"
+    code, _, err = run_cli("names", "corruptions", "fog")
     assert code == 2
     assert "only published tables are shown by name" in err

@@ -1,4 +1,4 @@
-"""`jostle check` as it is typed: its exit codes, the table, JUnit, and what a build server is told."""
+"""`jostle check` on the command line: exit codes, table, JUnit and output for build servers."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
-    def type_in(*words: str) -> tuple[int, str, str]:
+    def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["jostle", "check", *words])
         code = run_command()
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
-    return type_in
+    return call
 
 
-def test_exit_codes(typed: Any, runs: tuple[str, str]) -> None:
+def test_exit_codes(run_cli: Any, runs: tuple[str, str]) -> None:
     sound, frail = runs
-    assert typed(sound, "--against", frail)[0] == 0
-    code, out, err = typed(frail, "--against", sound)
+    assert run_cli(sound, "--against", frail)[0] == 0
+    code, out, err = run_cli(frail, "--against", sound)
     assert code == 7
     lines = out.splitlines()
     assert lines[0].split() == ["condition", "value", "interval", "limit", "decision"]
@@ -46,20 +46,20 @@ def test_exit_codes(typed: Any, runs: tuple[str, str]) -> None:
     assert lines[3] == "fail: 1 pass, 1 fail of 2 conditions"
     assert "Holm" in err
     Path("budget.toml").write_text('[[condition]]\nmetric = "clean"\nat_least = 0.945\n')
-    assert typed(sound, "--budget", "budget.toml")[0] == 8
+    assert run_cli(sound, "--budget", "budget.toml")[0] == 8
     Path("budget.toml").write_text('[[condition]]\nmetric = "clean"\nat_leats = 0.9\n')
-    code, _, err = typed(sound, "--budget", "budget.toml")
+    code, _, err = run_cli(sound, "--budget", "budget.toml")
     assert code == 2
     assert "did you mean at_least?" in err
-    assert typed(sound)[0] == 2
+    assert run_cli(sound)[0] == 2
 
 
-def test_outputs_for_build_servers(typed: Any, runs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_for_build_servers(run_cli: Any, runs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     sound, frail = runs
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     Path("summary.md").write_text("before\n")
-    code, out, err = typed(frail, "--against", sound, "--junit", "junit.xml", "--json")
+    code, out, err = run_cli(frail, "--against", sound, "--junit", "junit.xml", "--json")
     assert code == 7
     content = json.loads(out)
     assert [one["decision"] for one in content["conditions"]] == ["pass", "fail"]

@@ -1,4 +1,4 @@
-"""The table of a run under way."""
+"""The live table of a running benchmark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELLS = {
 }
 
 
-def test_cells_stand_by_corruption_and_severity() -> None:
+def test_cells_are_grouped_by_corruption_and_severity() -> None:
     rows = grid_of(ProgressUpdate(3, 8, 1, CELLS))
     assert {name: list(cells) for name, cells in rows.items()} == {
         "clean": [""],
@@ -29,20 +29,20 @@ def test_cells_stand_by_corruption_and_severity() -> None:
     }
 
 
-def test_the_table_shows_values_so_far_or_counts() -> None:
-    tick = ProgressUpdate(3, 8, 1, CELLS)
+def test_table_has_partial_scores_or_counts() -> None:
+    update = ProgressUpdate(3, 8, 1, CELLS)
     console = Console(file=io.StringIO(), width=100)
-    console.print(table_of("running small-p", tick, 6.0))
+    console.print(table_of("running small-p", update, 6.0))
     lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
     assert lines[0] == "running small-p: 3 of 8 videos, 1 set aside, 0.50 a second, about 10 s left"
     assert "clean 66.7" in lines
     assert "kinetics-c/fog 33.3 2" in lines
 
 
-def test_nothing_is_said_of_time_before_anything_is_done() -> None:
+def test_no_remaining_time_before_the_first_video() -> None:
     assert title_of("x", ProgressUpdate(0, 8, 0, {}), 0.0) == "x: 0 of 8 videos, 0.00 a second"
 
 
-def test_the_title_says_what_limits() -> None:
-    said = title_of("x", ProgressUpdate(4, 8, 0, {}, limit="model"), 2.0)
-    assert said == "x: 4 of 8 videos, 2.00 a second, about 2 s left, limited by the model"
+def test_title_names_the_bottleneck() -> None:
+    title = title_of("x", ProgressUpdate(4, 8, 0, {}, limit="model"), 2.0)
+    assert title == "x: 4 of 8 videos, 2.00 a second, about 2 s left, limited by the model"

@@ -1,4 +1,4 @@
-"""`jostle eval` on answers and windows: what it prints and what it refuses."""
+"""`jostle eval` on answers and windows: output and refusals."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
     def run(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["jostle", *words])
         code = run_command()
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run
 
@@ -44,7 +44,7 @@ def test_answers_are_scored_without_naming_the_task(call: Call) -> None:
     assert out.splitlines()[2].split() == ["all", "4", "50.00", "[6.76,", "93.24]", "50.00", "1", "0"]
 
 
-def test_two_files_say_what_changed(call: Call) -> None:
+def test_changes_between_two_files(call: Call) -> None:
     code, out, err = call("eval", "clean.json", "--truth", "questions.jsonl", "--against", "noisy.json")
     assert code == 0, err
     assert "right ones that stay right     50.00" in out
@@ -70,7 +70,7 @@ def test_options_of_detections_are_refused(call: Call) -> None:
     assert "--reproduce-bug goes with --task moments" in err
 
 
-def test_other_files_still_say_what_they_lack(call: Call) -> None:
+def test_errors_of_unknown_files(call: Call) -> None:
     Path("nothing.json").write_text('{"a": 1}')
     code, _, err = call("eval", "clean.json", "--truth", "nothing.json")
     assert code == 3
@@ -86,7 +86,7 @@ def test_python_gives_the_same(call: Call) -> None:
     assert jostle.evaluate("windows.json", "sentences.txt").to_dict()["empty"] == 1
 
 
-def test_a_run_says_what_the_model_scores_without_the_video(call: Call) -> None:
+def test_run_prints_scores_without_the_video(call: Call) -> None:
     pytest.importorskip("torch")  # `jostle run` needs it
     from helpers.small_language import write_data
 

@@ -1,4 +1,4 @@
-"""`jostle track`, `jostle card` and `jostle report --latex` as they are typed."""
+"""`jostle track`, `jostle card` and `jostle report --latex` on the command line."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=6)
 
 
-def typed(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+def run_cli(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     monkeypatch.setattr(sys, "argv", ["jostle", *map(str, words)])
     return run_command()
 
 
 def test_cards(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert typed(monkeypatch, "card", run, "-o", tmp_path, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert Path(told["model"]).is_file()
-    assert Path(told["dataset"]).is_file()
-    assert typed(monkeypatch, "card", run, "-o", tmp_path) == 3
+    assert run_cli(monkeypatch, "card", run, "-o", tmp_path, "--json") == 0
+    paths = json.loads(capsys.readouterr().out)
+    assert Path(paths["model"]).is_file()
+    assert Path(paths["dataset"]).is_file()
+    assert run_cli(monkeypatch, "card", run, "-o", tmp_path) == 3
     assert "is there already" in capsys.readouterr().err
 
 
@@ -35,18 +35,18 @@ def test_trackers(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    assert typed(monkeypatch, "track", run, "--to", "wandb", "-o", tmp_path / "there") == 2
+    assert run_cli(monkeypatch, "track", run, "--to", "wandb", "-o", tmp_path / "there") == 2
     assert "pip install 'jostle[wandb]'" in capsys.readouterr().err
     assert not (tmp_path / "there").exists()
-    assert typed(monkeypatch, "track", run, "--to", "wandbb") == 2
+    assert run_cli(monkeypatch, "track", run, "--to", "wandbb") == 2
     assert "did you mean wandb" in capsys.readouterr().err
     assert not (run / "tracking").exists()
 
 
-def test_tables_beside_the_report(
+def test_report_with_latex_tables(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("report", run, "-o", tmp_path / "r.html", "--latex", tmp_path / "tex", "--latex-intervals")
-    assert typed(monkeypatch, *words, "--bootstrap", "20", "--json", "-q") == 0
+    assert run_cli(monkeypatch, *words, "--bootstrap", "20", "--json", "-q") == 0
     assert json.loads(capsys.readouterr().out)["latex"] == str(tmp_path / "tex")
     assert r"\scriptsize [" in (tmp_path / "tex" / "thumos14-c-table-1.tex").read_text()

@@ -1,4 +1,4 @@
-"""Little bars after a run, where there is a terminal to draw on."""
+"""Sparklines printed after a run, on terminals only."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ CELLS = {"kinetics-c/fog:1": 0.64, "kinetics-c/fog:3": 0.4, "black_frame:1": 0.8
 
 
 def scores(clean: float = 0.8, cells: dict[str, float] | None = None) -> dict[str, Any]:
-    told = robustness(clean, CELLS if cells is None else cells, percent=False).to_dict()
+    values = robustness(clean, CELLS if cells is None else cells, percent=False).to_dict()
     more = {"benchmark": "b", "metric": "mAP@0.5", "beside": [], "clean_more": {}, "coverage": {"videos": 2, "of": 2}}
-    return told | more | {"counted": {"cells": 4, "of": 4}}
+    return values | more | {"counted": {"cells": 4, "of": 4}}
 
 
 @given(st.lists(st.floats(0, 1), min_size=1), st.floats(0, 1), st.floats(0, 1))
-def test_a_higher_value_never_has_a_lower_bar(values: list[float], low: float, high: float) -> None:
+def test_sparkline_is_monotonic(values: list[float], low: float, high: float) -> None:
     bars = [BARS.index(letter) for letter in sparkline(sorted(values), low, high)]
     assert bars == sorted(bars)
     assert len(bars) == len(values)
 
 
-def test_a_line_a_corruption() -> None:
+def test_one_line_per_corruption() -> None:
     lines = [line.split() for line in summary_lines(scores())]
     assert lines[1] == ["fog", "█▅▁", "52.00", "65.00"]
     assert lines[2] == ["black", "frame", "███", "85.00", "106.25"]
@@ -41,11 +41,11 @@ def test_a_line_a_corruption() -> None:
 
 
 def test_a_small_loss_looks_small() -> None:
-    told = summary_lines(scores(0.8, {"fog:1": 0.79, "fog:2": 0.78}))
-    assert told[1].split()[1] == "███"
+    lines = summary_lines(scores(0.8, {"fog:1": 0.79, "fog:2": 0.78}))
+    assert lines[1].split()[1] == "███"
 
 
-def test_a_clean_score_of_nothing_and_no_cells() -> None:
+def test_clean_score_of_zero_and_no_cells() -> None:
     assert summary_lines(scores(0.0, {"fog:1": 0.0}))[1].split() == ["fog", "██", "0.00", "n/a"]
     assert summary_lines(scores() | {"cells": []}) == []
 
@@ -61,7 +61,7 @@ class Terminal(io.StringIO):
     ("name", "value", "drawn"),
     [("TERM", "xterm", True), ("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)],
 )
-def test_where_it_is_drawn(name: str, value: str, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparklines_depend_on_the_terminal(name: str, value: str, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for other in ("TERM", "NO_COLOR"):
         monkeypatch.delenv(other, raising=False)
     monkeypatch.setattr(sys, "stdout", Terminal())
@@ -71,7 +71,7 @@ def test_where_it_is_drawn(name: str, value: str, drawn: bool, monkeypatch: pyte
     assert ("█▅▁" in sys.stdout.getvalue()) is drawn  # type: ignore[attr-defined]
 
 
-def test_not_where_letters_or_a_terminal_are_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_sparklines_without_unicode_or_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     assert not console.drawing()

@@ -45,21 +45,21 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 
 def test_events_are_lines_of_json(run: Run) -> None:
-    code, out, said = run("a.y4m")
+    code, out, err = run("a.y4m")
     events = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     black = [event for event in events if event["kind"] == "black"]
     assert [(one["event"], one["frame"], one["time"]) for one in black] == [("start", 12, 1.2), ("end", 18, 1.8)]
     assert all(0 <= one["confidence"] <= 1 for one in events)
-    assert re.search(r"\d+ of 24 frames damaged in \d+ stretch", said)
+    assert re.search(r"\d+ of 24 frames damaged in \d+ stretch", err)
 
 
 def test_until_damaged_has_an_exit_code(run: Run) -> None:
     assert run("a.y4m", "--until-damaged", "-q")[0] == 9
     Path("cut.y4m").write_bytes(Path("a.y4m").read_bytes()[:-20])
-    code, _, said = run("cut.y4m")
+    code, _, err = run("cut.y4m")
     assert code == 10
-    assert "ended within a frame" in said
+    assert "ended within a frame" in err
     assert run("nothere.y4m")[0] == 3
     assert run("a.y4m", "--size", "12")[0] == 2
 

@@ -1,4 +1,4 @@
-"""What every registered benchmark promises."""
+"""Contract that every registered benchmark fulfils."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jostle.datasets.dataset import datasets
 from jostle.evaluation.recipes.recipe import CLEAN, Recipe, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 
-CONTRACT = {  # name: cells that count
+CONTRACT = {  # name: number of counted cells
     "puppets-c": 15,
     "puppets-p": 48,
     "puppets-frames": 0,
@@ -43,12 +43,12 @@ BIBLIOGRAPHY = Path(__file__).resolve().parents[2] / "docs" / "references.bib"
 ALL = pytest.mark.parametrize("recipe", benchmarks.values(), ids=lambda recipe: recipe.name)
 
 
-def test_all_promised_ones_are_there() -> None:
+def test_all_benchmarks_are_listed() -> None:
     assert jostle.names("benchmarks") == sorted(CONTRACT)
 
 
 @ALL
-def test_every_name_it_uses_exists(recipe: Recipe) -> None:
+def test_all_used_names_exist(recipe: Recipe) -> None:
     recipe.check()
     assert recipe.dataset in datasets
     datasets[recipe.dataset].check_subset(recipe.subset)
@@ -63,14 +63,14 @@ def test_every_name_it_uses_exists(recipe: Recipe) -> None:
 
 
 @ALL
-def test_clean_is_first_and_the_cells_that_count_are_as_many_as_published(recipe: Recipe) -> None:
+def test_clean_is_first_and_counted_cells_match_the_publication(recipe: Recipe) -> None:
     assert recipe.cells[0].name == CLEAN
     assert [cell for cell in recipe.cells if not cell.specs] == [recipe.cells[0]]
     assert len(select_cells(recipe)) == 1 + CONTRACT[recipe.name]
 
 
 @ALL
-def test_it_says_what_it_is(recipe: Recipe) -> None:
+def test_texts_are_complete(recipe: Recipe) -> None:
     assert recipe.summary.endswith(".")
     assert recipe.notes
     assert all(note.endswith(".") for note in recipe.notes)
@@ -78,17 +78,17 @@ def test_it_says_what_it_is(recipe: Recipe) -> None:
     assert recipe.title.lower().replace(" ", "-").endswith(recipe.name[-2:])
 
 
-def test_the_sets_of_the_two_papers_are_as_large_as_printed() -> None:
-    """Corrupted videos in all: published counts over cells that count."""
+def test_data_set_sizes_match_the_papers() -> None:
+    """Videos times counted cells equals the published number of corrupted videos."""
     printed = {"hmdb51-p": 137_610, "ucf101-p": 340_380, "kinetics400-p": 1_616_670, "ssv2-p": 2_229_930}
     for name, videos in printed.items():
         assert (benchmarks[name].items or 0) * CONTRACT[name] == videos
 
 
-def test_groups_beside_the_benchmark() -> None:
+def test_additional_groups() -> None:
     sizes = {"main": 15, "one-frame": 1, "position": 9, "mixes": 6, "extra": 12}
     for name in ("thumos14-c", "activitynet-c", "multithumos-c", "puppets-c"):
-        found = benchmarks[name]
+        benchmark = benchmarks[name]
         for group, size in sizes.items():
-            assert sum(cell.group == group for cell in found.cells) == size
-        assert {cell.group for cell in found.cells if cell.counted} == {"main"}
+            assert sum(cell.group == group for cell in benchmark.cells) == size
+        assert {cell.group for cell in benchmark.cells if cell.counted} == {"main"}

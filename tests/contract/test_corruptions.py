@@ -1,4 +1,4 @@
-"""What every corruption promises. Registering one is enough to be tested here; there is no line for any of them."""
+"""Contract that every corruption fulfils: registering one is enough to be tested here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def source_for(clip: Clip, spec: str) -> PipelineSource:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_shape_kept_and_input_untouched(name: str, clip: Clip) -> None:
+def test_shape_is_kept_and_input_unchanged(name: str, clip: Clip) -> None:
     before = clip.frames.tobytes()
     out = jostle.corrupt(clip, strongest(name))
     assert out.frames.shape == clip.frames.shape
@@ -44,7 +44,7 @@ def test_shape_kept_and_input_untouched(name: str, clip: Clip) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_it_does_something(name: str, long_clip: Clip) -> None:
+def test_frames_are_changed(name: str, long_clip: Clip) -> None:
     assert not np.array_equal(jostle.corrupt(long_clip, strongest(name)).frames, long_clip.frames)
 
 
@@ -61,7 +61,7 @@ def test_same_key_same_bytes(name: str, clip: Clip) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_chunked_is_whole_is_random_access(name: str, clip: Clip) -> None:
+def test_blocks_and_random_access_equal_the_whole_clip(name: str, clip: Clip) -> None:
     spec = strongest(name)
     whole = source_for(clip, spec).block(0, len(clip))
     for step in (1, 5):
@@ -70,11 +70,11 @@ def test_chunked_is_whole_is_random_access(name: str, clip: Clip) -> None:
         assert np.array_equal(np.concatenate(parts), whole), f"blocks of {step} differ from the whole"
     source = source_for(clip, spec)
     for t in (len(clip) - 1, 3, 11, 12, 0):
-        assert np.array_equal(source.block(t, t + 1)[0], whole[t]), f"frame {t} asked for by itself differs"
+        assert np.array_equal(source.block(t, t + 1)[0], whole[t]), f"frame {t} read on its own differs"
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if Spec.parse(name).corruption.level == "frame"])
-def test_one_frame_by_itself_is_the_frame_of_the_clip(name: str, clip: Clip) -> None:
+def test_single_frame_equals_the_frame_of_the_clip(name: str, clip: Clip) -> None:
     spec = strongest(name)
     whole = jostle.corrupt(clip, spec, placement="everywhere", seed=3, video_id="v").frames
     for t in (0, 11, len(clip) - 1):
@@ -83,35 +83,35 @@ def test_one_frame_by_itself_is_the_frame_of_the_clip(name: str, clip: Clip) -> 
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if Spec.parse(name).corruption.level != "codec"])
-def test_how_frames_lie_in_memory_does_not_matter(name: str, clip: Clip) -> None:
-    """An array of planes, columns before rows, or thinned, as other libraries hand them over."""
+def test_memory_layout_does_not_matter(name: str, clip: Clip) -> None:
+    """Planar, transposed and strided arrays, as other libraries return them, give the same result."""
     frames = clip.frames[::2]
     whole = jostle.corrupt(np.array(frames), strongest(name))
     for order in ((3, 0, 1, 2), (0, 2, 1, 3)):
-        lying = np.ascontiguousarray(frames.transpose(order)).transpose(np.argsort(order))
-        assert np.array_equal(jostle.corrupt(lying, strongest(name)), whole)
+        reordered = np.ascontiguousarray(frames.transpose(order)).transpose(np.argsort(order))
+        assert np.array_equal(jostle.corrupt(reordered, strongest(name)), whole)
     assert np.array_equal(jostle.corrupt(frames, strongest(name)), whole)
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_threads_do_not_matter(name: str, clip: Clip) -> None:
+def test_number_of_threads_does_not_matter(name: str, clip: Clip) -> None:
     spec = strongest(name)
     assert np.array_equal(jostle.corrupt(clip, spec, jobs=4).frames, jostle.corrupt(clip, spec).frames)
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_outside_the_placement_every_frame_is_clean(name: str, clip: Clip) -> None:
+def test_frames_outside_the_placement_are_clean(name: str, clip: Clip) -> None:
     out = jostle.corrupt(clip, strongest(name), placement="frames:6-14")
     keep = np.r_[0:6, 14 : len(clip)]
     assert np.array_equal(out.frames[keep], clip.frames[keep])
 
 
 def damage_of(clip: Clip, spec: str) -> float:
-    """How far a corruption takes a clip from what it was.
+    """Return the distance of a corrupted clip from the clean one.
 
     Pixels say little about time: a shuffle of long pieces moves frames further than one of short pieces, yet leaves
     more of the order. For an index map it is the share of steps that are no longer one frame ahead, and of frames
-    that are not shown.
+    that are missing.
     """
     source = source_for(clip, spec)
     if isinstance(source, TimeStage):
@@ -126,14 +126,14 @@ def test_damage_grows_with_severity(name: str, long_clip: Clip) -> None:
     damage = [damage_of(long_clip, f"{name}:{severity}") for severity in range(1, 6)]
     assert damage[0] > 0
     assert damage[-1] > damage[0]
-    # A single step may be level: a drawn pattern does not fall on the same content at every strength.
+    # A single step may be flat: a random pattern does not hit the same content at every severity.
     for weaker, stronger in pairwise(damage):
         assert stronger >= 0.9 * weaker, damage
 
 
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("frames", [1, 2])
-def test_the_shortest_clips(name: str, frames: int, clip: Clip) -> None:
+def test_very_short_clips(name: str, frames: int, clip: Clip) -> None:
     assert jostle.corrupt(clip[:frames], strongest(name)).frames.shape == clip.frames[:frames].shape
 
 
@@ -144,14 +144,14 @@ def test_odd_and_small_frames(name: str, clip: Clip) -> None:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_summary_and_a_known_citation(name: str) -> None:
-    found = corruptions[name]
-    assert re.fullmatch(r"[A-Z].*[.]", found.summary, re.DOTALL), found.summary
+def test_summary_and_citation(name: str) -> None:
+    corruption = corruptions[name]
+    assert re.fullmatch(r"[A-Z].*[.]", corruption.summary, re.DOTALL), corruption.summary
     bibliography = (Path(__file__).resolve().parents[2] / "docs" / "references.bib").read_text()
-    assert found.cites == "jostle" or f"{{{found.cites}," in bibliography
+    assert corruption.cites == "jostle" or f"{{{corruption.cites}," in bibliography
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_static_clip_stays_the_same_length(name: str) -> None:
+def test_static_clip_keeps_its_length(name: str) -> None:
     black = np.zeros((3, 40, 40, 3), np.uint8)
     assert jostle.corrupt(black, strongest(name)).shape == black.shape

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Fixtures of the tests of the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from helpers import started
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_starter_is_left() -> Iterator[None]:
-    """Whoever starts commands for the tests of this process ends with them."""
+def stop_starter() -> Iterator[None]:
+    """Stop the process that starts commands for the tests, at the end of the session."""
     yield
     started.close()

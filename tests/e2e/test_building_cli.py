@@ -1,4 +1,4 @@
-"""`build`, as a user meets it."""
+"""`jostle build` on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ cells = ["freeze:3", "fog:1"]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data" / "test" / "wave").mkdir(parents=True)
     write_video(tmp_path / "data" / "test" / "wave" / "a.mkv", frames=12)
     (tmp_path / "tiny.toml").write_text(RECIPE, encoding="utf-8")
@@ -35,50 +35,50 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def say(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+def run_cli(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr(sys, "argv", ["jostle", *words])
     return _run()
 
 
-def test_it_says_where_and_how_many(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_build_prints_folder_and_counts(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert say(monkeypatch, "build", "tiny.toml", "--data", "data", "-o", "out", "-j", "1") == 0
-    told = capfd.readouterr()
-    assert told.out == "out\n"
-    assert "2 files made, 0 kept, 0 rebuilt" in told.err
-    assert (here / "out/freeze/3/test/wave/a.mp4").is_file()
+    assert run_cli(monkeypatch, "build", "tiny.toml", "--data", "data", "-o", "out", "-j", "1") == 0
+    captured = capfd.readouterr()
+    assert captured.out == "out\n"
+    assert "2 files made, 0 kept, 0 rebuilt" in captured.err
+    assert (workspace / "out/freeze/3/test/wave/a.mp4").is_file()
 
 
 def test_a_dry_run_writes_nothing(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert say(monkeypatch, "build", "tiny.toml", "--data", "data", "-o", "out", "--dry-run", "--json") == 0
-    told = json.loads(capfd.readouterr().out)
-    assert told["cells"] == ["freeze:3", "fog:1"]
-    assert told["files"] == 2
-    assert not (here / "out").exists()
+    assert run_cli(monkeypatch, "build", "tiny.toml", "--data", "data", "-o", "out", "--dry-run", "--json") == 0
+    payload = json.loads(capfd.readouterr().out)
+    assert payload["cells"] == ["freeze:3", "fog:1"]
+    assert payload["files"] == 2
+    assert not (workspace / "out").exists()
 
 
-def test_bad_videos_end_with_code_4(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_bad_videos_exit_with_code_4(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "data/test/wave/b.mp4").write_bytes(b"nothing")
-    assert say(monkeypatch, "build", "tiny.toml", "--data", "data", "-o", "out", "-j", "1", "--json") == 4
-    told = capfd.readouterr()
-    assert sorted(json.loads(told.out)["failures"]) == ["fog/1/test/wave/b.mp4", "freeze/3/test/wave/b.mp4"]
-    assert "fog/1/test/wave/b.mp4: set aside: " in told.err
+    (workspace / "data/test/wave/b.mp4").write_bytes(b"nothing")
+    assert run_cli(monkeypatch, "build", "tiny.toml", "--data", "data", "-o", "out", "-j", "1", "--json") == 4
+    captured = capfd.readouterr()
+    assert sorted(json.loads(captured.out)["failures"]) == ["fog/1/test/wave/b.mp4", "freeze/3/test/wave/b.mp4"]
+    assert "fog/1/test/wave/b.mp4: set aside: " in captured.err
 
 
 def test_layouts_for_other_programs_are_listed(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     words = ["build", "tiny.toml", "--data", "data", "-o", "out", "-j", "1", "--layout", "hub", "--layout", "croissant"]
-    assert say(monkeypatch, *words) == 0
+    assert run_cli(monkeypatch, *words) == 0
     assert "for other programs: metadata.jsonl, README.md, croissant.json" in capfd.readouterr().err
-    assert say(monkeypatch, *words, "--json") == 0
+    assert run_cli(monkeypatch, *words, "--json") == 0
     printed = json.loads(capfd.readouterr().out)
     assert (printed["kept"], printed["layouts"]) == (2, ["metadata.jsonl", "README.md", "croissant.json"])
-    assert (here / "out/croissant.json").is_file()
-    assert say(monkeypatch, *words, "--layout", "zip") == 2
+    assert (workspace / "out/croissant.json").is_file()
+    assert run_cli(monkeypatch, *words, "--layout", "zip") == 2
     assert "no layout is called 'zip'" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""`train` and `detect` as a user meets them, from feature files to a score."""
+"""`jostle train` and `jostle detect` on the command line, from feature files to a score."""
 
 from __future__ import annotations
 
@@ -45,30 +45,30 @@ average = 0.9
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a world, and a detector that learned it."""
+    """Folder with features, annotations and a detector trained on them."""
     folder = write_world(tmp_path_factory.mktemp("detecting") / "world")
     (folder / "run.toml").write_text(CONFIG)
-    done = run("train", "run.toml", "-o", "run", "--json", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["weights"] == "run/best.safetensors"
-    assert said["score"] > 0.3
+    result = run("train", "run.toml", "-o", "run", "--json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    payload = json.loads(result.stdout)
+    assert payload["weights"] == "run/best.safetensors"
+    assert payload["score"] > 0.3
     return folder
 
 
-def test_a_run_leaves_what_it_did(trained: Path) -> None:
+def test_training_writes_its_files(trained: Path) -> None:
     names = {path.name for path in (trained / "run").iterdir()}
     assert names == {"best.safetensors", "last.safetensors", "checkpoint.safetensors", "log.jsonl", "train.json"}
     stored = json.loads((trained / "run" / "train.json").read_text())
     assert stored["config"]["optimiser"]["epochs"] == 12
 
 
-def test_from_features_to_a_score(trained: Path) -> None:
+def test_detect_and_evaluate(trained: Path) -> None:
     words = ("--detector", "temporalmaxer", "--weights", "run/best.safetensors", "--truth", "truth.json")
-    done = run("detect", "clean", *words, "--subset", "test", "-o", "found.json", cwd=trained)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "found.json"
-    assert "segments in 4 videos" in done.stderr
+    result = run("detect", "clean", *words, "--subset", "test", "-o", "found.json", cwd=trained)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "found.json"
+    assert "segments in 4 videos" in result.stderr
     score = run(
         "eval", "found.json", "--truth", "truth.json", "--subset", "test", "--tiou", "0.5", "--json", cwd=trained
     )
@@ -77,44 +77,44 @@ def test_from_features_to_a_score(trained: Path) -> None:
     assert rough.returncode == 0, rough.stderr
 
 
-def test_one_file_and_no_truth(trained: Path) -> None:
+def test_single_feature_file_without_truth(trained: Path) -> None:
     words = ("detect", "clean/video13.npy", "--detector", "temporalmaxer", "--weights", "run/best.safetensors")
-    done = run(*words, "--fps", "25", cwd=trained)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    result = run(*words, "--fps", "25", cwd=trained)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
     assert lines[0].split() == ["video", "start", "end", "score", "label"]
     assert lines[1].split()[0] == "video13"
-    assert lines[1].split()[-1] in ("Jump", "Run")  # names came with the weights
-    said = json.loads(run(*words, "--fps", "25", "--json", cwd=trained).stdout)
-    assert len(said["results"]["video13"]) == len(lines) - 1
+    assert lines[1].split()[-1] in ("Jump", "Run")  # class names are stored with the weights
+    payload = json.loads(run(*words, "--fps", "25", "--json", cwd=trained).stdout)
+    assert len(payload["results"]["video13"]) == len(lines) - 1
     without = run(*words, cwd=trained)
     assert without.returncode == 2
     assert "video video13: its frame rate is not known; give --fps, or --truth" in without.stderr
 
 
-def test_the_same_in_python(trained: Path) -> None:
+def test_python_gives_the_same_detections(trained: Path) -> None:
     detector = jostle.load_detector("temporalmaxer", weights=trained / "run" / "best.safetensors")
     assert detector.config.class_names == ("Jump", "Run")
-    found = jostle.detect(trained / "clean", detector, truth=trained / "truth.json", grid=FeatureGrid())
-    assert len(found.videos) == 14
+    predictions = jostle.detect(trained / "clean", detector, truth=trained / "truth.json", grid=FeatureGrid())
+    assert len(predictions.videos) == 14
     features = np.load(trained / "clean" / "video13.npy")
     single = detector.detect(features, fps=25.0, duration=10.88)
-    rows = found.video == found.videos.index("video13")
-    assert found.start[rows].tolist() == single.start.tolist()
+    rows = predictions.video == predictions.videos.index("video13")
+    assert predictions.start[rows].tolist() == single.start.tolist()
     assert {"cls", "offsets", "mask"} == set(detector.raw(features))
 
 
-def test_video_scores_name_the_proposals(trained: Path) -> None:
+def test_video_scores_label_the_proposals(trained: Path) -> None:
     words = ("classes=1", "resize=true", "optimiser.epochs=1")
     settings = [f"settings.{word}" if "." not in word else word for word in words]
-    done = run("train", "run.toml", "-o", "agnostic", *settings, cwd=trained)
-    assert done.returncode == 0, done.stderr
+    result = run("train", "run.toml", "-o", "agnostic", *settings, cwd=trained)
+    assert result.returncode == 0, result.stderr
     scores = {f"video{i:02d}": [0.1, 0.9, 0.3] for i in range(14)}
     (trained / "scores.json").write_text(json.dumps({"results": scores, "class": ["Jump", "Run", "Throw"]}))
     words = ("detect", "clean", "--detector", "temporalmaxer", "--weights", "agnostic/best.safetensors")
-    done = run(*words, "--fps", "25", "--video-scores", "scores.json", "--json", cwd=trained)
-    assert done.returncode == 0, done.stderr
-    labels = {row["label"] for rows in json.loads(done.stdout)["results"].values() for row in rows}
+    result = run(*words, "--fps", "25", "--video-scores", "scores.json", "--json", cwd=trained)
+    assert result.returncode == 0, result.stderr
+    labels = {row["label"] for rows in json.loads(result.stdout)["results"].values() for row in rows}
     assert labels <= {"Run", "Throw"}  # the two best classes of the video
 
 
@@ -140,7 +140,7 @@ def test_video_scores_name_the_proposals(trained: Path) -> None:
         ),
     ],
 )
-def test_bad_input_is_answered_with_what_to_do(
+def test_invalid_input_is_explained(
     trained: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -150,7 +150,7 @@ def test_bad_input_is_answered_with_what_to_do(
 ) -> None:
     monkeypatch.chdir(trained)
     monkeypatch.setattr(sys, "argv", ["jostle", *words])
-    assert _run() == code  # in this process: starting one for each word of advice takes minutes
-    said = capsys.readouterr()
-    assert message in said.err
-    assert "Traceback" not in said.err
+    assert _run() == code  # in this process: starting one for each case takes minutes
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err

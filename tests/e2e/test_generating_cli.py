@@ -1,4 +1,4 @@
-"""`generate` as a user meets it."""
+"""`jostle generate` on the command line."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from jostle.datasets.puppets.trimmed import ClassList
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A set of two files under a name of its own."""
+def small_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register a data set of two files."""
 
     def load(request: Request) -> Dataset:
-        """Few files."""
+        """Data set of a few generated files."""
         folder = request.root / "few"
         done = fill(folder, [ClassList(), ClassList("again.txt")], verify=request.verify, progress=request.progress)
         truth = Truth(("v",), ("wave",), [0], [1.0], [2.0], [0])
@@ -36,12 +36,14 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
     monkeypatch.setattr(sys, "argv", ["jostle", *map(str, words)])
     code = _run()
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
-@pytest.mark.usefixtures("small")
-def test_generate(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("small_dataset")
+def test_generate_writes_and_repairs_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, err = run(capsys, monkeypatch, "generate", "few", "--subset", "val", "--root", tmp_path, "-j", 1)
     folder = tmp_path / "few"
     assert (code, out) == (0, f"{folder}\n")
@@ -54,7 +56,9 @@ def test_generate(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
     assert json.loads(out) == {"format": 1, "dataset": "few", "seed": 0, "subsets": [part]}
 
 
-def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_and_recorded_data_sets_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, err = run(capsys, monkeypatch, "generate", "puppet")
     assert (code, out) == (2, "")
     assert "no data set is called 'puppet': did you mean puppets" in err
@@ -73,7 +77,7 @@ def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_leaves_nothing_half_written(tmp_path: Path, jobs: int, number: signal.Signals) -> None:
+def test_interruption_leaves_no_partial_files(tmp_path: Path, jobs: int, number: signal.Signals) -> None:
     words = ["generate", "puppets", "--subset", "test", "--root", str(tmp_path), "-j", str(jobs)]
     process = subprocess.Popen(
         [sys.executable, "-m", "jostle", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
@@ -81,14 +85,14 @@ def test_an_interruption_leaves_nothing_half_written(tmp_path: Path, jobs: int, 
     while not (list(tmp_path.rglob("*.mp4")) and list(tmp_path.rglob("*.part-*"))):
         assert process.poll() is None
         time.sleep(0.05)
-    if number == signal.SIGINT:  # as a terminal sends it, to all of them
+    if number == signal.SIGINT:  # to all processes, as a terminal sends it
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert "stopped; nothing half-written is left, run the same command again" in said
-    assert "Traceback" not in said
+    assert "stopped; nothing half-written is left, run the same command again" in stderr
+    assert "Traceback" not in stderr
     assert not list(tmp_path.rglob("*.part-*"))
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)

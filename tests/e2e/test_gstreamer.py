@@ -1,4 +1,4 @@
-"""The example for GStreamer, on the Python that has its bindings; skipped where there is none."""
+"""The GStreamer example, run by a Python that has its bindings; skipped without one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"  # compiled packages lo
 
 
 @pytest.fixture(scope="module")
-def python() -> str:
+def gst_python() -> str:
     for name in ("/usr/bin/python3", shutil.which("python3") or ""):
         if name and subprocess.run([name, "-c", PROBE, VERSION], capture_output=True, timeout=60).returncode == 0:
             return name
@@ -33,18 +33,18 @@ def python() -> str:
 
 
 @pytest.mark.slow
-def test_damaged_buffers_are_dropped_and_reported(python: str) -> None:
-    """322 pixels are no multiple of four, so that rows are padded."""
+def test_damaged_buffers_are_dropped_and_reported(gst_python: str) -> None:
+    """Rows of 322 pixels are padded, as they are no multiple of four."""
     caps = "video/x-raw,format=RGB,width=322,height=240"
     pipeline = f"videotestsrc num-buffers=%d pattern=%s ! {caps} ! identity name=watch ! fakesink"
     paths = [str(ROOT / "src"), *(path for path in sys.path if path.endswith("site-packages"))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
-    # A stream that begins in black is named so after five seconds, of 30 frames each; the network may doubt it before.
+    # A stream that begins black is called so after five seconds of 30 frames; before, the network may be uncertain.
     for pattern, frames, black in (("smpte", 20, 0), ("black", 170, 20)):
-        command = [python, str(EXAMPLE), pipeline % (frames, pattern)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        kinds = [json.loads(line)["kind"] for line in done.stdout.splitlines()]
-        assert done.stderr.splitlines()[-1] == f"{len(kinds)} frames damaged"
+        command = [gst_python, str(EXAMPLE), pipeline % (frames, pattern)]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, result.stderr
+        kinds = [json.loads(line)["kind"] for line in result.stdout.splitlines()]
+        assert result.stderr.splitlines()[-1] == f"{len(kinds)} frames damaged"
         assert kinds == ["unknown"] * (len(kinds) - black) + ["black"] * black
         assert black or not kinds

@@ -1,4 +1,4 @@
-"""`extract --mend`, `detect --mend` and `run --mend` as a user meets them."""
+"""`extract --mend`, `detect --mend` and `run --mend` on the command line."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ name = "main"
 cells = ["thumos14-c/black_frame:3"]
 """
 DETECTOR = ("temporalmaxer_puppets", "--weights", "clean")
-STRUCK = slice(60, 66)
+DAMAGED = slice(60, 66)
 Call = Callable[..., int]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two films in a folder, annotated, and one of them with black frames in it."""
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of two annotated films, and a copy of one with black frames."""
     folder = tmp_path_factory.mktemp("mending")
     (folder / "data").mkdir()
     classes = json.loads(read_metadata(trained_weights("temporalmaxer_puppets", "clean"))["classes"])
@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         database[name] = {"subset": "test", "duration": 5.0, "fps": 24.0, "annotations": actions}
         if i == 0:
             black = np.array(frames)
-            black[STRUCK] = 0
+            black[DAMAGED] = 0
             write(black, folder / "black.mkv")
             write(np.array(black[60:66]), folder / "dark.mkv")
     (folder / "data" / "truth.json").write_text(json.dumps({"database": database}))
@@ -68,72 +68,77 @@ def write(frames: np.ndarray, path: Path) -> None:
 
 
 @pytest.fixture
-def call(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """The command line with these words, in an empty folder."""
+def call(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run the command line with these arguments, in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def called(*words: str | Path) -> int:
+    def run(*words: str | Path) -> int:
         device = () if words[0] == "diff" else ("--device", "cpu")
         monkeypatch.setattr(sys, "argv", ["jostle", *map(str, words), *device])
         return _run()
 
-    return called
+    return run
 
 
-def test_extracted_features_are_mended_and_say_so(world: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("extract", world / "black.mkv", "--extractor", "puppet_net")
+def test_extracted_features_are_mended_with_a_warning(
+    workspace: Path, call: Call, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("extract", workspace / "black.mkv", "--extractor", "puppet_net")
     assert call(*words, "-o", "plain") == 0
     capsys.readouterr()
     assert call(*words, "-o", "mended", "--mend", "jostle", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    found = int(told["warnings"][0].split(":")[1].split()[0])
-    assert told["warnings"] == [f"black: {found} of 120 frames are damaged"]
+    payload = json.loads(capsys.readouterr().out)
+    count = int(payload["warnings"][0].split(":")[1].split()[0])
+    assert payload["warnings"] == [f"black: {count} of 120 frames are damaged"]
     inspector = jostle.load_inspector()
-    noted = json.loads(Path("mended/features.json").read_text())
-    assert (noted["mend"], noted["mend_weights"]) == ("jostle", inspector.fingerprint)
+    metadata = json.loads(Path("mended/features.json").read_text())
+    assert (metadata["mend"], metadata["mend_weights"]) == ("jostle", inspector.fingerprint)
     plain, mended = (np.load(f"{name}/black.npy") for name in ("plain", "mended"))
     clean = jostle.load_extractor("puppet_net")
     assert plain.shape == mended.shape == (27, clean.dim)
     assert not np.array_equal(plain, mended)
     assert call(*words, "-o", "mended") == 6
     assert "mend is 'jostle', not None" in capsys.readouterr().err
-    assert call("extract", world / "data" / "one.mkv", "--extractor", "puppet_net", "-o", "clean", "--keep-frames") == 0
+    assert (
+        call("extract", workspace / "data" / "one.mkv", "--extractor", "puppet_net", "-o", "clean", "--keep-frames")
+        == 0
+    )
     original = np.load("clean/one.npy")
     assert np.abs(mended - original).mean() < np.abs(plain - original).mean() / 2
 
-    strike = ("-c", "black_frame:3", "--placement", "frames:60-66", "--mend", "jostle")
-    words = ("extract", world / "data" / "one.mkv", "--extractor", "puppet_net")
-    assert call(*words, "-o", "a", *strike) == 0
-    assert call(*words, "-o", "b", *strike, "--clean", "clean") == 0
+    corruption = ("-c", "black_frame:3", "--placement", "frames:60-66", "--mend", "jostle")
+    words = ("extract", workspace / "data" / "one.mkv", "--extractor", "puppet_net")
+    assert call(*words, "-o", "a", *corruption) == 0
+    assert call(*words, "-o", "b", *corruption, "--clean", "clean") == 0
     assert np.load("a/one.npy").tobytes() == mended.tobytes() == np.load("b/one.npy").tobytes()
-    assert call(*words, "-o", "c", *strike, "--clean", "mended") == 2
+    assert call(*words, "-o", "c", *corruption, "--clean", "mended") == 2
     assert "clean features do not match: mend is 'jostle'" in capsys.readouterr().err
 
 
-def test_what_has_no_sound_frame_is_left_and_that_is_said(
-    world: Path, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_video_without_intact_frames_is_left_with_a_warning(
+    workspace: Path, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inspector = jostle.load_inspector()
-    inspector._thresholds["both"] = 0.0  # takes every frame for struck
-    plain = jostle.extract(world / "dark.mkv", "puppet_net", tmp_path / "plain", device="cpu")
-    mended = jostle.extract(world / "dark.mkv", "puppet_net", tmp_path / "mended", device="cpu", mend=inspector)
+    inspector._thresholds["both"] = 0.0  # every frame is classified as damaged
+    plain = jostle.extract(workspace / "dark.mkv", "puppet_net", tmp_path / "plain", device="cpu")
+    mended = jostle.extract(workspace / "dark.mkv", "puppet_net", tmp_path / "mended", device="cpu", mend=inspector)
     assert (plain.folder / "dark.npy").read_bytes() == (mended.folder / "dark.npy").read_bytes()
     assert mended.warnings == ("dark: 6 of 6 frames are damaged: too many to interpolate, so nothing was mended",)
 
 
-def test_detections_in_mended_video(world: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("detect", world / "black.mkv", "--detector", *DETECTOR)
+def test_detections_in_mended_video(workspace: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("detect", workspace / "black.mkv", "--detector", *DETECTOR)
     assert call(*words, "--json") == 0
     plain = json.loads(capsys.readouterr().out)
     assert call(*words, "--json", "--mend", "jostle") == 0
-    said = capsys.readouterr()
-    mended = json.loads(said.out)
-    struck = mended["external_data"]["mended"]["struck_of_frames"]["black"]
+    captured = capsys.readouterr()
+    mended = json.loads(captured.out)
+    damaged = mended["external_data"]["mended"]["struck_of_frames"]["black"]
     assert mended["external_data"]["mended"]["by"] == "jostle"
-    assert f"black: {struck[0]} of 120 frames are damaged" in said.err
+    assert f"black: {damaged[0]} of 120 frames are damaged" in captured.err
     assert plain["external_data"] == {}
     assert mended["results"] != plain["results"]
-    assert call("extract", world / "black.mkv", "--extractor", "puppet_net", "-o", "features") == 0
+    assert call("extract", workspace / "black.mkv", "--extractor", "puppet_net", "-o", "features") == 0
     assert call("detect", "features", "--detector", *DETECTOR, "--mend", "jostle") == 2
     assert "damaged frames are found in video" in capsys.readouterr().err
     assert call(*words, "--mend", "known") == 2
@@ -142,27 +147,27 @@ def test_detections_in_mended_video(world: Path, call: Call, capsys: pytest.Capt
     assert "none.safetensors: no such file" in capsys.readouterr().err
 
 
-def test_a_run_is_mended_and_compared(world: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("run", world / "tiny-c.toml", "--model", *DETECTOR, "--data", world / "data", "-j", "1")
+def test_run_is_mended_and_compared(workspace: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("run", workspace / "tiny-c.toml", "--model", *DETECTOR, "--data", workspace / "data", "-j", "1")
     assert call(*words, "-o", "plain") == 0
     assert "mended" not in capsys.readouterr().err
     assert call(*words, "-o", "mended", "--mend", "jostle") == 0
     assert "mended: what damaged frames touch was replaced; frames found by jostle" in capsys.readouterr().err
     assert call(*words, "-o", "known", "--mend", "known", "--json") == 0
     assert json.loads(capsys.readouterr().out)["mend"] == "known"
-    about = json.loads(Path("mended/run.json").read_text())
-    assert (about["mend"], about["mend_weights"]) == ("jostle", jostle.load_inspector().fingerprint)
+    metadata = json.loads(Path("mended/run.json").read_text())
+    assert (metadata["mend"], metadata["mend_weights"]) == ("jostle", jostle.load_inspector().fingerprint)
     assert json.loads(Path("known/run.json").read_text())["mend_weights"] is None
     assert call(*words, "-o", "mended") == 6
     assert "mend was 'jostle', now None" in capsys.readouterr().err
     assert call(*words, "-o", "mended", "--mend", "known") == 6
-    assert call(*words, "-o", "mended", "--mend", "jostle") == 0  # it goes on, and nothing is left to do
+    assert call(*words, "-o", "mended", "--mend", "jostle") == 0  # resumes, with nothing left to do
     capsys.readouterr()
     assert call("diff", "plain", "mended", "--bootstrap", "0") == 0
-    said = capsys.readouterr().out
-    assert "temporalmaxer_puppets, mended" in said
-    found = jostle.diff("plain", "known", draws=0)
-    assert found.second.name == "temporalmaxer_puppets, mended (known)"
+    out = capsys.readouterr().out
+    assert "temporalmaxer_puppets, mended" in out
+    diff = jostle.diff("plain", "known", draws=0)
+    assert diff.second.name == "temporalmaxer_puppets, mended (known)"
 
 
 def test_single_frames_cannot_be_mended(call: Call, capsys: pytest.CaptureFixture[str]) -> None:

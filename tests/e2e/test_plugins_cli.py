@@ -1,4 +1,4 @@
-"""Parts of one's own: a package with entry points, and a module beside the videos."""
+"""Plugins on the command line: a package with entry points, and a module beside the videos."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def dimmed(frame, shift, at):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example as pip installs it, in a folder of its own."""
+    """Folder into which pip installed the example package."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    done = subprocess.run([*command, "--target", folder, EXAMPLE], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([*command, "--target", folder, EXAMPLE], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Dark and bright clips, a folder a class."""
+    """Folder of dark and bright clips, one folder per class."""
     folder = tmp_path_factory.mktemp("clips")
     for label, value in (("bright", 200), ("dark", 60)):
         (folder / "test" / label).mkdir(parents=True)
@@ -72,8 +72,8 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a package whose plugin cannot be imported."""
+def broken_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a package whose plugin cannot be imported."""
     folder = tmp_path_factory.mktemp("broken")
     package = folder / "broken-1.0.dist-info"
     package.mkdir()
@@ -87,16 +87,16 @@ def jostle(*arguments: object, cwd: Path, site: Path | str = "", code: int = 0) 
     environment = os.environ | ({"PYTHONPATH": str(site)} if site else {})
     environment.pop("JOSTLE_IMPORT", None)
     command = [sys.executable, "-m", "jostle", *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == code, result.stderr
+    return result
 
 
-def test_names_and_doctor_say_where_parts_come_from(site: Path, broken: Path, tmp_path: Path) -> None:
+def test_names_and_doctor_list_origins_of_parts(site: Path, broken_site: Path, tmp_path: Path) -> None:
     listed = json.loads(jostle("names", "corruptions", "--origin", "--json", site=site, cwd=tmp_path).stdout)
     assert listed["scan_lines"] == "jostle-scanlines 0.1.0"
     assert listed["fog"] == "jostle"
-    both = f"{site}{os.pathsep}{broken}"
+    both = f"{site}{os.pathsep}{broken_site}"
     health = json.loads(jostle("doctor", "--json", site=both, cwd=tmp_path).stdout)
     plugins = {plugin["name"]: plugin for plugin in health["plugins"]}
     assert plugins.keys() == {"jostle-scanlines 0.1.0", "broken 1.0"}
@@ -117,10 +117,10 @@ def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path:
     jostle("corrupt", clip, "-c", "scan_lines:3", "--placement", "halves:1", "-o", "out.mp4", site=site, cwd=tmp_path)
     tensors = {"2.weight": torch.tensor([[9.0] * 3, [-9.0] * 3]), "2.bias": torch.tensor([-12.0, 12.0])}
     write_weights(tensors, tmp_path / "colours.safetensors", metadata={})
-    named = ("--weights", "colours.safetensors")
-    jostle("extract", clip, "--extractor", "scanline_colours", *named, "-o", "features", site=site, cwd=tmp_path)
+    weights = ("--weights", "colours.safetensors")
+    jostle("extract", clip, "--extractor", "scanline_colours", *weights, "-o", "features", site=site, cwd=tmp_path)
     (tmp_path / "mine.toml").write_text(RECIPE)
-    run = ("run", "mine.toml", "--model", "scanline_colours", *named, "--data", clips, "-o", "run")
+    run = ("run", "mine.toml", "--model", "scanline_colours", *weights, "--data", clips, "-o", "run")
     jostle(*run, "-j", "2", site=site, cwd=tmp_path)
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert scores["clean"] == 1.0
@@ -140,9 +140,7 @@ def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path:
     assert "jostle-scanlines" in (tmp_path / "report.html").read_text()
 
 
-def test_a_module_is_imported_only_when_it_is_asked_for(
-    clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_module_is_imported_only_on_request(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JOSTLE_IMPORT", raising=False)
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "sub").mkdir()
@@ -154,27 +152,27 @@ def test_a_module_is_imported_only_when_it_is_asked_for(
     assert with_module.returncode == 0, with_module.stderr
     assert "dimmed" in with_module.stdout
     elsewhere = run("names", "corruptions", "--import", "mine", cwd=tmp_path / "sub")
-    said = elsewhere.stderr
-    assert elsewhere.returncode == 2, said
-    assert "--import mine: cannot be imported (ModuleNotFoundError: No module named 'mine')" in said
+    stderr = elsewhere.stderr
+    assert elsewhere.returncode == 2, stderr
+    assert "--import mine: cannot be imported (ModuleNotFoundError: No module named 'mine')" in stderr
     clip = clips / "test" / "bright" / "bright_0.mp4"
-    done = run("corrupt", clip, "-c", "dimmed:2", "--import", "mine", "-o", "out.mp4", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = run("corrupt", clip, "-c", "dimmed:2", "--import", "mine", "-o", "out.mp4", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "out.mp4").stat().st_size
 
 
-def test_a_plugin_that_fails_does_not_take_jostle_along(broken: Path, tmp_path: Path) -> None:
-    done = jostle("names", "placements", site=broken, cwd=tmp_path)
-    assert "everywhere" in done.stdout
-    assert done.stderr.count("broken 1.0: cannot be imported, so its parts are not there: ModuleNotFoundError") == 1
-    asked = jostle("corrupt", "x.mp4", "-c", "scan_lins:3", "-o", "y.mp4", site=broken, cwd=tmp_path, code=2).stderr
-    assert "no corruption is called 'scan_lins'" in asked
-    assert "it may be part of a plugin that is missing here: broken 1.0 cannot be imported (ModuleNotFound" in asked
+def test_failing_plugin_does_not_break_jostle(broken_site: Path, tmp_path: Path) -> None:
+    result = jostle("names", "placements", site=broken_site, cwd=tmp_path)
+    assert "everywhere" in result.stdout
+    assert result.stderr.count("broken 1.0: cannot be imported, so its parts are not there: ModuleNotFoundError") == 1
+    stderr = jostle(
+        "corrupt", "x.mp4", "-c", "scan_lins:3", "-o", "y.mp4", site=broken_site, cwd=tmp_path, code=2
+    ).stderr
+    assert "no corruption is called 'scan_lins'" in stderr
+    assert "it may be part of a plugin that is missing here: broken 1.0 cannot be imported (ModuleNotFound" in stderr
 
 
-def test_the_doctor_lists_plugins_and_failures(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_doctor_lists_plugins_and_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     part = Part("corruptions", "scan_lines", Origin("scanlines"))
     plugins = (
         Plugin("jostle-scanlines 0.1.0", (), (part,)),

@@ -1,4 +1,4 @@
-"""`run` and `verify`, as a user meets them: weights that come with jostle, on a folder of one's own."""
+"""`jostle run` and `jostle verify` on the command line: bundled weights on one's own videos."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODEL = ("--model", "temporalmaxer_puppets", "--weights", "clean")
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data").mkdir()
     database = {}
     classes = json.loads(read_metadata(trained_weights("temporalmaxer_puppets", "clean"))["classes"])
@@ -48,96 +48,98 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def say(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+def run_cli(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr(sys, "argv", ["jostle", *words])
     return _run()
 
 
-def test_run_and_verify(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_and_verify(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
-    assert say(monkeypatch, *words, "--dry-run", "--json") == 0
+    assert run_cli(monkeypatch, *words, "--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out)["looks"] == 6
-    assert not (here / "out").exists()
-    assert say(monkeypatch, *words) == 0
-    said, remarks = capsys.readouterr()
-    assert "freeze:3" in said
-    assert "mean corrupted" in said
-    assert re.fullmatch(r"\d+ s with one worker, limited by .* would help", remarks.splitlines()[-1])
-    assert say(monkeypatch, "verify", "out") == 0
+    assert not (workspace / "out").exists()
+    assert run_cli(monkeypatch, *words) == 0
+    out, err = capsys.readouterr()
+    assert "freeze:3" in out
+    assert "mean corrupted" in out
+    assert re.fullmatch(r"\d+ s with one worker, limited by .* would help", err.splitlines()[-1])
+    assert run_cli(monkeypatch, "verify", "out") == 0
     assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"
 
-    usual = [word for word in words if word not in ("--weights", "clean")]
-    assert say(monkeypatch, *usual) == 0  # the same run: clean weights are the usual ones
+    default_words = [word for word in words if word not in ("--weights", "clean")]
+    assert run_cli(monkeypatch, *default_words) == 0  # the same run: clean weights are the default
     assert "limited by" not in capsys.readouterr().err  # nothing was left to do
-    assert say(monkeypatch, *usual, "--weights", "robust") == 6
-    other = [word if word != "temporalmaxer_puppets" else "tridet_thumos_i3d" for word in usual]
-    assert say(monkeypatch, *other) == 2
+    assert run_cli(monkeypatch, *default_words, "--weights", "robust") == 6
+    other = [word if word != "temporalmaxer_puppets" else "tridet_thumos_i3d" for word in default_words]
+    assert run_cli(monkeypatch, *other) == 2
     assert "needs weights, and none come with jostle; give --weights" in capsys.readouterr().err
-    assert say(monkeypatch, *words, "--seed", "1") == 6
-    (here / "out" / "predictions" / "clean.json").unlink()
-    assert say(monkeypatch, "verify", "out") == 4
+    assert run_cli(monkeypatch, *words, "--seed", "1") == 6
+    (workspace / "out" / "predictions" / "clean.json").unlink()
+    assert run_cli(monkeypatch, "verify", "out") == 4
     capsys.readouterr()
-    assert say(monkeypatch, *words, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((here / "out" / "scores.json").read_text()) | {
+    assert run_cli(monkeypatch, *words, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((workspace / "out" / "scores.json").read_text()) | {
         "work": None
     }
-    assert say(monkeypatch, "verify", "out") == 0
-    (here / "out" / "predictions" / "clean.json").write_text("{}")
-    assert say(monkeypatch, "verify", "out") == 6
+    assert run_cli(monkeypatch, "verify", "out") == 0
+    (workspace / "out" / "predictions" / "clean.json").write_text("{}")
+    assert run_cli(monkeypatch, "verify", "out") == 6
 
 
-def test_a_broken_video_is_set_aside(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_broken_video_is_set_aside(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "data" / "two.mkv").write_bytes(b"not a video at all")
+    (workspace / "data" / "two.mkv").write_bytes(b"not a video at all")
     words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "--cells", "freeze:3", "-j", "1")
-    assert say(monkeypatch, *words, "--json") == 4
-    said = capsys.readouterr()
-    assert [(cell["videos"], cell["of"]) for cell in json.loads(said.out)["cells"]] == [(1, 2)]
-    assert "two: set aside" in said.err
+    assert run_cli(monkeypatch, *words, "--json") == 4
+    captured = capsys.readouterr()
+    assert [(cell["videos"], cell["of"]) for cell in json.loads(captured.out)["cells"]] == [(1, 2)]
+    assert "two: set aside" in captured.err
 
 
-def test_the_windows_of_the_released_programs(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_windows_of_the_released_programs(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run finds what `detect` finds in the features that `extract` makes with the same words."""
+    """A run gives the detections of `detect` on the features of `extract`, with the same options."""
     rule, faults = ("--rule", "released"), ("--reproduce-bug", "skipped-window", "--reproduce-bug", "early-row")
     words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
-    assert say(monkeypatch, *words, "--dry-run") == 0
+    assert run_cli(monkeypatch, *words, "--dry-run") == 0
     assert "with 24 windows" in capsys.readouterr().out
-    assert say(monkeypatch, *words, *rule, *faults, "--dry-run") == 0
+    assert run_cli(monkeypatch, *words, *rule, *faults, "--dry-run") == 0
     assert "with 22 windows" in capsys.readouterr().out
-    assert say(monkeypatch, *words, *rule, *faults) == 0
-    about = json.loads((here / "out" / "run.json").read_text())
-    assert (about["rule"], about["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
+    assert run_cli(monkeypatch, *words, *rule, *faults) == 0
+    metadata = json.loads((workspace / "out" / "run.json").read_text())
+    assert (metadata["rule"], metadata["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
 
     video = ("data", "--extractor", "puppet_net", "--truth", "data/truth.json", "-j", "1", "--device", "cpu")
     for cell, more in (("clean", ()), ("thumos14-c-black_frame-3", ("-c", "thumos14-c/black_frame:3", *faults))):
-        assert say(monkeypatch, "extract", *video, *rule, *more, "-o", cell) == 0
-        assert say(monkeypatch, "detect", cell, "--detector", *MODEL[1:], "--device", "cpu", "-o", f"{cell}.json") == 0
-        found = json.loads((here / f"{cell}.json").read_text())["results"]
-        assert [len(one) > 0 for one in found.values()] == [True, True]
-        assert json.loads((here / "out" / "predictions" / f"{cell}.json").read_text())["results"] == found
+        assert run_cli(monkeypatch, "extract", *video, *rule, *more, "-o", cell) == 0
+        assert (
+            run_cli(monkeypatch, "detect", cell, "--detector", *MODEL[1:], "--device", "cpu", "-o", f"{cell}.json") == 0
+        )
+        results = json.loads((workspace / f"{cell}.json").read_text())["results"]
+        assert [len(segments) > 0 for segments in results.values()] == [True, True]
+        assert json.loads((workspace / "out" / "predictions" / f"{cell}.json").read_text())["results"] == results
     capsys.readouterr()
 
-    for other, said in ((faults, "rule was 'released', now 'all'"), (rule, "reproduce_bugs was ('early-row', 'sk")):
-        assert say(monkeypatch, *words, *other) == 6
-        assert said in capsys.readouterr().err
+    for other, message in ((faults, "rule was 'released', now 'all'"), (rule, "reproduce_bugs was ('early-row', 'sk")):
+        assert run_cli(monkeypatch, *words, *other) == 6
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("options", "message"),
     [
         ({"benchmark": "kinetics-c"}, "recognition"),
         ({"engine": "slurm"}, "engine must be local or ray"),
         ({"jobs": 0}, "jobs"),
     ],
 )
-def test_what_cannot_be_run_says_so(here: Path, asked: dict, said: str) -> None:
-    usual = {"benchmark": "tiny-c.toml", "model": "temporalmaxer_puppets", "weights": "clean", "data": "data"}
-    with pytest.raises(BadValue, match=said):
-        jostle.run(**(usual | asked), out="out")
-    assert not (here / "out").exists()
+def test_invalid_options_are_refused(workspace: Path, options: dict, message: str) -> None:
+    defaults = {"benchmark": "tiny-c.toml", "model": "temporalmaxer_puppets", "weights": "clean", "data": "data"}
+    with pytest.raises(BadValue, match=message):
+        jostle.run(**(defaults | options), out="out")
+    assert not (workspace / "out").exists()
 
 
 CLIPS = """
@@ -167,25 +169,25 @@ net = Recogniser(colours, InputSpec(frames=4, stride=4, resize=20, size=16), cla
 """
 
 
-def test_recognition_with_a_model_of_ones_own(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_recognition_with_an_own_model(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for i, name in enumerate(("jump/a", "walk/b")):
-        path = here / "clips" / "test" / f"{name}.mkv"
+        path = workspace / "clips" / "test" / f"{name}.mkv"
         path.parent.mkdir(parents=True)
         write_video(path, 30, seed=i)
-    (here / "tiny-p.toml").write_text(CLIPS)
-    (here / "mine.py").write_text(OWN)
+    (workspace / "tiny-p.toml").write_text(CLIPS)
+    (workspace / "mine.py").write_text(OWN)
     words = ("run", "tiny-p.toml", "--model", "mine:net", "--data", "clips", "-o", "out", "-j", "1")
-    assert say(monkeypatch, *words, "--input", "frames=6", "--dry-run") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == "2 videos, 60 frames; 3 cells, 6 looks; 0 videos failed before"
-    assert "if every cell takes as long, with 1 at once" in said[1]
-    assert say(monkeypatch, *words, "--input", "frames=6") == 0
+    assert run_cli(monkeypatch, *words, "--input", "frames=6", "--dry-run") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "2 videos, 60 frames; 3 cells, 6 looks; 0 videos failed before"
+    assert "if every cell takes as long, with 1 at once" in lines[1]
+    assert run_cli(monkeypatch, *words, "--input", "frames=6") == 0
     assert "top-1 accuracy" in capsys.readouterr().out
-    about = json.loads((here / "out" / "run.json").read_text())
-    assert (about["shown"]["input"]["frames"], about["shown"]["classes"]) == (6, "by name")
-    assert say(monkeypatch, *words) == 6  # shown otherwise, it is another run
+    metadata = json.loads((workspace / "out" / "run.json").read_text())
+    assert (metadata["shown"]["input"]["frames"], metadata["shown"]["classes"]) == (6, "by name")
+    assert run_cli(monkeypatch, *words) == 6  # another model input is another run
     assert "shown input frames was 6, now 4" in capsys.readouterr().err
-    assert say(monkeypatch, "verify", "out") == 0
+    assert run_cli(monkeypatch, "verify", "out") == 0
     assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"

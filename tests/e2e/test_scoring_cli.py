@@ -1,4 +1,4 @@
-"""`eval`, `diagnose`, `pmk` and `convert` as a user meets them."""
+"""`jostle eval`, `diagnose`, `pmk` and `convert` on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jostle.io.files.annotations import write_predictions, write_truth
 CLASSES = ("Jump", "Run", "Throw")
 
 
-def made_truth() -> Truth:
+def random_truth() -> Truth:
     rng = np.random.default_rng(0)
     start = rng.uniform(0, 80, 60)
     return Truth(
@@ -51,26 +51,26 @@ def detections(truth: Truth, noise: float) -> Predictions:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("scoring")
-    truth = made_truth()
-    write_truth(truth, made / "gt.json", format="thumos14")
-    write_predictions(detections(truth, 0.5), made / "clean.json")
-    write_predictions(detections(truth, 3.0), made / "rough.json")
-    return made
+    root = tmp_path_factory.mktemp("scoring")
+    truth = random_truth()
+    write_truth(truth, root / "gt.json", format="thumos14")
+    write_predictions(detections(truth, 0.5), root / "clean.json")
+    write_predictions(detections(truth, 3.0), root / "rough.json")
+    return root
 
 
-def test_eval_prints_a_table_and_says_what_it_was_measured_by(folder: Path) -> None:
-    done = run("eval", folder / "clean.json", "--truth", folder / "gt.json", "--protocol", "thumos14", "--per-class")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+def test_eval_prints_the_table_and_its_protocol(folder: Path) -> None:
+    result = run("eval", folder / "clean.json", "--truth", folder / "gt.json", "--protocol", "thumos14", "--per-class")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
     assert lines[0].startswith("12 videos, 60 instances, 3 classes, subset Test; truth sha256:")
     assert lines[1] == "thumos14 protocol, 160 predictions in 12 videos"
     assert [line.split()[0] for line in lines[2:9]] == ["tIoU", "0.3", "0.4", "0.5", "0.6", "0.7", "average"]
     assert [line.split()[0] for line in lines[-3:]] == ["Jump", "Run", "Throw"]
 
 
-def test_eval_json_is_the_score_in_python(folder: Path) -> None:
-    done = run(
+def test_eval_json_equals_the_python_score(folder: Path) -> None:
+    result = run(
         "eval",
         folder / "clean.json",
         "--truth",
@@ -82,30 +82,32 @@ def test_eval_json_is_the_score_in_python(folder: Path) -> None:
         "--json",
         "-q",
     )
-    said = json.loads(done.stdout)
+    payload = json.loads(result.stdout)
     truth = jostle.load_truth(folder / "gt.json", subset="test")
-    made = jostle.score(
+    expected = jostle.score(
         jostle.load_predictions(folder / "clean.json"), truth, tious=[0.5, 0.75], bootstrap=50
     ).to_dict()
-    said["truth"].pop("variant")
-    assert said == made
-    assert done.stderr == ""
+    payload["truth"].pop("variant")
+    assert payload == expected
+    assert result.stderr == ""
 
 
 def test_eval_against_gives_the_paired_difference_and_figures(folder: Path, tmp_path: Path) -> None:
     words = ("eval", folder / "clean.json", "--truth", folder / "gt.json", "--bootstrap", "50")
-    done = run(*words, "--against", folder / "rough.json", "--figures", tmp_path / "figures")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].split()[0] == "average"
-    assert "-" in done.stdout.splitlines()[-1].split()[3]
+    result = run(*words, "--against", folder / "rough.json", "--figures", tmp_path / "figures")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1].split()[0] == "average"
+    assert "-" in result.stdout.splitlines()[-1].split()[3]
     assert {path.name for path in (tmp_path / "figures").glob("*.png")} == {"precision_recall.png", "class_drops.png"}
-    said = json.loads(run(*words, "--against", folder / "rough.json", "--json").stdout)
-    assert said["difference"]["average_map"] == pytest.approx(said["against"]["average_map"] - said["average_map"])
-    assert said["difference"]["interval"]["resamples"] == 50
+    payload = json.loads(run(*words, "--against", folder / "rough.json", "--json").stdout)
+    assert payload["difference"]["average_map"] == pytest.approx(
+        payload["against"]["average_map"] - payload["average_map"]
+    )
+    assert payload["difference"]["interval"]["resamples"] == 50
 
 
 def test_diagnose_writes_figures_and_json(folder: Path, tmp_path: Path) -> None:
-    done = run(
+    result = run(
         "diagnose",
         folder / "clean.json",
         "--truth",
@@ -115,9 +117,9 @@ def test_diagnose_writes_figures_and_json(folder: Path, tmp_path: Path) -> None:
         "-o",
         tmp_path,
     )
-    assert done.returncode == 0, done.stderr
-    assert "What each kind of error costs" in done.stdout
-    assert "Missed instances by length" in done.stdout
+    assert result.returncode == 0, result.stderr
+    assert "What each kind of error costs" in result.stdout
+    assert "Missed instances by length" in result.stdout
     names = {path.stem for path in tmp_path.glob("*.pdf")}
     assert names == {
         "false_positive_analysis",
@@ -127,17 +129,17 @@ def test_diagnose_writes_figures_and_json(folder: Path, tmp_path: Path) -> None:
     }
     stored = json.loads((tmp_path / "diagnosis.json").read_text())
     assert {"false_positives", "sensitivity", "false_negatives", "change"} <= set(stored)
-    said = json.loads(run("diagnose", folder / "clean.json", "--truth", folder / "gt.json", "--json").stdout)
-    python = jostle.diagnose(folder / "clean.json", folder / "gt.json").to_dict()
-    assert said == python
+    payload = json.loads(run("diagnose", folder / "clean.json", "--truth", folder / "gt.json", "--json").stdout)
+    expected = jostle.diagnose(folder / "clean.json", folder / "gt.json").to_dict()
+    assert payload == expected
 
 
-def test_convert_goes_round_and_scores_the_same(folder: Path, tmp_path: Path) -> None:
+def test_converted_files_score_the_same(folder: Path, tmp_path: Path) -> None:
     first = run("eval", folder / "clean.json", "--truth", folder / "gt.json", "--json").stdout
     for name in ("p.csv", "p.pkl", "p.json.gz"):
-        done = run("convert", folder / "clean.json", tmp_path / name, "--truth", folder / "gt.json")
-        assert done.returncode == 0, done.stderr
-        assert "160 rows of predictions" in done.stderr
+        result = run("convert", folder / "clean.json", tmp_path / name, "--truth", folder / "gt.json")
+        assert result.returncode == 0, result.stderr
+        assert "160 rows of predictions" in result.stderr
         assert run("eval", tmp_path / name, "--truth", folder / "gt.json", "--json").stdout == first
     again = run("convert", folder / "clean.json", tmp_path / "p.csv")
     assert again.returncode == 2
@@ -153,17 +155,17 @@ def test_pmk_reads_files(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     words = ("pmk", "scores.json", "--sets", "sets.json", "--labels", "labels.json")
-    said = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
-    assert (said["anchors"], said["accuracy"], said["pm_k"], said["drop"]) == (2, 1.0, 0.5, 0.5)
-    assert said["error_by_offset"] == {"1": 1.0}
+    payload = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
+    assert (payload["anchors"], payload["accuracy"], payload["pm_k"], payload["drop"]) == (2, 1.0, 0.5, 0.5)
+    assert payload["error_by_offset"] == {"1": 1.0}
     text = run(*words, "-k", "1", cwd=tmp_path).stdout
     assert "pm-1" in text
     np.savez(tmp_path / "scores.npz", frames=list(files["scores"]), logits=np.array(list(files["scores"].values())))
-    packed = run("pmk", "scores.npz", *words[2:], "--json", cwd=tmp_path)
-    assert json.loads(packed.stdout) == said
+    from_npz = run("pmk", "scores.npz", *words[2:], "--json", cwd=tmp_path)
+    assert json.loads(from_npz.stdout) == payload
 
 
-def test_pmk_reads_boxes_of_another_program(tmp_path: Path) -> None:
+def test_pmk_reads_box_files(tmp_path: Path) -> None:
     files = {
         "sets.json": json.dumps({"v/1.jpg": ["v/2.jpg"]}),
         "boxes.json": json.dumps(
@@ -175,36 +177,36 @@ def test_pmk_reads_boxes_of_another_program(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
     words = ("pmk", "found.txt", "--sets", "sets.json", "--boxes", "boxes.json")
-    said = json.loads(run(*words, "--frames", "frames.txt", "--json", cwd=tmp_path).stdout)
-    assert (said["format"], said["classes"], said["of_classes"]) == (1, 2, 2)
-    # The fox is where the dog is.
-    assert [said["detection"][name] for name in ("mean_ap", "pm_k", "drop")] == [1, 0, 1]
-    assert [said["localisation"][name] for name in ("mean_ap", "pm_k", "drop")] == [1, 1, 0]
+    payload = json.loads(run(*words, "--frames", "frames.txt", "--json", cwd=tmp_path).stdout)
+    assert (payload["format"], payload["classes"], payload["of_classes"]) == (1, 2, 2)
+    # The prediction of a fox is at the position of the dog.
+    assert [payload["detection"][name] for name in ("mean_ap", "pm_k", "drop")] == [1, 0, 1]
+    assert [payload["localisation"][name] for name in ("mean_ap", "pm_k", "drop")] == [1, 1, 0]
     text = run(*words, "--frames", "frames.txt", "-k", "1", cwd=tmp_path).stdout
     assert text.startswith("1 anchors, IoU 0.5\n")
     assert "pm-1 mAP" in text
-    for more, why in (
+    for more, message in (
         ((), "give the list of frames"),
         (("--labels", "sets.json"), "give one of them"),
         (("--project", "ytbb"), "are for frame classifiers"),
     ):
         refused = run(*words, *more, cwd=tmp_path)
         assert refused.returncode == 2
-        assert why in " ".join(refused.stderr.split())
+        assert message in " ".join(refused.stderr.split())
     refused = run(*words[:4], "--labels", "sets.json", "--frames", "frames.txt", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--frames goes with --boxes" in refused.stderr
 
 
-def test_blocked_ids_are_a_file(folder: Path, tmp_path: Path) -> None:
+def test_blocked_ids_from_a_file(folder: Path, tmp_path: Path) -> None:
     words = ("eval", folder / "clean.json", "--truth", folder / "gt.json", "--json", "--blocked", tmp_path / "ids")
-    made = []
+    payloads = []
     for text in ('["v00", "v01"]', "v00\nv01\n"):
         (tmp_path / "ids").write_text(text)
-        made.append(json.loads(run(*words).stdout))
-    assert made[0] == made[1]
-    assert made[0]["predictions"]["blocked"] > 0
-    assert made[0]["truth"]["left_out"] == {"in a blocked video": 10}
+        payloads.append(json.loads(run(*words).stdout))
+    assert payloads[0] == payloads[1]
+    assert payloads[0]["predictions"]["blocked"] > 0
+    assert payloads[0]["truth"]["left_out"] == {"in a blocked video": 10}
     (tmp_path / "ids").write_text('{"a": 1}')
     assert "holds an object with keys 'a', not a list of video ids" in run(*words).stderr
 
@@ -227,7 +229,7 @@ def test_blocked_ids_are_a_file(folder: Path, tmp_path: Path) -> None:
         (["pmk", "clean.json", "--sets", "gt.json", "--labels", "gt.json"], 3, "error[F28]"),
     ],
 )
-def test_bad_input_is_answered_with_what_to_do(
+def test_invalid_input_is_explained(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -237,34 +239,34 @@ def test_bad_input_is_answered_with_what_to_do(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", ["jostle", *words])
-    assert _run() == code  # in this process: starting one for each word of advice takes minutes
-    said = capsys.readouterr()
-    assert message in said.err
-    assert "Traceback" not in said.err
-    assert said.out == ""
+    assert _run() == code  # in this process: starting one for each case takes minutes
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
 
 
-def test_several_subsets_must_be_told_apart(folder: Path, tmp_path: Path) -> None:
+def test_several_subsets_need_a_choice(folder: Path, tmp_path: Path) -> None:
     content = json.loads((folder / "gt.json").read_text())
     content["database"]["v00"]["subset"] = "Validation"
     (tmp_path / "both.json").write_text(json.dumps(content))
-    done = run("eval", folder / "clean.json", "--truth", tmp_path / "both.json")
-    assert done.returncode == 3
-    assert "holds several subsets: Validation (1 videos), Test (11 videos); name one with --subset" in done.stderr
+    result = run("eval", folder / "clean.json", "--truth", tmp_path / "both.json")
+    assert result.returncode == 3
+    assert "holds several subsets: Validation (1 videos), Test (11 videos); name one with --subset" in result.stderr
 
 
-def test_proposals_and_classes_of_videos_are_scored_too(folder: Path, tmp_path: Path) -> None:
+def test_eval_of_proposals_and_video_classes(folder: Path, tmp_path: Path) -> None:
     words = ("--truth", folder / "gt.json", "--task")
-    said = json.loads(run("eval", folder / "clean.json", *words, "proposals", "--json").stdout)
-    assert len(said["average_recall"]) == 100
-    assert 0 < said["area"] < 1
+    payload = json.loads(run("eval", folder / "clean.json", *words, "proposals", "--json").stdout)
+    assert len(payload["average_recall"]) == 100
+    assert 0 < payload["area"] < 1
     assert "area under the curve" in run("eval", folder / "clean.json", *words, "proposals").stdout
     labels = {
         f"v{i:02d}": [{"label": name, "score": 0.9 - 0.1 * j} for j, name in enumerate(CLASSES)] for i in range(12)
     }
     (tmp_path / "labels.json").write_text(json.dumps({"version": "1", "results": labels, "external_data": {}}))
-    said = json.loads(run("eval", tmp_path / "labels.json", *words, "classification", "--json").stdout)
-    assert (said["videos"], said["hit_at_k"], said["average_hit_at_k"]) == (12, 1.0, 1.0)
+    payload = json.loads(run("eval", tmp_path / "labels.json", *words, "classification", "--json").stdout)
+    assert (payload["videos"], payload["hit_at_k"], payload["average_hit_at_k"]) == (12, 1.0, 1.0)
     assert "hit@3" in run("eval", tmp_path / "labels.json", *words, "classification").stdout
 
 
@@ -275,6 +277,6 @@ def test_pmk_merges_the_classes_of_imagenet(tmp_path: Path) -> None:
     (tmp_path / "sets.json").write_text(json.dumps({"v/1.jpg": ["v/2.jpg"]}))
     (tmp_path / "labels.json").write_text(json.dumps({"v/1.jpg": [0], "v/2.jpg": [0]}))
     words = ("pmk", "scores.npz", "--sets", "sets.json", "--labels", "labels.json", "--json")
-    said = json.loads(run(*words, "--project", "imagenet-vid", cwd=tmp_path).stdout)
-    assert (said["accuracy"], said["pm_k"]) == (1.0, 1.0)
+    payload = json.loads(run(*words, "--project", "imagenet-vid", cwd=tmp_path).stdout)
+    assert (payload["accuracy"], payload["pm_k"]) == (1.0, 1.0)
     assert json.loads(run(*words, cwd=tmp_path).stdout)["accuracy"] == 0.0

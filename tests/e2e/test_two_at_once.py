@@ -1,4 +1,4 @@
-"""F115: two processes at once in one folder. Both end right, or one of them is told that the other is there."""
+"""Two processes at once in one folder: both succeed, or one is refused as the folder is in use (F115)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tests.e2e.test_random_kills import VERBS, whole_files, write_sources
 from helpers.started import Starter
 from helpers.tiny_run import command, content, starter_in
 
-ALONE = ("run", "train")  # they write one thing after another, so a second one is refused
+EXCLUSIVE = ("run", "train")  # verbs that write sequentially, so a second process is refused
 
 
 @pytest.fixture
 def starters(tmp_path: Path) -> Iterator[list[Starter]]:
     write_sources(tmp_path)
-    started = [starter_in(tmp_path), starter_in(tmp_path)]
-    yield started
-    for one in started:
-        one.close()
+    processes = [starter_in(tmp_path), starter_in(tmp_path)]
+    yield processes
+    for process in processes:
+        process.close()
 
 
 @pytest.mark.fault("F115")
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["run", *sorted(VERBS)])
-def test_f115_two_at_once(starters: list[Starter], tmp_path: Path, verb: str) -> None:
+def test_f115_two_processes_in_one_folder(starters: list[Starter], tmp_path: Path, verb: str) -> None:
     def words(out: str) -> list[str]:
         if verb == "run":
             return command(out, "-q", jobs=1)[3:]
@@ -42,5 +42,5 @@ def test_f115_two_at_once(starters: list[Starter], tmp_path: Path, verb: str) ->
         for one in starters:
             one.start(words(out))
         ends = sorted(one.end() for one in starters)
-        assert ends == ([0, 5] if verb in ALONE else [0, 0])
+        assert ends == ([0, 5] if verb in EXCLUSIVE else [0, 0])
         assert read(tmp_path / out) == read(tmp_path / "whole")

@@ -1,4 +1,4 @@
-"""A wrong name costs no wait: it is told of before torch is imported."""
+"""Unknown names are reported at once, before torch is imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jostle.models.objects.object_detector import object_detectors
 from jostle.models.recognition.recogniser import recognisers
 from jostle.models.weights.shipped import index_of_names
 
-# Each command is a fork of a process that has imported the program and no more, which takes the time.
+# Each command is a fork of a process that has imported the program, as importing takes most of the time.
 CODE = """
 import json, os, sys
 from jostle.cli.app import main
@@ -46,31 +46,31 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, str, str]]:
-    """Exit code, output and messages of each command."""
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, str, str]]:
+    """Exit code, stdout and stderr of each command."""
     folder = tmp_path_factory.mktemp("typos")
     (folder / "model.toml").write_text('task = "recognition"\nrecogniser = "puppet_x3e"\n')
     (folder / "key.toml").write_text('task = "recognition"\n[optimiser]\nepoch = 1\n')
     commands = json.dumps([[*words, "-o", "out"] for words, _ in CASES])
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", CODE, commands], cwd=folder, capture_output=True, text=True, check=True
     )
     return [
         (int(code), (folder / f"{number}.stdout").read_text().strip(), (folder / f"{number}.stderr").read_text())
-        for number, code in enumerate(done.stdout.split())
+        for number, code in enumerate(process.stdout.split())
     ]
 
 
-def test_the_index_of_names_is_what_the_shelves_hold() -> None:
-    for shelf in (detectors, extractors, recognisers, object_detectors, datasets):
-        ours = [name for name in shelf if shelf.part(name) is None]
-        assert index_of_names()[shelf.plural] == ours, "make reference"
+def test_index_of_names_agrees_with_the_registries() -> None:
+    for registry in (detectors, extractors, recognisers, object_detectors, datasets):
+        bundled = [name for name in registry if registry.part(name) is None]
+        assert index_of_names()[registry.plural] == bundled, "make reference"
     tasks = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}
     assert index_of_names()["benchmarks"] == tasks, "make reference"
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[" ".join(words) for words, _ in CASES])
-def test_a_typo_is_answered_without_torch(answers: list[tuple[int, str, str]], number: int) -> None:
-    code, loaded, message = answers[number]
+def test_typos_are_reported_without_torch(results: list[tuple[int, str, str]], number: int) -> None:
+    code, loaded, message = results[number]
     assert (code, loaded) in ((2, "False"), (3, "False")), message
     assert CASES[number][1] in message

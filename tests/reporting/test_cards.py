@@ -1,4 +1,4 @@
-"""Cards for the hub: their heads are YAML that says what the run says, and strange names stay text."""
+"""Model and data set cards for the Hugging Face hub: YAML front matter and escaping of names."""
 
 from __future__ import annotations
 
@@ -23,31 +23,35 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=4, model=STRANGE))
 
 
-def parts(path: Path) -> tuple[Any, str]:
+def read_card(path: Path) -> tuple[Any, str]:
     empty, head, body = path.read_text(encoding="utf-8").split("---\n", 2)
     assert not empty
     return yaml.safe_load(head), body
 
 
-def test_the_card_of_the_model(run: RunRecord, tmp_path: Path) -> None:
-    head, body = parts(write_cards(run, tmp_path, "apache-2.0")[0])
+def test_model_card(run: RunRecord, tmp_path: Path) -> None:
+    head, body = read_card(write_cards(run, tmp_path, "apache-2.0")[0])
     assert head["license"] == "apache-2.0"
     assert head["pipeline_tag"] == "video-classification"
     (model,) = head["model-index"]
     assert model["name"] == STRANGE
-    told = {result["dataset"]["config"]: result["metrics"] for result in model["results"]}
-    assert list(told) == ["clean", *(f"{cell.split('/')[1].replace(':', '_')}" for cell in CELLS), "corrupted"]
-    assert told["clean"] == [
+    metrics_by_config = {result["dataset"]["config"]: result["metrics"] for result in model["results"]}
+    assert list(metrics_by_config) == [
+        "clean",
+        *(f"{cell.split('/')[1].replace(':', '_')}" for cell in CELLS),
+        "corrupted",
+    ]
+    assert metrics_by_config["clean"] == [
         {"type": "top_k_accuracy", "name": "top-1 accuracy", "value": pytest.approx(run.scores.clean)}
     ]
-    assert [metric["value"] for metric in told["corrupted"]] == [run.scores.mpc, run.scores.rpc]
+    assert [metric["value"] for metric in metrics_by_config["corrupted"]] == [run.scores.mpc, run.scores.rpc]
     assert "<script>" not in body
     assert "4 of 4 videos, 4 of 4 corrupted cells" in body
     assert run.about.fingerprint in body
 
 
-def test_the_card_of_the_predictions(run: RunRecord, tmp_path: Path) -> None:
-    head, body = parts(write_cards(run, tmp_path)[1])
+def test_predictions_card(run: RunRecord, tmp_path: Path) -> None:
+    head, body = read_card(write_cards(run, tmp_path)[1])
     assert "license" not in head
     assert [config["config_name"] for config in head["configs"]][:2] == ["clean", "black_frame_1"]
     for config in head["configs"]:
@@ -60,7 +64,7 @@ def test_the_card_of_the_predictions(run: RunRecord, tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F89")
-def test_F89_a_card_that_is_there_is_kept(run: RunRecord, tmp_path: Path) -> None:
+def test_F89_existing_card_is_not_overwritten(run: RunRecord, tmp_path: Path) -> None:
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "README.md").write_text("mine")
     with pytest.raises(DataError, match="is there already"):
@@ -75,24 +79,24 @@ maps = st.dictionaries(keys, leaves, min_size=1)
 
 
 @given(st.dictionaries(keys, leaves | maps | st.lists(leaves | maps, min_size=1), min_size=1))
-def test_heads_are_read_back(values: dict[str, Any]) -> None:
-    made = front_matter(values)
-    assert made.startswith("---\n")
-    assert made.endswith("\n---")
-    assert yaml.safe_load(made[4:-4]) == values
+def test_front_matter_round_trip(values: dict[str, Any]) -> None:
+    text = front_matter(values)
+    assert text.startswith("---\n")
+    assert text.endswith("\n---")
+    assert yaml.safe_load(text[4:-4]) == values
 
 
 @pytest.mark.parametrize(
-    ("task", "tag", "held"),
+    ("task", "tag", "description"),
     [("questions", "video-text-to-text", "`choice`, `probabilities`"), ("moments", None, "start, end and score")],
 )
-def test_runs_in_words(task: str, tag: str | None, held: str, tmp_path: Path) -> None:
+def test_cards_of_language_runs(task: str, tag: str | None, description: str, tmp_path: Path) -> None:
     record = RunRecord.read(made_run(tmp_path / "run", task, videos=4, cells=CELLS[:1]))
     model, predictions = write_cards(record, tmp_path / "cards")
-    head, body = parts(model)
+    head, body = read_card(model)
     assert head.get("pipeline_tag") == tag
     assert "Levels to hold the clean" in body
     assert "with one frame" in body
-    head, body = parts(predictions)
+    head, body = read_card(predictions)
     assert head["configs"][0]["data_files"][0]["path"] == "predictions/clean.json"
-    assert held in body
+    assert description in body

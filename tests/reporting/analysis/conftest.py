@@ -1,4 +1,4 @@
-"""Runs to read, made once."""
+"""Finished runs of every task, generated once per session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def detection(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
 
 
 @pytest.fixture(scope="session")
-def firmer(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+def robust_detection(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", weakness=0.3, model="firmer"))
 
 

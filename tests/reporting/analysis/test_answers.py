@@ -1,4 +1,4 @@
-"""What a recogniser and a frame classifier answered, video by video."""
+"""Answers of recognisers and frame classifiers, video by video."""
 
 from __future__ import annotations
 
@@ -23,42 +23,44 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunRecord]:
     return {name: RunRecord.read(folder / name) for name in ("recognition", "frames")}
 
 
-def test_scores_are_those_of_the_tables(records: dict[str, RunRecord]) -> None:
+def test_scores_equal_those_of_the_tables(records: dict[str, RunRecord]) -> None:
     record = records["recognition"]
     names, clean = record.table("clean")
     _, noisy = record.table(CELL)
     for i, name in enumerate(names):
-        found = answers_of(record, name, CELL)
-        for one in found.scores:
-            k = record.labels.classes.index(one.label)
-            assert (one.clean, one.corrupted) == (clean[i, k], noisy[i, k])
-            assert one.true == (k == record.labels.label[i])
-        assert found.right_clean == (clean[i].argmax() == record.labels.label[i])
-        assert found.right_corrupted == (noisy[i].argmax() == record.labels.label[i])
-        assert [one.clean for one in found.scores] == sorted((one.clean for one in found.scores), reverse=True)
+        answers = answers_of(record, name, CELL)
+        for score in answers.scores:
+            k = record.labels.classes.index(score.label)
+            assert (score.clean, score.corrupted) == (clean[i, k], noisy[i, k])
+            assert score.true == (k == record.labels.label[i])
+        assert answers.right_clean == (clean[i].argmax() == record.labels.label[i])
+        assert answers.right_corrupted == (noisy[i].argmax() == record.labels.label[i])
+        assert [score.clean for score in answers.scores] == sorted(
+            (score.clean for score in answers.scores), reverse=True
+        )
 
 
-def test_the_true_class_is_there_however_low(records: dict[str, RunRecord]) -> None:
+def test_true_class_is_always_included(records: dict[str, RunRecord]) -> None:
     for name in small_recognition.NAMES:
-        found = answers_of(records["recognition"], name, CELL, most=1)
-        assert sum(one.true for one in found.scores) == 1
-        assert len(found.scores) <= 3
+        answers = answers_of(records["recognition"], name, CELL, most=1)
+        assert sum(score.true for score in answers.scores) == 1
+        assert len(answers.scores) <= 3
 
 
-def test_frames_are_held_to_their_labels(records: dict[str, RunRecord]) -> None:
+def test_frames_are_compared_with_their_labels(records: dict[str, RunRecord]) -> None:
     record = records["frames"]
     names, scores = record.table("clean")
-    taken = dict(zip(names, np.argmax(scores, axis=1).tolist(), strict=True))
-    (found,) = frame_answers(record, "b", "gaussian_noise:2")
-    assert found.anchor.frame == "b/000020"
-    assert [one.frame for one in found.neighbours] == ["b/000019", "b/000022"]
-    for one in (found.anchor, *found.neighbours):
-        assert one.clean == taken[one.frame]
-        assert one.right_clean == (taken[one.frame] == 1)
-        assert one.to_dict()["right_clean"] == one.right_clean
+    predicted = dict(zip(names, np.argmax(scores, axis=1).tolist(), strict=True))
+    (frame_set,) = frame_answers(record, "b", "gaussian_noise:2")
+    assert frame_set.anchor.frame == "b/000020"
+    assert [frame.frame for frame in frame_set.neighbours] == ["b/000019", "b/000022"]
+    for frame in (frame_set.anchor, *frame_set.neighbours):
+        assert frame.clean == predicted[frame.frame]
+        assert frame.right_clean == (predicted[frame.frame] == 1)
+        assert frame.to_dict()["right_clean"] == frame.right_clean
 
 
-def test_what_there_is_not(records: dict[str, RunRecord]) -> None:
+def test_unknown_videos_and_wrong_tasks_are_refused(records: dict[str, RunRecord]) -> None:
     with pytest.raises(UnknownName, match="'z'"):
         answers_of(records["recognition"], "z", CELL)
     with pytest.raises(UnknownName, match="'z'"):

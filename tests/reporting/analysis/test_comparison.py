@@ -1,4 +1,4 @@
-"""Two runs are compared on the same draws of the same videos, or not at all."""
+"""Comparison of two runs: paired by video on the same bootstrap draws, otherwise refused."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from jostle.reporting.analysis.comparison import compared, surveys_of
 from jostle.reporting.analysis.record import RunRecord
 
 
-def test_paired_differences_are_those_of_compare(detection: RunRecord, firmer: RunRecord) -> None:
-    one, other = surveys_of([detection, firmer], draws=80)
-    found = compared(one, other)
-    cell = found.cells[0]
-    scores = [jostle.score(run.predictions(cell.what), run.truth, protocol="thumos14") for run in (detection, firmer)]
-    told = jostle.compare(*scores, bootstrap=80)
-    assert told.interval is not None
-    assert cell.difference.value == pytest.approx(told.average_map)
-    assert cell.difference.interval == pytest.approx(told.interval.average_map)
-    assert cell.share_below == pytest.approx(told.share_worse)
-    assert found.relative.difference.value == pytest.approx(
-        firmer.scores.relative_robustness - detection.scores.relative_robustness
+def test_paired_differences_equal_those_of_compare(detection: RunRecord, robust_detection: RunRecord) -> None:
+    one, other = surveys_of([detection, robust_detection], draws=80)
+    comparison = compared(one, other)
+    cell = comparison.cells[0]
+    scores = [
+        jostle.score(run.predictions(cell.what), run.truth, protocol="thumos14")
+        for run in (detection, robust_detection)
+    ]
+    expected = jostle.compare(*scores, bootstrap=80)
+    assert expected.interval is not None
+    assert cell.difference.value == pytest.approx(expected.average_map)
+    assert cell.difference.interval == pytest.approx(expected.interval.average_map)
+    assert cell.share_below == pytest.approx(expected.share_worse)
+    assert comparison.relative.difference.value == pytest.approx(
+        robust_detection.scores.relative_robustness - detection.scores.relative_robustness
     )
-    assert found.corrupted.clear
-    assert found.clean.difference.value == 0
-    assert not found.clean.clear
+    assert comparison.corrupted.clear
+    assert comparison.clean.difference.value == 0
+    assert not comparison.clean.clear
 
 
-def test_a_run_against_itself_is_no_difference(recognition: RunRecord) -> None:
-    found = compared(*surveys_of([recognition, recognition], draws=20))
-    assert all(row.difference.value == 0 and row.difference.interval is None for row in found.cells)
+def test_run_against_itself_has_no_difference(recognition: RunRecord) -> None:
+    comparison = compared(*surveys_of([recognition, recognition], draws=20))
+    assert all(row.difference.value == 0 and row.difference.interval is None for row in comparison.cells)
 
 
-def test_only_the_videos_of_both(detection: RunRecord, tmp_path: Path) -> None:
+def test_only_shared_videos_are_compared(detection: RunRecord, tmp_path: Path) -> None:
     class Partial(RunRecord):
         @property
         def truth(self):  # type: ignore[no-untyped-def, override]
@@ -48,7 +51,7 @@ def test_only_the_videos_of_both(detection: RunRecord, tmp_path: Path) -> None:
     assert one.videos == two.videos == detection.truth.videos[:7]
 
 
-def test_strangers_are_refused(detection: RunRecord, recognition: RunRecord, tmp_path: Path) -> None:
+def test_incomparable_runs_are_refused(detection: RunRecord, recognition: RunRecord, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="runs of different benchmarks, 'made-detection' and 'made-recognition'"):
         surveys_of([detection, recognition])
     other = RunRecord.read(made_run(tmp_path / "fewer", videos=11))

@@ -1,4 +1,4 @@
-"""Runs that end as soon as a budget is decided: marked as such, resumable, and never taken for the whole benchmark."""
+"""Runs that stop once a budget is decided: marked, resumable, and never mistaken for the full benchmark."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ def stop_rule(budget: Budget, reference: Path | None, seed: int = 0) -> Sequenti
     return SequentialStop(select_cells(recipe, None), names_of(VIDEOS), labels, budget, record, seed=seed)  # type: ignore[arg-type]
 
 
-def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
+def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **options: Any) -> Run:
     rule = None if budget is None else stop_rule(budget, reference)
-    return finished_run(out, "recognition", videos=VIDEOS, stopping=rule, **facts)
+    return finished_run(out, "recognition", videos=VIDEOS, stopping=rule, **options)
 
 
-def test_a_frail_model_is_found_out_with_few_videos(reference: Path, tmp_path: Path) -> None:
-    done = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5)
-    early = done.stopped_early
-    assert early is not None
-    assert [one.decision for one in early.conditions] == ["pass", "fail"]
-    assert early.videos < VIDEOS / 2
-    assert done.scores["coverage"]["videos"] == early.videos
-    about = json.loads((tmp_path / "frail" / "run.json").read_text())
-    assert about["stopped_early"]["reason"].startswith(f"every condition is decided after {early.videos} of {VIDEOS}")
-    assert done.to_dict()["stopped_early"]["of"] == VIDEOS
+def test_frail_model_fails_after_few_videos(reference: Path, tmp_path: Path) -> None:
+    run = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5)
+    stop = run.stopped_early
+    assert stop is not None
+    assert [one.decision for one in stop.conditions] == ["pass", "fail"]
+    assert stop.videos < VIDEOS / 2
+    assert run.scores["coverage"]["videos"] == stop.videos
+    metadata = json.loads((tmp_path / "frail" / "run.json").read_text())
+    assert metadata["stopped_early"]["reason"].startswith(f"every condition is decided after {stop.videos} of {VIDEOS}")
+    assert run.to_dict()["stopped_early"]["of"] == VIDEOS
 
 
 @pytest.mark.fault("F150")
-def test_its_decisions_hold_for_its_own_budget_alone(reference: Path, tmp_path: Path) -> None:
+def test_decisions_hold_only_for_the_same_budget(reference: Path, tmp_path: Path) -> None:
     run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5)
     checked = jostle.check(tmp_path / "frail", reference, NO_WORSE)
     assert (checked.decision, checked.passed) == ("fail", False)
@@ -66,22 +66,22 @@ def test_its_decisions_hold_for_its_own_budget_alone(reference: Path, tmp_path: 
         jostle.check(tmp_path / "frail", budget={"condition": [{"metric": "clean", "at_least": 0.1}]})
 
 
-def test_it_goes_on_where_it_stopped_and_to_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
+def test_stopped_run_resumes_up_to_the_full_benchmark(reference: Path, tmp_path: Path) -> None:
     first = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.5)
     again = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.5)
     assert again.scores == first.scores
-    assert again.work is None  # nothing was left to do
-    whole = run_until(tmp_path / "run", None, weakness=2.5)
-    assert whole.stopped_early is None
-    assert whole.scores["coverage"]["videos"] == VIDEOS
+    assert again.work is None  # no video was left
+    complete_run = run_until(tmp_path / "run", None, weakness=2.5)
+    assert complete_run.stopped_early is None
+    assert complete_run.scores["coverage"]["videos"] == VIDEOS
     assert "stopped_early" not in json.loads((tmp_path / "run" / "run.json").read_text())
     plain = run_until(tmp_path / "plain", None, weakness=2.5)
-    assert whole.scores == plain.scores
+    assert complete_run.scores == plain.scores
     for file in (tmp_path / "plain" / "predictions").iterdir():
         assert (tmp_path / "run" / "predictions" / file.name).read_bytes() == file.read_bytes()
 
 
-def test_the_order_of_finished_videos_does_not_matter(reference: Path) -> None:
+def test_order_of_finished_videos_does_not_matter(reference: Path) -> None:
     record = RunRecord.read(reference)
     rules = [stop_rule(Budget((Condition("clean", at_least=0.5),)), None) for _ in range(2)]
     cells = list(record.cells)
@@ -95,12 +95,12 @@ def test_the_order_of_finished_videos_does_not_matter(reference: Path) -> None:
     assert rules[0].to_record() == rules[1].to_record()
 
 
-def test_a_video_that_fails_leaves_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
-    done = run_until(
+def test_failed_video_disables_early_stopping(reference: Path, tmp_path: Path) -> None:
+    run = run_until(
         tmp_path / "run", NO_WORSE, reference, weakness=2.5, fails=(stop_rule(NO_WORSE, reference).order[0],)
     )
-    assert done.stopped_early is None
-    assert done.scores["coverage"]["videos"] == VIDEOS - 1
+    assert run.stopped_early is None
+    assert run.scores["coverage"]["videos"] == VIDEOS - 1
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_video_that_fails_leaves_the_whole_benchmark(reference: Path, tmp_path
         (Condition("cell:thumos14-c/black_frame:1", at_least=0.5), "pass"),
     ],
 )
-def test_every_metric_is_decided_as_on_all_videos(
+def test_decisions_agree_with_those_on_all_videos(
     reference: Path, tmp_path: Path, condition: Condition, decision: str
 ) -> None:
     assert jostle.check(reference, budget=Budget((condition,))).conditions[0].decision == decision
@@ -126,17 +126,17 @@ def test_every_metric_is_decided_as_on_all_videos(
         rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
         if rule.decided:
             break
-    found = rule.to_record().conditions[0]
-    assert found.decision == decision
-    looked_at = {cell: answers[: found.videos].mean() for cell, answers in right.items()}
+    decided = rule.to_record().conditions[0]
+    assert decided.decision == decision
+    partial_mean = {cell: answers[: decided.videos].mean() for cell, answers in right.items()}
     if condition.metric.startswith("cell"):
-        assert found.value == pytest.approx(looked_at["thumos14-c/black_frame:1"])
+        assert decided.value == pytest.approx(partial_mean["thumos14-c/black_frame:1"])
     if condition.metric == "relative_robustness":
-        corrupted = [looked_at[cell] for cell in record.counted]
-        assert found.value == pytest.approx(sum(corrupted) / len(corrupted) / looked_at["clean"])
+        corrupted = [partial_mean[cell] for cell in record.counted]
+        assert decided.value == pytest.approx(sum(corrupted) / len(corrupted) / partial_mean["clean"])
 
 
-def test_what_cannot_be_decided_early_is_refused(reference: Path) -> None:
+def test_undecidable_conditions_are_refused(reference: Path) -> None:
     with pytest.raises(BadValue, match="cannot be decided early"):
         stop_rule(Budget((Condition("relative_robustness", at_most_below_reference=0.1),)), reference)
     with pytest.raises(BadValue, match="need one"):

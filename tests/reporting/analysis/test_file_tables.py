@@ -1,4 +1,4 @@
-"""Scores and diagnoses of files as tables: their names, their rows, and that they say what the objects say."""
+"""Tables of scores and diagnoses of prediction files: names, rows and agreement with the objects."""
 
 from __future__ import annotations
 
@@ -25,46 +25,47 @@ def rows(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
 
 
-def test_scores(files: tuple[Any, list[Any]]) -> None:
-    truth, found = files
-    scores = [jostle.score(one, truth, protocol="thumos14", bootstrap=50) for one in found]
-    both = jostle.compare(*scores, bootstrap=50)
-    table = scores_table(["a", "b"], scores, both, per_class=True)
-    told = rows(table.csv())
-    assert told[0] == ["", "a (%)", "b (%)", "change (points)", "95 % low (%)", "95 % high (%)"]
-    assert [row[0] for row in told[1:]][:2] == ["mAP at tIoU 0.3", "mAP at tIoU 0.4"]
-    average = next(row for row in told if row[0] == "average mAP")
-    assert float(average[3]) == pytest.approx(100 * both.average_map)
-    assert both.interval is not None
-    assert float(average[4]) == pytest.approx(100 * both.interval.average_map[0])
-    assert {row[0] for row in told[-3:]} == {"AP of jump", "AP of run", "AP of sit down"}
+def test_scores_table(files: tuple[Any, list[Any]]) -> None:
+    truth, predictions = files
+    scores = [jostle.score(one, truth, protocol="thumos14", bootstrap=50) for one in predictions]
+    comparison = jostle.compare(*scores, bootstrap=50)
+    table = scores_table(["a", "b"], scores, comparison, per_class=True)
+    lines = rows(table.csv())
+    assert lines[0] == ["", "a (%)", "b (%)", "change (points)", "95 % low (%)", "95 % high (%)"]
+    assert [row[0] for row in lines[1:]][:2] == ["mAP at tIoU 0.3", "mAP at tIoU 0.4"]
+    average = next(row for row in lines if row[0] == "average mAP")
+    assert float(average[3]) == pytest.approx(100 * comparison.average_map)
+    assert comparison.interval is not None
+    assert float(average[4]) == pytest.approx(100 * comparison.interval.average_map[0])
+    assert {row[0] for row in lines[-3:]} == {"AP of jump", "AP of run", "AP of sit down"}
     alone = scores_table(["a"], scores[:1])
     assert rows(alone.csv())[0] == ["", "a (%)", "95 % low (%)", "95 % high (%)"]
     assert alone.latex().count(r"\\") == 1 + 5 + 1
 
 
-def test_diagnoses(files: tuple[Any, list[Any]]) -> None:
-    truth, found = files
-    told = [jostle.diagnose(one, truth).to_dict() for one in found]
-    table = {str(row[0]): row for row in diagnosis_table(["a", "b"], told).rows}
-    assert table["missed instances"][1:3] == tuple(one["false_negatives"]["overall"] for one in told)
+def test_diagnosis_table(files: tuple[Any, list[Any]]) -> None:
+    truth, predictions = files
+    diagnoses = [jostle.diagnose(one, truth).to_dict() for one in predictions]
+    table = {str(row[0]): row for row in diagnosis_table(["a", "b"], diagnoses).rows}
+    assert table["missed instances"][1:3] == tuple(one["false_negatives"]["overall"] for one in diagnoses)
     assert table["cost of localization"][3] == pytest.approx(
-        told[1]["false_positives"]["impact"]["localization"] - told[0]["false_positives"]["impact"]["localization"]
+        diagnoses[1]["false_positives"]["impact"]["localization"]
+        - diagnoses[0]["false_positives"]["impact"]["localization"]
     )
-    buckets = {f"mAP_N, num-instances {bucket}" for bucket in told[0]["sensitivity"]["num-instances"]}
+    buckets = {f"mAP_N, num-instances {bucket}" for bucket in diagnoses[0]["sensitivity"]["num-instances"]}
     assert buckets < set(table)
-    assert len(diagnosis_table(["a"], told[:1]).columns) == 2
+    assert len(diagnosis_table(["a"], diagnoses[:1]).columns) == 2
 
 
-def test_names() -> None:
+def test_names_of_files() -> None:
     assert file_names([Path("clean.json"), Path("rough.json")]) == ["clean", "rough"]
     assert file_names([Path("x.json"), Path("x.json")]) == [f"{Path.cwd().name}/x (1)", f"{Path.cwd().name}/x (2)"]
-    for given in ("a", "a,b,c", "a,a", "a,"):
+    for text in ("a", "a,b,c", "a,a", "a,"):
         with pytest.raises(BadValue, match="give 2 names with commas"):
-            file_names([Path("x"), Path("y")], given)
+            file_names([Path("x"), Path("y")], text)
 
 
-def test_a_file_of_a_run_means_the_run(detection: RunRecord, tmp_path: Path) -> None:
+def test_run_is_read_by_any_of_its_files(detection: RunRecord, tmp_path: Path) -> None:
     for name in ("scores.json", "run.json", "predictions/clean.json"):
         assert RunRecord.read(detection.folder / name).folder == detection.folder
     (tmp_path / "scores.json").write_text("{}", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Conditions on runs: each decided by an interval, never by a part of the benchmark or of another one."""
+"""Conditions on runs: decided by intervals, on complete runs of the same benchmark only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decide(*conditions: dict[str, Any], run: Path, against: Path | None = None) 
     return list(jostle.check(run, against, {"condition": list(conditions)}).conditions)
 
 
-def test_a_frailer_model_fails_and_a_sounder_one_passes(runs: dict[str, Path]) -> None:
+def test_less_robust_model_fails_and_more_robust_one_passes(runs: dict[str, Path]) -> None:
     worse = jostle.check(runs["frail recogniser"], runs["recogniser"])
     assert [one.metric for one in worse.conditions] == ["clean", "mean_corrupted"]
     assert [one.decision for one in worse.conditions] == ["pass", "fail"]
@@ -49,7 +49,7 @@ def test_a_frailer_model_fails_and_a_sounder_one_passes(runs: dict[str, Path]) -
 
 
 @pytest.mark.parametrize(("task", "group"), [("questions", "order"), ("moments", "short")])
-def test_runs_in_words_are_decided_by_video(task: str, group: str, tmp_path: Path) -> None:
+def test_language_runs_are_decided_by_video(task: str, group: str, tmp_path: Path) -> None:
     cells = ("thumos14-c/black_frame:3", "kinetics-c/shot_noise:3")
     sound = made_run(tmp_path / "sound", task, videos=60, cells=cells, weakness=0.3)
     frail = made_run(tmp_path / "frail", task, videos=60, cells=cells, weakness=2.0)
@@ -63,8 +63,8 @@ def test_runs_in_words_are_decided_by_video(task: str, group: str, tmp_path: Pat
         decide({"metric": "class:other", "at_least": 0.1}, run=sound)
 
 
-def test_few_videos_without_a_difference_decide_nothing(runs: dict[str, Path]) -> None:
-    """Forty videos on which nothing changed do not exclude that one in twenty would."""
+def test_few_videos_without_a_difference_are_undecided(runs: dict[str, Path]) -> None:
+    """Forty unchanged videos do not exclude that one in twenty changes."""
     clean, _ = jostle.check(runs["sound"], runs["frail"]).conditions
     assert clean.value == 0
     assert clean.interval is not None
@@ -93,7 +93,7 @@ def test_every_metric_against_a_limit(runs: dict[str, Path], metric: str, low: f
     assert between.decision == "undecided"
 
 
-def test_a_class_is_scored_as_in_the_table_of_classes(runs: dict[str, Path]) -> None:
+def test_class_condition_uses_the_score_of_the_class_table(runs: dict[str, Path]) -> None:
     for name in ("sound", "recogniser"):
         record = RunRecord.read(runs[name])
         videos = tuple(record.truth.videos) if name == "sound" else tuple(record.table("clean")[0])
@@ -108,12 +108,12 @@ def test_a_class_is_scored_as_in_the_table_of_classes(runs: dict[str, Path]) -> 
             assert class_scores(record, BLACK, videos, weights, label)[1].shape == (3,)
 
 
-def test_several_conditions_are_corrected_for_being_several() -> None:
-    """Ten conditions at their limits: with plain intervals of 95 % one of them would be decided wrongly."""
+def test_several_conditions_are_corrected_for_multiplicity() -> None:
+    """Ten conditions at their limits: with uncorrected 95 % intervals one would be decided wrongly."""
     conditions = [Condition("clean", at_least=0.5, name=str(i)) for i in range(10)]
 
     def measured(distance: float) -> MeasuredCondition:
-        """Interval of a normal distribution with deviation 1, so that 1.96 is the limit at 95 %."""
+        """Return a measurement with the interval of a unit normal distribution (1.96 at 95 %)."""
         from statistics import NormalDist
 
         reach = lambda level: NormalDist().inv_cdf((1 + level) / 2)  # noqa: E731
@@ -136,7 +136,7 @@ def test_more_conditions_take_more_draws() -> None:
 
 
 @pytest.mark.fault("F150")
-def test_a_part_of_a_benchmark_never_passes(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_incomplete_and_incomparable_runs_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     part = made_run(tmp_path / "part", videos=40, fails=("video_0003",))
     with pytest.raises(DataError, match="39 of 40 videos") as caught:
         jostle.check(part, budget={"condition": [{"metric": "clean", "at_least": 0.0}]})
@@ -165,12 +165,12 @@ def test_a_part_of_a_benchmark_never_passes(runs: dict[str, Path], tmp_path: Pat
         ({"metric": "clean", "at_most_below_reference": 0.1}, "needs a reference run"),
     ],
 )
-def test_budgets_that_cannot_be_meant(runs: dict[str, Path], condition: dict[str, Any], message: str) -> None:
+def test_invalid_budgets_are_refused(runs: dict[str, Path], condition: dict[str, Any], message: str) -> None:
     with pytest.raises(BadValue, match=message):
         decide(condition, run=runs["sound"])
 
 
-def test_names_that_a_run_does_not_have(runs: dict[str, Path]) -> None:
+def test_unknown_names_in_budgets_are_refused(runs: dict[str, Path]) -> None:
     for metric, known in (
         ("cell:thumos14-c/black_frame:4", "black_frame:3"),
         ("family:blue", "blur"),
@@ -191,7 +191,7 @@ def hostile_check() -> Check:
     return Check("made", "runs/a", "runs/b", tuple(rows), 40, 1000, ("a remark",))
 
 
-def test_junit_is_xml_whatever_conditions_are_called() -> None:
+def test_junit_is_valid_xml_for_hostile_names() -> None:
     suite = ElementTree.fromstring(junit(hostile_check())).find("testsuite")
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("14", "1", "12")
@@ -204,7 +204,7 @@ def test_junit_is_xml_whatever_conditions_are_called() -> None:
     assert len(cases[-1]) == 0
 
 
-def test_annotations_are_few_and_of_one_line_each() -> None:
+def test_annotations_are_limited_and_single_line() -> None:
     commands = github_commands(hostile_check())
     assert len(commands) == 10
     assert commands[0].startswith("::error title=jostle check%3A a <b> & \x00 |%2C at%3A 5 %25%0Anext::50.00")

@@ -1,4 +1,4 @@
-"""Accuracy lost by group of videos: paired by class, and refused where groups mean nothing."""
+"""Accuracy drops by group of videos: weighted by class, and refused for unknown groups."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from jostle.reporting.analysis.run_analysis import processed_videos
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, RunRecord]:
     root = tmp_path_factory.mktemp("shift")
-    here = made_run(root / "here", "recognition", videos=30, cells=())
-    there = made_run(root / "there", "recognition", videos=24, cells=(), knows=0.3, on="shifted")
-    return RunRecord.read(here), RunRecord.read(there)
+    first = made_run(root / "here", "recognition", videos=30, cells=())
+    second = made_run(root / "there", "recognition", videos=24, cells=(), knows=0.3, on="shifted")
+    return RunRecord.read(first), RunRecord.read(second)
 
 
 @pytest.fixture(scope="module")
@@ -37,33 +37,35 @@ def by_class(record: RunRecord) -> dict[str, list[tuple[str, bool]]]:
     videos = processed_videos(record)
     right = right_answers(record, "clean", videos).tolist()
     labels = [record.labels.classes[i] for i in record.labels.of_videos(videos).label]
-    found: dict[str, list[tuple[str, bool]]] = {}
-    for video, name, one in zip(videos, labels, right, strict=True):
-        found.setdefault(name, []).append((video, one))
-    return found
+    answers: dict[str, list[tuple[str, bool]]] = {}
+    for video, name, is_right in zip(videos, labels, right, strict=True):
+        answers.setdefault(name, []).append((video, is_right))
+    return answers
 
 
-def test_a_group_is_held_against_the_same_classes_as_often(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
-    here, there = (by_class(record) for record in runs)
-    whole, light, style = group_drops(*runs, read_groups(table), draws=200)
-    assert [one.group for one in (whole, light, style)] == ["all", "light", "style"]
-    assert (whole.videos, light.videos, style.videos) == (24, 12, 8)
-    own = [(name, right) for name, answers in there.items() for video, right in answers if video < "video_0008"]
-    accuracy = {name: np.mean([right for _, right in answers]) for name, answers in here.items()}
-    assert style.second == pytest.approx(np.mean([right for _, right in own]))
-    assert style.first == pytest.approx(np.mean([accuracy[name] for name, _ in own]))
+def test_group_is_compared_with_the_same_class_distribution(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
+    first, second = (by_class(record) for record in runs)
+    every, light, style = group_drops(*runs, read_groups(table), draws=200)
+    assert [drop.group for drop in (every, light, style)] == ["all", "light", "style"]
+    assert (every.videos, light.videos, style.videos) == (24, 12, 8)
+    style_answers = [
+        (name, right) for name, answers in second.items() for video, right in answers if video < "video_0008"
+    ]
+    accuracy = {name: np.mean([right for _, right in answers]) for name, answers in first.items()}
+    assert style.second == pytest.approx(np.mean([right for _, right in style_answers]))
+    assert style.first == pytest.approx(np.mean([accuracy[name] for name, _ in style_answers]))
     assert style.difference.value == pytest.approx(style.second - style.first)
-    ends = whole.difference.interval
+    ends = every.difference.interval
     assert ends is not None
-    assert ends[0] <= (whole.difference.value or 0) <= ends[1]
+    assert ends[0] <= (every.difference.value or 0) <= ends[1]
 
 
-def test_another_column_makes_other_groups(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
+def test_groups_of_another_column(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
     drops = group_drops(*runs, read_groups(f"{table}:shift"), draws=50)
     assert [one.group for one in drops] == ["all", "cartoon", "night"]
 
 
-def test_what_names_no_group_is_refused(runs: tuple[RunRecord, RunRecord], table: Path, tmp_path: Path) -> None:
+def test_unusable_groups_are_refused(runs: tuple[RunRecord, RunRecord], table: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="column"):
         read_groups(f"{table}:kind")
     plain = tmp_path / "plain.csv"
@@ -77,12 +79,12 @@ def test_what_names_no_group_is_refused(runs: tuple[RunRecord, RunRecord], table
         group_drops(detection, detection, {}, draws=10)
 
 
-def test_the_command_shows_every_group(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
-    here, there = (str(record.folder) for record in runs)
-    command = ["diff", here, there, "--any-data", "--by", str(table), "--bootstrap", "50"]
-    shown = CliRunner().invoke(app, command)
-    assert shown.exit_code == 0, shown.output
-    assert "over classes" in shown.output
-    assert "style" in shown.output
+def test_command_prints_every_group(runs: tuple[RunRecord, RunRecord], table: Path) -> None:
+    first, second = (str(record.folder) for record in runs)
+    command = ["diff", first, second, "--any-data", "--by", str(table), "--bootstrap", "50"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "over classes" in result.output
+    assert "style" in result.output
     for form, sign in (("--markdown", "| style"), ("--latex", "style &"), ("--json", '"groups"')):
         assert sign in CliRunner().invoke(app, [*command, form]).output

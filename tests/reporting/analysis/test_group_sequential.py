@@ -1,4 +1,4 @@
-"""Runs of detectors that end at a planned look: decided as the whole run, resumable, and seldom wrong."""
+"""Group sequential stopping of detector runs: resumable, consistent with the full run, bounded error."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def stop_rule(budget: Budget, reference: Path | None, videos: int = VIDEOS, task
     return GroupSequentialStop(recipe, [CLEAN_CELL, *select_cells(recipe, None)], names_of(videos), budget, record)
 
 
-def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **facts: Any) -> Run:
+def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **options: Any) -> Run:
     rule = None if budget is None else stop_rule(budget, reference)
-    facts = {"weakness": 0.3, "cells": SOME} | facts
-    return finished_run(out, "detection", videos=VIDEOS, stopping=rule, **facts)
+    options = {"weakness": 0.3, "cells": SOME} | options
+    return finished_run(out, "detection", videos=VIDEOS, stopping=rule, **options)
 
 
-def test_a_frail_detector_is_found_at_the_first_look(reference: Path, tmp_path: Path) -> None:
-    done = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.0)
-    early = done.stopped_early
-    assert early is not None
-    assert [one.decision for one in early.conditions] == ["pass", "fail"]
-    assert early.videos == planned_looks(VIDEOS)[0] == 20
-    assert done.scores["coverage"]["videos"] == 20
+def test_frail_detector_fails_at_the_first_look(reference: Path, tmp_path: Path) -> None:
+    run = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.0)
+    stop = run.stopped_early
+    assert stop is not None
+    assert [one.decision for one in stop.conditions] == ["pass", "fail"]
+    assert stop.videos == planned_looks(VIDEOS)[0] == 20
+    assert run.scores["coverage"]["videos"] == 20
     assert "planned looks" in json.loads((tmp_path / "frail" / "run.json").read_text())["stopped_early"]["reason"]
     checked = jostle.check(tmp_path / "frail", reference, NO_WORSE)
     assert checked.decision == "fail"
@@ -60,7 +60,7 @@ def test_a_frail_detector_is_found_at_the_first_look(reference: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("task", ["questions", "moments", "frames"])
-def test_other_scores_of_all_videos_are_decided_at_a_look(task: str, tmp_path: Path) -> None:
+def test_other_tasks_are_decided_at_a_look(task: str, tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", task, videos=40, cells=SOME)
     budget = Budget((Condition("clean", at_least=0.01), Condition("mean_corrupted", at_least=0.99)))
     rule = stop_rule(budget, None, videos=40, task=task)
@@ -70,32 +70,32 @@ def test_other_scores_of_all_videos_are_decided_at_a_look(task: str, tmp_path: P
     assert [one.decision for one in rule.to_record().conditions] == ["pass", "fail"]
 
 
-def test_it_goes_on_to_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
+def test_stopped_run_resumes_up_to_the_full_benchmark(reference: Path, tmp_path: Path) -> None:
     first = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0)
     again = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0)
     assert again.scores == first.scores
-    assert again.work is None  # nothing was left to do
-    whole = run_until(tmp_path / "run", None, weakness=2.0)
+    assert again.work is None  # no video was left
+    complete_run = run_until(tmp_path / "run", None, weakness=2.0)
     plain = run_until(tmp_path / "plain", None, weakness=2.0)
-    assert whole.stopped_early is None
-    assert whole.scores == plain.scores
+    assert complete_run.stopped_early is None
+    assert complete_run.scores == plain.scores
     for file in (tmp_path / "plain" / "predictions").iterdir():
         assert (tmp_path / "run" / "predictions" / file.name).read_bytes() == file.read_bytes()
 
 
-def test_a_limit_that_is_just_met_takes_all_videos(reference: Path, tmp_path: Path) -> None:
+def test_limit_at_the_score_takes_all_videos(reference: Path, tmp_path: Path) -> None:
     value = jostle.check(reference, budget={"condition": [{"metric": "clean", "at_least": 0.1}]}).conditions[0].value
     exact = Budget((Condition("clean", at_least=round(value, 3)),))
-    done = run_until(tmp_path / "run", exact)
-    assert done.stopped_early is None
-    assert done.scores["coverage"]["videos"] == VIDEOS
+    run = run_until(tmp_path / "run", exact)
+    assert run.stopped_early is None
+    assert run.scores["coverage"]["videos"] == VIDEOS
 
 
-def test_a_video_that_fails_leaves_the_whole_benchmark(reference: Path, tmp_path: Path) -> None:
+def test_failed_video_disables_early_stopping(reference: Path, tmp_path: Path) -> None:
     broken = stop_rule(NO_WORSE, reference).order[0]
-    done = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0, fails=(broken,))
-    assert done.stopped_early is None
-    assert done.scores["coverage"]["videos"] == VIDEOS - 1
+    run = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.0, fails=(broken,))
+    assert run.stopped_early is None
+    assert run.scores["coverage"]["videos"] == VIDEOS - 1
 
 
 def test_order_of_finished_videos_does_not_matter(reference: Path) -> None:
@@ -112,7 +112,7 @@ def test_order_of_finished_videos_does_not_matter(reference: Path) -> None:
     assert {one.decision for one in rules[0].to_record().conditions} == {"pass"}
 
 
-def test_what_cannot_be_decided_early_is_refused(reference: Path) -> None:
+def test_undecidable_conditions_are_refused(reference: Path) -> None:
     with pytest.raises(BadValue, match="need one"):
         stop_rule(NO_WORSE, None)
     with pytest.raises(BadValue, match="too few"):
@@ -121,23 +121,23 @@ def test_what_cannot_be_decided_early_is_refused(reference: Path) -> None:
         stop_rule(NO_WORSE, reference, task="recognition")
 
 
-def test_looks_at_a_ratio_exactly_at_its_limit_are_seldom_wrong() -> None:
-    # The share of found actions among all actions of the videos, which differ in number: like mAP, no mean over videos.
+def test_error_rate_at_the_limit_is_bounded() -> None:
+    # The share of detected actions among all actions, which differ in number per video: like mAP, no mean over videos.
     rng = np.random.default_rng(5)
     runs, videos, limit, draws = 1000, 160, 0.6, 1600
     looks = planned_looks(videos)
     level = 1 - 0.05 / len(looks)
     actions = 1 + rng.poisson(5, (runs, videos))
-    found = rng.binomial(actions, np.clip(rng.normal(limit, 0.15, (runs, videos)), 0, 1))
+    detected = rng.binomial(actions, np.clip(rng.normal(limit, 0.15, (runs, videos)), 0, 1))
     wrong, decided = {"pass": 0, "fail": 0}, np.zeros(runs, bool)
     for count in looks:
         weights = rng.multinomial(count, np.full(count, 1 / count), draws).T
-        drawn = (found[:, :count] @ weights) / (actions[:, :count] @ weights)
-        values = found[:, :count].sum(axis=1) / actions[:, :count].sum(axis=1)
+        drawn = (detected[:, :count] @ weights) / (actions[:, :count] @ weights)
+        values = detected[:, :count].sum(axis=1) / actions[:, :count].sum(axis=1)
         for run in np.flatnonzero(~decided):
             low, high = bias_corrected(drawn[run], float(values[run]), widened_level(level, count)) or (0.0, 1.0)
             if low >= limit or high < limit:
                 wrong["pass" if low >= limit else "fail"] += 1
                 decided[run] = True
     assert max(wrong.values()) <= 0.05 * runs, wrong
-    assert sum(wrong.values()) > 0  # the limit is where decisions are hard
+    assert sum(wrong.values()) > 0  # at the limit itself some decisions must be wrong

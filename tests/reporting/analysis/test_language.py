@@ -1,4 +1,4 @@
-"""Runs of questions and moments, analysed: as their scores say, with chance and baselines beside."""
+"""Analysis of question and moment runs: agreement with their scores, chance levels and baselines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REVERSED = "ucf101-p/reverse_sampling:3"
 
 
 @pytest.mark.parametrize("task", ["questions", "moments"])
-def test_the_analysis_is_that_of_the_scores(task: str, request: pytest.FixtureRequest) -> None:
+def test_analysis_agrees_with_the_scores(task: str, request: pytest.FixtureRequest) -> None:
     record: RunRecord = request.getfixturevalue(task)
     analysis = survey(record, draws=1000)
     assert dict(zip(analysis.cells, analysis.value.tolist(), strict=True)) == pytest.approx(record.values)
@@ -58,7 +58,7 @@ def test_moments_are_broken_down_by_length(moments: RunRecord) -> None:
     assert chance_of(analysis).score == 0.0
 
 
-def test_moments_may_be_scored_by_average_precision(tmp_path: Path) -> None:
+def test_moments_scored_by_average_precision(tmp_path: Path) -> None:
     record = RunRecord.read(
         made_run(tmp_path / "run", "moments", videos=6, cells=(), benchmark="by-map", metric="moment_map")
     )
@@ -75,7 +75,7 @@ def test_chance_is_one_option_of_each_question(questions: RunRecord) -> None:
 
 
 def test_every_table_of_questions_has_chance_and_baselines(questions: RunRecord) -> None:
-    blind = score_answers(questions.answers("clean"), questions.questions)  # only that the run is not blind itself
+    blind = score_answers(questions.answers("clean"), questions.questions)  # the model does use the video
     assert blind.overall.accuracy > 1 / 3
     for table in (answers_table(questions, "m"), changes_table(questions, "m")):
         assert table is not None
@@ -122,12 +122,12 @@ def test_windows_have_three_overlaps_and_their_baselines(moments: RunRecord) -> 
     assert answers_table(moments, "m") is None
 
 
-def test_a_model_that_might_not_use_the_video_is_named(tmp_path: Path) -> None:
+def test_model_that_may_not_use_the_video_is_named(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", "questions", videos=8, cells=(), knows=0.0)
     assert "that the model uses the video is not certain" in describe_baselines(RunRecord.read(run))
 
 
-def test_other_tasks_have_no_such_tables(recognition: RunRecord) -> None:
+def test_other_tasks_have_no_language_tables(recognition: RunRecord) -> None:
     assert baselines_of(recognition) == []
     assert describe_baselines(recognition) == ""
     assert all(make(recognition, "m") is None for make in (answers_table, changes_table, types_table, windows_table))
@@ -143,7 +143,7 @@ def test_differences_are_paired_by_video(questions: RunRecord, tmp_path: Path) -
     assert any("with less than the video: without video 33.3" in remark for remark in diff.remarks)
 
 
-def test_a_video_has_its_questions_with_probabilities(questions: RunRecord) -> None:
+def test_questions_of_a_video_have_probabilities(questions: RunRecord) -> None:
     rows = question_answers(questions, "video_0003", "thumos14-c/motion_blur:3")
     assert [one.kind for one in rows] == ["what", "what", "order"]
     for one in rows:
@@ -160,7 +160,7 @@ def test_a_video_has_its_questions_with_probabilities(questions: RunRecord) -> N
         question_answers(questions, "other", "clean")
 
 
-def test_a_video_has_its_windows_on_a_timeline(moments: RunRecord) -> None:
+def test_windows_of_a_video_are_on_a_timeline(moments: RunRecord) -> None:
     timeline = moment_timeline(moments, "video_0001", "thumos14-c/motion_blur:3")
     assert [(one.start, one.end, one.label) for one in timeline.actions] == [
         (2.0, 8.0, "Sentence 0."),
@@ -170,10 +170,10 @@ def test_a_video_has_its_windows_on_a_timeline(moments: RunRecord) -> None:
     first = max(timeline.clean, key=lambda one: one.tiou)
     assert timeline.actions[first.action or 0].label == first.label
     assert len(moment_timeline(moments, "video_0001", "clean", most=1).clean) == 2
-    found = [
+    is_found = [
         one.found_clean for video in moments.moments.videos for one in moment_timeline(moments, video, "clean").actions
     ]
-    assert np.mean(found) == pytest.approx(moments.scores.clean)
+    assert np.mean(is_found) == pytest.approx(moments.scores.clean)
     with pytest.raises(BadValue, match="has no questions"):
         question_answers(moments, "video_0001", "clean")
 

@@ -1,4 +1,4 @@
-"""What papers print beside runs: apart from what was measured, with what keeps the two apart."""
+"""Published results beside runs: kept apart from measured ones, with remarks on comparability."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from jostle.reporting.analysis.run_diff import diff_runs
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    """A run that says that it is of THUMOS14-C, on another data set."""
+    """Run of THUMOS14-C on another data set."""
     return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", benchmark="thumos14-c"))
 
 
-def test_rows_have_their_source(run: RunRecord) -> None:
-    found = literature_on([run])
-    assert found is not None
-    assert found.title == "Published on THUMOS14-C, not measured here"
-    table = found.table()
+def test_rows_have_sources(run: RunRecord) -> None:
+    literature = literature_on([run])
+    assert literature is not None
+    assert literature.title == "Published on THUMOS14-C, not measured here"
+    table = literature.table()
     assert [column.name for column in table.columns] == [
         "published model",
         "clean",
@@ -31,40 +31,40 @@ def test_rows_have_their_source(run: RunRecord) -> None:
         "source",
     ]
     assert ["AFSD, I3D", "46.05", "34.47", "74.85", "Zeng et al. 2024, tables 1, C"] in table.texts()
-    assert found.to_dict()["models"][0]["source"] == "Zeng et al. 2024, tables 1, C"
+    assert literature.to_dict()["models"][0]["source"] == "Zeng et al. 2024, tables 1, C"
 
 
-def test_a_run_on_other_data_is_said_to_be(run: RunRecord) -> None:
-    found = literature_on([run])
-    assert found is not None
-    assert found.remarks == (
+def test_run_on_other_data_has_a_remark(run: RunRecord) -> None:
+    literature = literature_on([run])
+    assert literature is not None
+    assert literature.remarks == (
         f"{run.name} is on folder, the papers on thumos14: not comparable.",
         f"{run.name} is on 12 videos, the papers on 213: not comparable.",
         ALWAYS,
     )
 
 
-def test_a_recipe_on_other_data_is_shown_what_its_benchmark_is(tmp_path: Path) -> None:
+def test_recipe_on_other_data_gets_the_results_of_its_benchmark(tmp_path: Path) -> None:
     moved = RunRecord.read(made_run(tmp_path / "run", benchmark="thumos14-c", on="folder kitchen"))
     assert moved.about.benchmark == "thumos14-c on folder kitchen"
-    found = literature_on([moved])
-    assert found is not None
-    assert found.title == "Published on THUMOS14-C, not measured here"
-    assert found.remarks[0] == f"{moved.name} is on folder, the papers on thumos14: not comparable."
+    literature = literature_on([moved])
+    assert literature is not None
+    assert literature.title == "Published on THUMOS14-C, not measured here"
+    assert literature.remarks[0] == f"{moved.name} is on folder, the papers on thumos14: not comparable."
 
 
-def test_a_partial_run_is_said_to_be(tmp_path: Path) -> None:
+def test_partial_run_has_a_remark(tmp_path: Path) -> None:
     record = RunRecord.read(made_run(tmp_path / "run", benchmark="thumos14-c", fails=("video_0003",)))
-    found = literature_on([record])
-    assert found is not None
-    assert f"{record.name} is on 11 of 12 videos: not comparable." in found.remarks
+    literature = literature_on([record])
+    assert literature is not None
+    assert f"{record.name} is on 11 of 12 videos: not comparable." in literature.remarks
 
 
-def test_frame_classifiers_have_other_words(tmp_path: Path) -> None:
+def test_columns_of_frame_classifiers(tmp_path: Path) -> None:
     run = RunRecord.read(made_run(tmp_path / "run", "frames", cells=(), benchmark="ytbb-robust"))
-    found = literature_on([run])
-    assert found is not None
-    assert [column.name for column in found.table().columns] == [
+    literature = literature_on([run])
+    assert literature is not None
+    assert [column.name for column in literature.table().columns] == [
         "published model",
         "accuracy on anchors",
         "pm-k",
@@ -72,17 +72,17 @@ def test_frame_classifiers_have_other_words(tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_is_published_on_ones_own(detection: RunRecord, firmer: RunRecord) -> None:
+def test_own_benchmark_has_no_published_results(detection: RunRecord, robust_detection: RunRecord) -> None:
     assert literature_on([detection]) is None
-    assert diff_runs(detection, firmer, draws=0).to_dict()["published"] is None
+    assert diff_runs(detection, robust_detection, draws=0).to_dict()["published"] is None
 
 
-def test_a_diff_has_them_apart(run: RunRecord, tmp_path: Path) -> None:
+def test_diff_leaves_out_published_results(run: RunRecord, tmp_path: Path) -> None:
     other = RunRecord.read(made_run(tmp_path / "other", benchmark="thumos14-c", weakness=0.3))
-    found = diff_runs(run, other, draws=0)
-    assert (found.literature, found.to_dict()["published"]) == (
+    diff = diff_runs(run, other, draws=0)
+    assert (diff.literature, diff.to_dict()["published"]) == (
         None,
         None,
-    )  # on data of one's own there is nothing to read
-    assert "published figures are left out: guesser (run) is on folder" in " ".join(found.remarks)
-    assert not any("AFSD" in str(cell) for row in found.table().rows for cell in row)
+    )  # the papers do not cover one's own data
+    assert "published figures are left out: guesser (run) is on folder" in " ".join(diff.remarks)
+    assert not any("AFSD" in str(cell) for row in diff.table().rows for cell in row)

@@ -1,4 +1,4 @@
-"""The layouts of the papers hold the papers' numbers, and are whole LaTeX."""
+"""Tables in the layouts of the papers: the printed numbers and well-formed LaTeX."""
 
 from __future__ import annotations
 
@@ -39,17 +39,19 @@ KINETICS = {
 }
 
 
-def surveyed(
+def analyses_of(
     benchmark: str, cells: Sequence[str], printed: Mapping[str, tuple[float, str]], videos: int = 0
 ) -> list[RunAnalysis]:
     recipe = benchmarks[benchmark]
-    made = []
+    analyses = []
     for model, (clean, row) in printed.items():
         values = np.array([clean, *map(float, row.split())]) / 100
         record = RunRecord(Path(model), about_of(recipe, model), scores_of(recipe, cells, values, videos))
         empty = np.zeros((len(values), 0))
-        made.append(RunAnalysis(record, ("clean", *cells), (), (), values, empty, empty, np.zeros((0, len(values)))))
-    return made
+        analyses.append(
+            RunAnalysis(record, ("clean", *cells), (), (), values, empty, empty, np.zeros((0, len(values))))
+        )
+    return analyses
 
 
 def about_of(recipe: Recipe, model: str) -> About:
@@ -59,10 +61,10 @@ def about_of(recipe: Recipe, model: str) -> About:
 
 
 def scores_of(recipe: Recipe, cells: Sequence[str], values: Floats, videos: int) -> Scores:
-    own = tuple(CellScore(cell, value) for cell, value in zip(cells, values[1:].tolist(), strict=True))
+    cell_scores = tuple(CellScore(cell, value) for cell, value in zip(cells, values[1:].tolist(), strict=True))
     means = (float(values[1:].mean()), None, None, None, None)
     counted, coverage = Counted(len(cells), len(cells)), Coverage(0, videos)
-    return Scores(1, recipe.measure, float(values[0]), CleanDetails(), own, (), *means, counted, coverage)
+    return Scores(1, recipe.measure, float(values[0]), CleanDetails(), cell_scores, (), *means, counted, coverage)
 
 
 def numbers(layout: Layout, head: str) -> list[str]:
@@ -73,13 +75,13 @@ def numbers(layout: Layout, head: str) -> list[str]:
 @pytest.fixture(scope="module")
 def thumos() -> list[Layout]:
     cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    return paper_layouts(surveyed("thumos14-c", cells, THUMOS))
+    return paper_layouts(analyses_of("thumos14-c", cells, THUMOS))
 
 
 @pytest.fixture(scope="module")
 def kinetics() -> list[Layout]:
     cells = [cell.name for cell in benchmarks["kinetics-c"].cells if cell.counted and cell.name.endswith(":3")]
-    return paper_layouts(surveyed("kinetics-c", cells, KINETICS))
+    return paper_layouts(analyses_of("kinetics-c", cells, KINETICS))
 
 
 def test_table_1_of_thumos14_c(thumos: list[Layout]) -> None:
@@ -93,7 +95,7 @@ def test_table_1_of_thumos14_c(thumos: list[Layout]) -> None:
     assert r"THUMOS14-C (mAP@0.5, \%)" in text
 
 
-def test_tables_1_and_2_stand_beside_runs_and_are_not_ranked_with_them(thumos: list[Layout]) -> None:
+def test_published_rows_are_not_ranked_with_measured_ones(thumos: list[Layout]) -> None:
     table = thumos[-1]
     assert table.file == "thumos14-c-tables-1-2"
     names = [row[0] for row in table.rows]
@@ -108,20 +110,20 @@ def test_tables_1_and_2_stand_beside_runs_and_are_not_ranked_with_them(thumos: l
     assert r"TriDet & VideoMAEv2 & FrameDrop + TRC & 75.60 & 68.28 & 90.31 \\" in text  # higher, and not bold
     assert r"ActionFormer &  &  & \textbf{61.53} & 50.61 & 82.25 \\" in text
     lines = text.splitlines()
-    places = [i for i, line in enumerate(lines) if r"\textit" in line]
-    assert [re.search(r"textit\{(.*)\}\}", lines[i]).group(1) for i in places] == [
+    headings = [i for i, line in enumerate(lines) if r"\textit" in line]
+    assert [re.search(r"textit\{(.*)\}\}", lines[i]).group(1) for i in headings] == [
         "THUMOS14-C, as printed (Zeng et al. 2024, table 1)",
         "ActivityNet-v1.3-C, as printed (Zeng et al. 2024, table 2)",
         "THUMOS14-C, measured",
     ]
-    assert [b - a for a, b in pairwise(places)] == [9 + 2, 6 + 2]
+    assert [b - a for a, b in pairwise(headings)] == [9 + 2, 6 + 2]
 
 
-def test_runs_that_were_struck_otherwise_stand_alone(kinetics: list[Layout]) -> None:
+def test_runs_of_other_corruptions_have_no_published_rows(kinetics: list[Layout]) -> None:
     assert not any("1-2" in layout.file for layout in kinetics)
     cells = [cell.name for cell in benchmarks["puppets-c"].cells if cell.counted]
-    assert paper_layouts(surveyed("puppets-c", cells, THUMOS))[-1].parts[-1][0].endswith(", measured")
-    assert not any("1-2" in layout.file for layout in paper_layouts(surveyed("puppets-c", cells[:-1], FEWER)))
+    assert paper_layouts(analyses_of("puppets-c", cells, THUMOS))[-1].parts[-1][0].endswith(", measured")
+    assert not any("1-2" in layout.file for layout in paper_layouts(analyses_of("puppets-c", cells[:-1], FEWER)))
 
 
 def test_table_c_of_thumos14_c(thumos: list[Layout]) -> None:
@@ -153,10 +155,10 @@ def test_gammas_are_by_family(kinetics: list[Layout]) -> None:
     assert float(numbers(absolute, "Spatial")[0]) == pytest.approx(100 - (69.4 - spatial), abs=0.01)
 
 
-def test_many_cells_go_below_one_another() -> None:
+def test_many_cells_are_wrapped() -> None:
     recipe = benchmarks["ucf101-p"]
     cells = [cell.name for cell in recipe.cells if cell.counted]
-    layouts = paper_layouts(surveyed("ucf101-p", cells, {"one": (80.0, " ".join(["60"] * 90))}))
+    layouts = paper_layouts(analyses_of("ucf101-p", cells, {"one": (80.0, " ".join(["60"] * 90))}))
     text = layouts[1].latex()
     assert text.count("Model & L1") == 6  # three perturbations of five severities side by side
     widths = {line.count("&") for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line}
@@ -167,72 +169,72 @@ def test_many_cells_go_below_one_another() -> None:
     assert r"\textbf" not in text  # nothing is best of one
 
 
-def test_what_is_missing_is_neither_a_number_nor_best() -> None:
+def test_missing_scores_are_dashes_and_never_best() -> None:
     cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    whole, part = surveyed("thumos14-c", cells, THUMOS)
+    complete, other = analyses_of("thumos14-c", cells, THUMOS)
     short = RunAnalysis(
-        part.record, part.cells[:-1], (), (), part.value[:-1], *(part.by_class[:-1],) * 2, part.drawn[:, :-1]
+        other.record, other.cells[:-1], (), (), other.value[:-1], *(other.by_class[:-1],) * 2, other.drawn[:, :-1]
     )
-    first, levels = paper_layouts([whole, short])[:2]
+    first, levels = paper_layouts([complete, short])[:2]
     assert "TriDet & 61.33 & -- & -- \\\\" in first.latex()
     assert r"ActionFormer & \textbf{61.53} & \textbf{50.61} & \textbf{82.25} \\" in first.latex()
     assert next(line for line in levels.latex().splitlines() if line.startswith("TriDet")).endswith(r"& -- \\")
 
 
-def test_what_was_not_run_is_said(thumos: list[Layout], kinetics: list[Layout]) -> None:
+def test_captions_state_incomplete_coverage(thumos: list[Layout], kinetics: list[Layout]) -> None:
     assert "of 15 cells" not in thumos[0].caption
     assert r"Mini Kinetics-C (top-1 accuracy, \%, 12 of 60 cells)" in kinetics[2].caption
     cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    assert "0 of 213 videos" in paper_layouts(surveyed("thumos14-c", cells, THUMOS, 213))[0].caption
+    assert "0 of 213 videos" in paper_layouts(analyses_of("thumos14-c", cells, THUMOS, 213))[0].caption
 
 
 @pytest.mark.fault("F91")
-def test_F91_a_clean_score_of_nothing_has_no_ratio() -> None:
+def test_F91_clean_score_of_zero_has_no_ratio() -> None:
     cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    made = paper_layouts(surveyed("thumos14-c", cells, {"zero": (0.0, " ".join(["0"] * 15))}))
-    assert "zero & 0.00 & 0.00 & --" in made[0].latex()
-    assert "nan" not in "".join(layout.latex() for layout in made)
+    layouts = paper_layouts(analyses_of("thumos14-c", cells, {"zero": (0.0, " ".join(["0"] * 15))}))
+    assert "zero & 0.00 & 0.00 & --" in layouts[0].latex()
+    assert "nan" not in "".join(layout.latex() for layout in layouts)
 
 
 @pytest.mark.fault("F87")
 @pytest.mark.parametrize("name", [*HOSTILE, "[3pt]", "*", r"\input{/etc/passwd}"])
-def test_F87_names_stay_text(name: str) -> None:
+def test_F87_names_are_escaped(name: str) -> None:
     one = Layout("x", "", ("Model",), ((name,), ("b",)), (NumberColumn("a_b", (Estimate(None),) * 2),))
     text = one.latex()
     row = text.splitlines()[text.splitlines().index(r"\midrule") + 1]
-    assert not re.match(r"\s*[\[*]", row)  # TeX would take it for an argument of the line before
+    assert not re.match(r"\s*[\[*]", row)  # TeX would read it as an argument of the line before
     assert r"\input{" not in row
     assert r"a\_b" in text
     bare = re.sub(r"\\([&%$#_{}]|text\w+\{\})", "", row.removesuffix(r" \\").removeprefix("{}"))
     assert not re.search(r"[\\&%$#_{}~^]", bare.replace(" & ", "", 1))
 
 
-def test_files_of_real_runs_are_whole_latex(detection: RunRecord, firmer: RunRecord, tmp_path: Path) -> None:
-    surveys = surveys_of([detection, firmer], draws=30)
-    written = write_paper_tables(surveys, tmp_path / "deep" / "tex", intervals=True)
-    assert [path.stem for path in written] == [
+def test_written_files_are_valid_latex(detection: RunRecord, robust_detection: RunRecord, tmp_path: Path) -> None:
+    surveys = surveys_of([detection, robust_detection], draws=30)
+    paths = write_paper_tables(surveys, tmp_path / "deep" / "tex", intervals=True)
+    assert [path.stem for path in paths] == [
         "thumos14-c-table-1", "thumos14-c-table-c", "mini-kinetics-c-table-1", "ucf101-p-absolute", "ucf101-p-relative",
         "tables",
     ]  # fmt: skip
-    for path in written:
+    for path in paths:
         check_latex(path.read_text(encoding="utf-8"))
     low, high = surveys[0].corrupted().interval or (0, 0)
-    assert rf"{{\scriptsize [{100 * low:.2f}, {100 * high:.2f}]}}" in written[0].read_text()
-    assert re.findall(r"\\input\{(.*)\}", written[-1].read_text()) == [path.stem for path in written[:-1]]
+    assert rf"{{\scriptsize [{100 * low:.2f}, {100 * high:.2f}]}}" in paths[0].read_text()
+    assert re.findall(r"\\input\{(.*)\}", paths[-1].read_text()) == [path.stem for path in paths[:-1]]
     engine = shutil.which("pdflatex")
     if engine:
         subprocess.run(
-            [engine, "-halt-on-error", "-interaction=nonstopmode", "tables.tex"], cwd=written[0].parent, check=True
+            [engine, "-halt-on-error", "-interaction=nonstopmode", "tables.tex"], cwd=paths[0].parent, check=True
         )
 
 
-def test_frames_have_a_table_of_their_own(frames: RunRecord, tmp_path: Path) -> None:
-    written = {path.stem: path.read_text() for path in write_paper_tables(surveys_of([frames]), tmp_path)}
-    check_latex(written["pm-k"])
-    assert r"\input{pm-k}" in written["tables"]
+def test_frame_runs_have_their_own_table(frames: RunRecord, tmp_path: Path) -> None:
+    texts = {path.stem: path.read_text() for path in write_paper_tables(surveys_of([frames]), tmp_path)}
+    check_latex(texts["pm-k"])
+    assert r"\input{pm-k}" in texts["tables"]
 
 
-def test_nothing_that_counts_is_said(detection: RunRecord, tmp_path: Path) -> None:
+def test_run_without_counted_cells_is_refused(detection: RunRecord, tmp_path: Path) -> None:
     bare = replace(detection, scores=replace(detection.scores, cells=(), mean_corrupted=None))
     with pytest.raises(DataError, match="no cell counts"):
         write_paper_tables(surveys_of([bare]), tmp_path / "out")
@@ -240,7 +242,7 @@ def test_nothing_that_counts_is_said(detection: RunRecord, tmp_path: Path) -> No
 
 
 def check_latex(text: str) -> None:
-    """Environments and braces close, and every line of a tabular has as many cells as it has columns."""
+    """Check that environments and braces close and that every tabular row has all its columns."""
     opened, closed = (re.findall(word + r"\{(.*?)\}", text) for word in (r"\\begin", r"\\end"))
     assert opened[::-1] == closed  # nested, never side by side
     plain = re.sub(r"\\[{}]", "", text)

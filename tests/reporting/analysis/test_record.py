@@ -1,4 +1,4 @@
-"""A run folder says all that is needed to show it, without the data set and the model."""
+"""Run records: everything that reports need, without the data set and the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jostle.reporting.analysis.record import RunRecord
 
 @pytest.fixture(scope="module")
 def detection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose videos are gone."""
+    """Detection run whose videos were deleted."""
     folder = tmp_path_factory.mktemp("detection")
     (folder / "videos").mkdir()
     small_run.run(small_run.write_videos(folder / "videos"), folder / "run")
@@ -25,7 +25,7 @@ def detection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_detection(detection: Path) -> None:
+def test_record_of_a_detection_run(detection: Path) -> None:
     record = RunRecord.read(detection)
     assert record.task == "detection"
     assert record.cells == ("clean", "thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "freeze:3")
@@ -36,22 +36,22 @@ def test_detection(detection: Path) -> None:
     assert not record.failures
     diagnosis = record.diagnosis
     assert diagnosis is not None
-    again = jostle.diagnose(record.predictions("clean"), record.truth, style="thumos14").to_dict()
-    assert list(diagnosis.false_positives.profile) == again["false_positives"]["profile"]
+    expected = jostle.diagnose(record.predictions("clean"), record.truth, style="thumos14").to_dict()
+    assert list(diagnosis.false_positives.profile) == expected["false_positives"]["profile"]
     assert set(diagnosis.cells) == set(record.cells[1:])
 
 
-def test_classes_that_do_not_occur_are_remembered(tmp_path: Path) -> None:
+def test_classes_without_actions_are_kept(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     videos = small_run.write_videos(tmp_path / "videos")
     truth = small_run.TRUTH.with_classes(("never", "action"))
     small_run.run(videos, tmp_path / "run", data=Dataset("folder", "test", Path("data"), (truth,), videos))
-    found = RunRecord.read(tmp_path / "run").truth
-    assert found.classes == ("never", "action")
-    assert found.fingerprint == truth.fingerprint
+    stored = RunRecord.read(tmp_path / "run").truth
+    assert stored.classes == ("never", "action")
+    assert stored.fingerprint == truth.fingerprint
 
 
-def test_recognition(tmp_path: Path) -> None:
+def test_record_of_a_recognition_run(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     small_recognition.run(small_recognition.write_videos(tmp_path / "videos"), tmp_path / "run")
     record = RunRecord.read(tmp_path / "run")
@@ -64,7 +64,7 @@ def test_recognition(tmp_path: Path) -> None:
     assert record.diagnosis is None
 
 
-def test_what_is_not_there_is_said(detection: Path, tmp_path: Path) -> None:
+def test_missing_files_are_reported(detection: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no run\.json"):
         RunRecord.read(tmp_path)
     record = RunRecord.read(detection)

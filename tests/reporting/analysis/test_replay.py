@@ -1,4 +1,4 @@
-"""Frames made again from the recipe are those that the model was shown."""
+"""Replay: frames recreated from the recipe equal those that the model received."""
 
 from __future__ import annotations
 
@@ -34,39 +34,41 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_frames_are_struck_again_as_they_were(run: Path) -> None:
+def test_replayed_frames_equal_the_corrupted_ones(run: Path) -> None:
     record = RunRecord.read(run)
     with screened(record, "b", CELL) as (footage, cell):
         pts, fps = footage.clean.pts, footage.clean.fps
-        struck = corrupted_mask(record, "b", CELL, pts, fps)
+        affected = corrupted_mask(record, "b", CELL, pts, fps)
         clean = footage.clean.block(0, len(footage.clean))
-        made = footage.under(cell).block(0, len(footage.clean))
-        told = api.corrupt(clean.copy(), CELL, seed=0, video_id="b", segments=record.truth.actions["b"], fps=float(fps))
-    np.testing.assert_array_equal(made, told)
-    np.testing.assert_array_equal((made != clean).any(axis=(1, 2, 3)), struck)
-    assert 0 < struck.sum() < len(struck)
-    (start, end), *_ = spans_of(struck, pts, fps)
+        corrupted = footage.under(cell).block(0, len(footage.clean))
+        expected = api.corrupt(
+            clean.copy(), CELL, seed=0, video_id="b", segments=record.truth.actions["b"], fps=float(fps)
+        )
+    np.testing.assert_array_equal(corrupted, expected)
+    np.testing.assert_array_equal((corrupted != clean).any(axis=(1, 2, 3)), affected)
+    assert 0 < affected.sum() < len(affected)
+    (start, end), *_ = spans_of(affected, pts, fps)
     action = record.truth.actions["b"]
     assert action.start[0] < start < end < action.end[0]
 
 
-def test_the_clean_cell_strikes_nothing(run: Path) -> None:
+def test_clean_cell_affects_no_frame(run: Path) -> None:
     record = RunRecord.read(run)
     assert not corrupted_mask(record, "a", "clean", np.arange(48) / 24, Fraction(24)).any()
 
 
-def test_another_meaning_of_a_name_is_refused(run: Path, tmp_path: Path) -> None:
+def test_changed_meaning_of_a_cell_is_refused(run: Path, tmp_path: Path) -> None:
     record = RunRecord.read(run)
-    about = record.about.to_dict()
-    about["content"]["cells"][1]["done"][0]["value"] = 77
-    changed = RunRecord(run, parse_record(About, about), record.scores)
+    metadata = record.about.to_dict()
+    metadata["content"]["cells"][1]["done"][0]["value"] = 77
+    changed = RunRecord(run, parse_record(About, metadata), record.scores)
     with pytest.raises(DataError, match="stood for something else"):
         cell_of(changed, "thumos14-c/black_frame:1")
     with pytest.raises(DataError, match="no cell 'fog:1'"):
         cell_of(record, "fog:1")
 
 
-def test_a_video_that_is_gone_is_named(run: Path) -> None:
+def test_missing_video_is_named(run: Path) -> None:
     record = RunRecord.read(run)
     path = record.sources["c"]
     path.rename(path.with_suffix(".away"))
@@ -83,7 +85,7 @@ ACTIONS = Truth.from_segments({"a": Segments.from_pairs([(0.2, 0.6), (1.2, 1.9)]
 
 
 @pytest.mark.parametrize(("task", "videos"), [("recognition", "abc"), ("frames", "a")])
-def test_a_cell_that_strikes_part_of_a_clip_is_made_again(task: str, videos: str, tmp_path: Path) -> None:
+def test_partially_corrupted_clips_are_replayed(task: str, videos: str, tmp_path: Path) -> None:
     films = small_recognition.write_videos(tmp_path)
     labels = small_recognition.data_of(films, task)
     data = replace(labels, annotations=(*labels.annotations, ACTIONS))
@@ -91,29 +93,29 @@ def test_a_cell_that_strikes_part_of_a_clip_is_made_again(task: str, videos: str
         small_recognition.RECIPE if task == "recognition" else small_recognition.FRAME_RECIPE,
         groups=(Group("main", cells=(CELL,)),),
     )
-    look = small_recognition.recognising if task == "recognition" else small_recognition.seeing_frames
-    run_benchmark(recipe, data, BenchmarkModel(look, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
+    make_predictor = small_recognition.recognising if task == "recognition" else small_recognition.seeing_frames
+    run_benchmark(recipe, data, BenchmarkModel(make_predictor, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
     record = RunRecord.read(tmp_path / "run")
-    for video in videos:  # one with two actions, one with none at all, and one of which nothing is known
-        own = ACTIONS.actions.get(video)
+    for video in videos:  # one with two actions, one without any, and one that is not annotated
+        actions = ACTIONS.actions.get(video)
         with screened(record, video, CELL) as (footage, cell):
             pts, fps = footage.clean.pts, footage.clean.fps
             clean = footage.clean.block(0, len(footage.clean))
-            made = footage.under(cell).block(0, len(footage.clean))
-        told = api.corrupt(clean.copy(), CELL, seed=3, video_id=video, segments=own, fps=float(fps))
-        np.testing.assert_array_equal(made, told)
-        struck = corrupted_mask(record, video, CELL, pts, fps)
-        np.testing.assert_array_equal((made != clean).any(axis=(1, 2, 3)), struck)
-        assert len(spans_of(struck, pts, fps)) == {"a": 2, "b": 0, "c": 1}[video]
+            corrupted = footage.under(cell).block(0, len(footage.clean))
+        expected = api.corrupt(clean.copy(), CELL, seed=3, video_id=video, segments=actions, fps=float(fps))
+        np.testing.assert_array_equal(corrupted, expected)
+        affected = corrupted_mask(record, video, CELL, pts, fps)
+        np.testing.assert_array_equal((corrupted != clean).any(axis=(1, 2, 3)), affected)
+        assert len(spans_of(affected, pts, fps)) == {"a": 2, "b": 0, "c": 1}[video]
 
 
-def test_a_run_from_before_places_were_kept_says_what_to_do(recognition: RunRecord, tmp_path: Path) -> None:
+def test_old_run_without_placements_says_how_to_update(recognition: RunRecord, tmp_path: Path) -> None:
     shutil.copytree(recognition.folder, tmp_path / "old")
     truth = tmp_path / "old" / "truth.json"
-    told = json.loads(truth.read_text())
-    assert told.pop("actions") == {}
-    truth.write_text(json.dumps(told))
-    old = RunRecord.read(tmp_path / "old")
+    stored = json.loads(truth.read_text())
+    assert stored.pop("actions") == {}
+    truth.write_text(json.dumps(stored))
+    record = RunRecord.read(tmp_path / "old")
     with pytest.raises(DataError, match=r"where in video_0000 the action is; delete .*truth\.json, and the same"):
-        order_for(old, "video_0000", CELL)
+        order_for(record, "video_0000", CELL)
     assert order_for(recognition, "video_0000", CELL).segments is None  # the whole clip counts as one action

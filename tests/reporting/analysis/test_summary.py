@@ -1,4 +1,4 @@
-"""Records of runs: a few kilobytes that say what the run says, and are refused when anybody was at them."""
+"""Exported records of runs: a few kilobytes that agree with the run and are refused after any change."""
 
 from __future__ import annotations
 
@@ -28,35 +28,39 @@ def record(detection: RunRecord, tmp_path: Path) -> Path:
     return jostle.export_run(detection.folder, tmp_path / "run.json", draws=40)
 
 
-def changed(path: Path, *keys: Any, value: Any, sealed: bool) -> Path:
-    """A copy with one value changed, with the old checksum or with one that fits."""
+def with_value(path: Path, *keys: Any, value: Any, update_checksum: bool) -> Path:
+    """Return a copy with one value changed, and with the old or an updated checksum."""
     plain = json.loads(path.read_text(encoding="utf-8"))
-    place = plain["record"]
+    target = plain["record"]
     for key in keys[:-1]:
-        place = place[key]
-    place[keys[-1]] = value
-    if sealed:
+        target = target[key]
+    target[keys[-1]] = value
+    if update_checksum:
         plain["checksum"] = _checksum(plain["record"])
     copy = path.with_name("changed.json")
     copy.write_text(json.dumps(plain), encoding="utf-8")
     return copy
 
 
-def test_it_says_what_the_run_says(detection: RunRecord, record: Path) -> None:
-    found = read_summary(record)
+def test_summary_agrees_with_the_run(detection: RunRecord, record: Path) -> None:
+    summary = read_summary(record)
     assert record.stat().st_size < 10_000
-    assert found.clean.value == detection.scores.clean
-    assert found.corrupted.value == pytest.approx(detection.scores.mean_corrupted, abs=1e-12)
-    assert found.relative.value == pytest.approx(detection.scores.relative_robustness, abs=1e-12)
-    assert found.corrupted.interval is not None
-    assert (found.model, found.weights, found.truth) == ("guesser", detection.about.weights, detection.about.truth)
-    assert found.coverage_text == "12 of 12 videos, 4 of 4 cells"
+    assert summary.clean.value == detection.scores.clean
+    assert summary.corrupted.value == pytest.approx(detection.scores.mean_corrupted, abs=1e-12)
+    assert summary.relative.value == pytest.approx(detection.scores.relative_robustness, abs=1e-12)
+    assert summary.corrupted.interval is not None
+    assert (summary.model, summary.weights, summary.truth) == (
+        "guesser",
+        detection.about.weights,
+        detection.about.truth,
+    )
+    assert summary.coverage_text == "12 of 12 videos, 4 of 4 cells"
     black = [detection.values[f"thumos14-c/black_frame:{severity}"] for severity in (1, 3)]
-    assert found.by_corruption["thumos14-c/black_frame"] == pytest.approx(math.fsum(black) / 2)
+    assert summary.by_corruption["thumos14-c/black_frame"] == pytest.approx(math.fsum(black) / 2)
     assert str(detection.folder) not in record.read_text(encoding="utf-8")
 
 
-def test_reading_and_writing_again_changes_nothing(record: Path, tmp_path: Path) -> None:
+def test_record_round_trip(record: Path, tmp_path: Path) -> None:
     write_summary(read_summary(record), tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == record.read_bytes()
     laid_out = json.dumps(json.loads(record.read_text(encoding="utf-8")), indent=8)
@@ -70,14 +74,14 @@ def test_reading_and_writing_again_changes_nothing(record: Path, tmp_path: Path)
     [(("clean", "value"), 0.99), (("model",), "mine"), (("cells", 0, "value"), 0.9), (("coverage", "videos"), 11)],
 )
 def test_F118_a_changed_record_is_refused(record: Path, keys: tuple[Any, ...], value: Any) -> None:
-    with pytest.raises(Tampered, match="was changed after it was written") as told:
-        read_summary(changed(record, *keys, value=value, sealed=False))
-    assert (told.value.exit_code, told.value.fault) == (6, "F118")
+    with pytest.raises(Tampered, match="was changed after it was written") as caught:
+        read_summary(with_value(record, *keys, value=value, update_checksum=False))
+    assert (caught.value.exit_code, caught.value.fault) == (6, "F118")
 
 
 @pytest.mark.fault("F118")
 @pytest.mark.parametrize(
-    ("keys", "value", "said"),
+    ("keys", "value", "message"),
     [
         (("corrupted", "value"), 0.99, "corrupted is 0.99, and its cells have a mean of"),
         (("cells", 0, "value"), 0.99, "corrupted is"),
@@ -92,13 +96,15 @@ def test_F118_a_changed_record_is_refused(record: Path, keys: tuple[Any, ...], v
         (("cells",), [], "counted is 4 of 4 cells, and 0 of those listed count"),
     ],
 )
-def test_F118_also_with_a_new_checksum(record: Path, keys: tuple[Any, ...], value: Any, said: str) -> None:
-    with pytest.raises(Tampered, match=said):
-        read_summary(changed(record, *keys, value=value, sealed=True))
+def test_F118_inconsistent_values_are_refused_despite_a_valid_checksum(
+    record: Path, keys: tuple[Any, ...], value: Any, message: str
+) -> None:
+    with pytest.raises(Tampered, match=message):
+        read_summary(with_value(record, *keys, value=value, update_checksum=True))
 
 
-def edited(path: Path, edit: Any) -> Path:
-    """A copy whose record was edited, with a checksum that fits."""
+def with_edit(path: Path, edit: Any) -> Path:
+    """Return a copy with an edited record and an updated checksum."""
     plain = json.loads(path.read_text(encoding="utf-8"))
     edit(plain["record"])
     plain["checksum"] = _checksum(plain["record"])
@@ -114,7 +120,7 @@ def without_cells(record: Any) -> None:
 
 
 def one_cell(record: Any, times: int) -> None:
-    """The best cell alone, with means that fit."""
+    """Keep the best cell only, with means that fit."""
     best = max(record["cells"], key=lambda one: one["value"])
     record["cells"] = [best] * times
     record["counted"] = {"cells": times, "of": times}
@@ -123,21 +129,21 @@ def one_cell(record: Any, times: int) -> None:
 
 @pytest.mark.fault("F118")
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         (without_cells, "corrupted is 0.99, without cells"),
         (lambda record: one_cell(record, 4), "more than once"),
         (lambda record: record["relative"].update(value=None), "relative is None, and the others give"),
     ],
 )
-def test_F118_also_where_the_means_were_made_to_fit(record: Path, edit: Any, said: str) -> None:
-    with pytest.raises(Tampered, match=said):
-        read_summary(edited(record, edit))
+def test_F118_implausible_cells_are_refused_despite_fitting_means(record: Path, edit: Any, message: str) -> None:
+    with pytest.raises(Tampered, match=message):
+        read_summary(with_edit(record, edit))
 
 
 @pytest.mark.fault("F125")
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         (lambda record: one_cell(record, 1), "counted is out of 1 cells, and the benchmark has 4"),
         (lambda record: record["cells"][0].update(cell="fog:3"), "the benchmark does not have it"),
@@ -148,15 +154,15 @@ def test_F118_also_where_the_means_were_made_to_fit(record: Path, edit: Any, sai
         (lambda record: record.update(guesses=True), "guesses is True, and the clean score says otherwise"),
     ],
 )
-def test_F125_what_its_recipe_does_not_allow_is_refused(record: Path, edit: Any, said: str) -> None:
-    with pytest.raises(Tampered, match=said) as told:
-        read_summary(edited(record, edit))
-    assert told.value.fault == "F125"
+def test_F125_record_that_contradicts_its_recipe_is_refused(record: Path, edit: Any, message: str) -> None:
+    with pytest.raises(Tampered, match=message) as caught:
+        read_summary(with_edit(record, edit))
+    assert caught.value.fault == "F125"
 
 
 @pytest.mark.fault("F125")
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         (lambda record: record["cells"][0].update(interval=None, value=0.51234), "corrupted is"),
         (lambda record: record["clean"].update(interval=None, value=0.99), "clean is 0.99, which is no number of 40"),
@@ -164,33 +170,33 @@ def test_F125_what_its_recipe_does_not_allow_is_refused(record: Path, edit: Any,
         (lambda record: record.update(guesses=True), "guesses is True"),
     ],
 )
-def test_F125_scores_of_a_recogniser_are_right_answers(
-    recognition: RunRecord, tmp_path: Path, edit: Any, said: str
+def test_F125_scores_of_a_recogniser_are_counts_of_right_answers(
+    recognition: RunRecord, tmp_path: Path, edit: Any, message: str
 ) -> None:
     path = jostle.export_run(recognition.folder, tmp_path / "run.json", draws=100)
     assert read_summary(path).chance == pytest.approx(1 / 3)
 
     def fitting(record: Any) -> None:
         edit(record)
-        if said.startswith("clean"):
+        if message.startswith("clean"):
             record["relative"]["value"] = record["corrupted"]["value"] / record["clean"]["value"]
 
-    with pytest.raises(Tampered, match=said):
-        read_summary(edited(path, fitting))
+    with pytest.raises(Tampered, match=message):
+        read_summary(with_edit(path, fitting))
 
 
 @pytest.mark.fault("F125")
-def test_F125_a_part_of_a_known_benchmark_is_not_the_whole(recognition: RunRecord, tmp_path: Path) -> None:
-    """The recipe of a benchmark that comes with jostle is not in the record."""
-    own = benchmarks["ucf101-p"]
+def test_F125_part_of_a_known_benchmark_is_not_complete(recognition: RunRecord, tmp_path: Path) -> None:
+    """Records do not contain the recipes of bundled benchmarks."""
+    benchmark = benchmarks["ucf101-p"]
     subset, videos = next(iter(datasets["ucf101"].videos.items()))
-    counted = [cell.name for cell in own.cells if cell.counted]
-    whole = replace(
+    counted = [cell.name for cell in benchmark.cells if cell.counted]
+    complete = replace(
         summary_of(survey(recognition)),
-        **{name: getattr(own, name) for name in ("fingerprint", "dataset")},
-        benchmark=own.name,
-        recipe=own.name,
-        metric=own.measure,
+        **{name: getattr(benchmark, name) for name in ("fingerprint", "dataset")},
+        benchmark=benchmark.name,
+        recipe=benchmark.name,
+        metric=benchmark.measure,
         subset=subset,
         content=None,
         cells=tuple(CellNumber(cell, 0.5, None, True) for cell in counted),
@@ -201,9 +207,9 @@ def test_F125_a_part_of_a_known_benchmark_is_not_the_whole(recognition: RunRecor
         coverage=Coverage(2 * videos, 2 * videos, 101, 101),
         chance=1 / 101,
     )
-    write_summary(whole, tmp_path / "whole.json")
+    write_summary(complete, tmp_path / "whole.json")
     assert read_summary(tmp_path / "whole.json").whole
-    write_summary(replace(whole, coverage=Coverage(12, 12, 3, 101)), tmp_path / "small.json")
+    write_summary(replace(complete, coverage=Coverage(12, 12, 3, 101)), tmp_path / "small.json")
     with pytest.raises(Tampered, match=f"coverage is of 12 videos, and ucf101 has {videos}"):
         read_summary(tmp_path / "small.json")
 
@@ -212,10 +218,10 @@ def test_many_corruptions_are_labelled_in_linear_time() -> None:
     names = [f"noise_{i}" for i in range(30_000)]
     before = time.process_time()
     assert len(label_corruptions(names)) == len(names)
-    assert time.process_time() - before < 3  # 40 s while each was counted among all
+    assert time.process_time() - before < 3  # 40 s with a quadratic count
 
 
-def test_what_is_no_record_is_refused(detection: RunRecord, tmp_path: Path) -> None:
+def test_other_json_files_are_refused(detection: RunRecord, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="kind is missing"):
         read_summary(detection.folder / "scores.json")
     (tmp_path / "cut.json").write_text('{"format": 1,', encoding="utf-8")
@@ -223,26 +229,26 @@ def test_what_is_no_record_is_refused(detection: RunRecord, tmp_path: Path) -> N
         read_summary(tmp_path / "cut.json")
 
 
-def test_a_partial_run_is_exported_when_that_is_asked_for(tmp_path: Path) -> None:
+def test_partial_run_is_exported_on_request(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", fails=("video_0003",))
     with pytest.raises(DataError, match=r"on 11 of 12 videos and 4 of 4 cells.*--partial"):
         jostle.export_run(folder, tmp_path / "part.json")
-    found = read_summary(jostle.export_run(folder, tmp_path / "part.json", partial=True, draws=0))
-    assert not found.whole
-    assert found.corrupted.interval is None
+    summary = read_summary(jostle.export_run(folder, tmp_path / "part.json", partial=True, draws=0))
+    assert not summary.whole
+    assert summary.corrupted.interval is None
 
 
-def test_frame_classifiers(tmp_path: Path) -> None:
+def test_summary_of_frame_classifiers(tmp_path: Path) -> None:
     run = RunRecord.read(made_run(tmp_path / "run", "frames", cells=()))
-    found = summary_of(survey(run))
-    own = run.scores.clean_more.pm_k
-    assert own is not None
-    assert (found.clean.value, found.corrupted.value, found.relative.value) == (own.accuracy, own.pm_k, None)
-    assert found.clean.interval == own.accuracy_interval
+    summary = summary_of(survey(run))
+    pm_k = run.scores.clean_more.pm_k
+    assert pm_k is not None
+    assert (summary.clean.value, summary.corrupted.value, summary.relative.value) == (pm_k.accuracy, pm_k.pm_k, None)
+    assert summary.clean.interval == pm_k.accuracy_interval
 
 
 @pytest.mark.parametrize("task", ["questions", "moments"])
-def test_runs_in_words_are_ranked_with_their_own_benchmark(
+def test_language_runs_are_ranked_within_their_benchmark(
     task: str, request: pytest.FixtureRequest, recognition: RunRecord, tmp_path: Path
 ) -> None:
     run: RunRecord = request.getfixturevalue(task)
@@ -257,8 +263,10 @@ def test_runs_in_words_are_ranked_with_their_own_benchmark(
 
 @pytest.mark.fault("F125")
 @pytest.mark.parametrize(("key", "value"), [("chance", 0.7), ("guesses", True)])
-def test_F125_chance_of_questions_is_possible(key: str, value: Any, questions: RunRecord, tmp_path: Path) -> None:
+def test_F125_impossible_chance_of_questions_is_refused(
+    key: str, value: Any, questions: RunRecord, tmp_path: Path
+) -> None:
     path = jostle.export_run(questions.folder, tmp_path / "run.json", draws=200)
     with pytest.raises(Tampered, match=key) as caught:
-        read_summary(changed(path, key, value=value, sealed=True))
+        read_summary(with_value(path, key, value=value, update_checksum=True))
     assert caught.value.fault == "F125"

@@ -1,4 +1,4 @@
-"""F87: text of strangers stays text, in CSV, in Markdown and in LaTeX."""
+"""Escaping of untrusted text in CSV, Markdown and LaTeX tables (F87)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table_of(word: str, value: float | None = 0.5) -> Table:
 
 
 @given(WORDS)
-def test_a_spreadsheet_never_sees_a_formula(word: str) -> None:
+def test_csv_never_has_formulas(word: str) -> None:
     rows = list(csv.reader(io.StringIO(table_of(word).csv(), newline="")))
     assert rows[0] == ["name", "v (%)", "i low (%)", "i high (%)"]
     assert len(rows) == 2
@@ -31,7 +31,7 @@ def test_a_spreadsheet_never_sees_a_formula(word: str) -> None:
 
 
 @given(WORDS)
-def test_a_markdown_table_keeps_its_shape(word: str) -> None:
+def test_markdown_table_keeps_its_shape(word: str) -> None:
     lines = table_of(word).markdown().split("\n")
     assert len(lines) == 3
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[2])) == 4
@@ -39,16 +39,16 @@ def test_a_markdown_table_keeps_its_shape(word: str) -> None:
 
 
 @given(WORDS)
-def test_latex_has_no_command_that_is_not_ours(word: str) -> None:
-    made = latex_escape(word)
-    assert "\n" not in made
-    bare = re.sub(r"\\text(backslash|asciitilde|asciicircum|less|greater|bar|quotedbl)\{\}|\\[&%$#_{}]", "", made)
+def test_latex_has_no_foreign_commands(word: str) -> None:
+    latex = latex_escape(word)
+    assert "\n" not in latex
+    bare = re.sub(r"\\text(backslash|asciitilde|asciicircum|less|greater|bar|quotedbl)\{\}|\\[&%$#_{}]", "", latex)
     assert not set(bare) & set('\\&%$#_{}~^<>|"')
 
 
 def test_latex_is_a_booktabs_table() -> None:
-    made = table_of("a_b & 50%").latex(bold=[(0, 1)])
-    assert made.splitlines() == [
+    latex = table_of("a_b & 50%").latex(bold=[(0, 1)])
+    assert latex.splitlines() == [
         r"\begin{tabular}{lrr}",
         r"\toprule",
         r"name & v & i \\",
@@ -59,20 +59,20 @@ def test_latex_is_a_booktabs_table() -> None:
     ]
 
 
-def test_latex_sets_a_minus() -> None:
+def test_latex_has_a_minus_sign() -> None:
     columns = (Column("name"), Column("v", "points"), Column("i", "interval"))
-    made = Table("", columns, (("a-b", -0.01, (-0.02, 0.01)),)).latex()
-    assert r"a-b & $-$1.00 & [$-$2.00, 1.00] \\" in made
+    latex = Table("", columns, (("a-b", -0.01, (-0.02, 0.01)),)).latex()
+    assert r"a-b & $-$1.00 & [$-$2.00, 1.00] \\" in latex
 
 
 @pytest.mark.parametrize(
     ("value", "kind", "words"), [(None, "percent", "n/a"), (3, "count", "3"), (0.1, "points", "+10.00")]
 )
-def test_values(value: float | None, kind: str, words: str) -> None:
+def test_format_value(value: float | None, kind: str, words: str) -> None:
     assert format_value(value, kind) == words  # type: ignore[arg-type]
 
 
-def test_numbers_are_whole_in_csv_and_none_is_empty() -> None:
+def test_csv_numbers_are_exact_and_none_is_empty() -> None:
     assert table_of("x", 1 / 3).csv().splitlines()[1] == "x,33.3333333333,10,20"
     assert table_of("x", None).csv().splitlines()[1] == "x,,10,20"
     negative = Table("t", (Column("d", "points"),), ((-0.25,),))

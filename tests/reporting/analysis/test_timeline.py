@@ -1,4 +1,4 @@
-"""A timeline says what was found, what was lost, and what is wrong with the rest."""
+"""Timelines of videos: correct detections, missed actions and kinds of errors."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from jostle.reporting.analysis.video_results import operating_score, timeline_of
 CELL = "thumos14-c/black_frame:3"
 
 
-def test_what_is_right_is_what_the_score_takes_for_right(detection: RunRecord) -> None:
+def test_correct_detections_are_those_of_the_score(detection: RunRecord) -> None:
     for name in detection.truth.videos:
-        found = timeline_of(detection, name, CELL)
-        assert found.tiou == 0.5
-        for which, told in ((CLEAN, found.clean), (CELL, found.corrupted)):
+        timeline = timeline_of(detection, name, CELL)
+        assert timeline.tiou == 0.5
+        for cell, detections in ((CLEAN, timeline.clean), (CELL, timeline.corrupted)):
             truth = detection.truth.of_videos([name])
-            scored = score(predictions_on(detection, which, [name]), truth, protocol="thumos14", tious=[0.5])
-            right = [one for one in told if one.kind == "true_positive"]
+            scored = score(predictions_on(detection, cell, [name]), truth, protocol="thumos14", tious=[0.5])
+            right = [one for one in detections if one.kind == "true_positive"]
             assert len(right) == (scored.matches.taken_by >= 0).sum()
-            assert len(told) == 4
-            for one in right:
-                action = found.actions[one.action or 0]
-                assert one.tiou >= 0.5
-                assert one.label == action.label
-                assert action.found_clean if which == CLEAN else action.found_corrupted
+            assert len(detections) == 4
+            for correct in right:
+                action = timeline.actions[correct.action or 0]
+                assert correct.tiou >= 0.5
+                assert correct.label == action.label
+                assert action.found_clean if cell == CLEAN else action.found_corrupted
 
 
-def test_actions_come_by_their_beginning_and_some_are_lost(detection: RunRecord) -> None:
-    every = [timeline_of(detection, name, CELL) for name in detection.truth.videos]
-    for found in every:
-        assert [action.start for action in found.actions] == sorted(action.start for action in found.actions)
-        assert found.end >= max(action.end for action in found.actions)
-    assert any(action.lost for found in every for action in found.actions)
-    assert {one.kind for found in every for one in found.corrupted} > {"true_positive", "background"}
+def test_actions_are_sorted_by_start_and_some_are_missed(detection: RunRecord) -> None:
+    timelines = [timeline_of(detection, name, CELL) for name in detection.truth.videos]
+    for timeline in timelines:
+        assert [action.start for action in timeline.actions] == sorted(action.start for action in timeline.actions)
+        assert timeline.end >= max(action.end for action in timeline.actions)
+    assert any(action.lost for timeline in timelines for action in timeline.actions)
+    assert {one.kind for timeline in timelines for one in timeline.corrupted} > {"true_positive", "background"}
 
 
-def test_the_unsure_can_be_left_away(detection: RunRecord) -> None:
-    cut = operating_score(detection)
-    found = timeline_of(detection, detection.truth.videos[0], CELL, sure=cut)
-    assert all(one.score >= cut for one in (*found.clean, *found.corrupted))
-    assert (detection.predictions(CLEAN).score >= cut).sum() == len(detection.truth)
+def test_detections_below_a_score_can_be_left_out(detection: RunRecord) -> None:
+    threshold = operating_score(detection)
+    timeline = timeline_of(detection, detection.truth.videos[0], CELL, sure=threshold)
+    assert all(one.score >= threshold for one in (*timeline.clean, *timeline.corrupted))
+    assert (detection.predictions(CLEAN).score >= threshold).sum() == len(detection.truth)
 
 
-def test_it_becomes_json(detection: RunRecord) -> None:
-    told = timeline_of(detection, detection.truth.videos[0], CELL).to_dict()
-    assert told["format"] == 1
-    assert set(told["clean"][0]) == {"start", "end", "label", "score", "tiou", "kind", "action"}
+def test_timeline_as_json(detection: RunRecord) -> None:
+    payload = timeline_of(detection, detection.truth.videos[0], CELL).to_dict()
+    assert payload["format"] == 1
+    assert set(payload["clean"][0]) == {"start", "end", "label", "score", "tiou", "kind", "action"}
 
 
-def test_what_is_not_there(detection: RunRecord, recognition: RunRecord) -> None:
+def test_unknown_videos_cells_and_tasks_are_refused(detection: RunRecord, recognition: RunRecord) -> None:
     with pytest.raises(UnknownName, match=r"no video of .* is called 'video_00'"):
         timeline_of(detection, "video_00", CELL)
     with pytest.raises(UnknownName, match=r"no cell of .* is called 'fog:9'"):

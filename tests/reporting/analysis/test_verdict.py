@@ -1,4 +1,4 @@
-"""The verdict on a run: one sentence for every case, by a survey and by the run's own scores alike."""
+"""Verdict on a run: one sentence per case, equal for an analysis and for the stored scores."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from jostle.reporting.html.composition import head_of
 from jostle.reporting.html.leaderboard import Files, rankings_of
 
 
-def with_values(found: RunAnalysis, clean: float, corrupted: float) -> RunAnalysis:
-    value = np.array([clean, *[corrupted] * (len(found.cells) - 1)])
-    return replace(found, value=value, drawn=np.repeat(value[None], 20, 0))
+def with_values(analysis: RunAnalysis, clean: float, corrupted: float) -> RunAnalysis:
+    value = np.array([clean, *[corrupted] * (len(analysis.cells) - 1)])
+    return replace(analysis, value=value, drawn=np.repeat(value[None], 20, 0))
 
 
 def with_scores(record: RunRecord, **scores: Any) -> RunRecord:
@@ -41,27 +41,27 @@ def with_scores(record: RunRecord, **scores: Any) -> RunRecord:
 
 
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames"])
-def test_scores_alone_say_what_a_survey_says(task: str, request: pytest.FixtureRequest) -> None:
+def test_verdict_of_scores_equals_that_of_an_analysis(task: str, request: pytest.FixtureRequest) -> None:
     record = request.getfixturevalue(task)
-    said = verdict_of(record, "guesser")
-    assert said == verdict_of(survey(record), "guesser")
-    assert "under corruption it keeps" in said
-    assert "Hardest is black frame at severity 3, where" in said
+    verdict = verdict_of(record, "guesser")
+    assert verdict == verdict_of(survey(record), "guesser")
+    assert "under corruption it keeps" in verdict
+    assert "Hardest is black frame at severity 3, where" in verdict
 
 
-@pytest.mark.parametrize(("left", "words"), [(1.2, WORDS[0][1]), *WORDS])
-def test_a_word_for_every_loss(detection: RunRecord, left: float, words: str) -> None:
-    said = verdict_of(with_values(survey(detection), 0.5, left / 2), "model <x>")
-    ends = f"{100 * left:.1f}"
-    assert said.startswith(
-        f"model <x> {words} (relative robustness [{ends}, {ends}]): under corruption it keeps {ends} % of its clean "
+@pytest.mark.parametrize(("retained", "words"), [(1.2, WORDS[0][1]), *WORDS])
+def test_every_loss_has_its_word(detection: RunRecord, retained: float, words: str) -> None:
+    verdict = verdict_of(with_values(survey(detection), 0.5, retained / 2), "model <x>")
+    end = f"{100 * retained:.1f}"
+    assert verdict.startswith(
+        f"model <x> {words} (relative robustness [{end}, {end}]): under corruption it keeps {end} % of its clean "
     )
-    assert f"{percent(left / 2)} of 50.0. Hardest is" in said
+    assert f"{percent(retained / 2)} of 50.0. Hardest is" in verdict
 
 
 @pytest.mark.fault("F127")
 @pytest.mark.parametrize(
-    ("ends", "said"),
+    ("ends", "expected"),
     [
         ((0.902, 0.95), "m is fairly robust (relative robustness [90.2, 95.0]): under corruption it keeps"),
         ((0.85, 0.93), "Whether m is clearly affected or fairly robust is open (relative robustness [85.0, 93.0]):"),
@@ -69,35 +69,35 @@ def test_a_word_for_every_loss(detection: RunRecord, left: float, words: str) ->
         (None, "No verdict on m without an interval: under corruption it keeps 89.8 % of its clean"),
     ],
 )
-def test_F127_a_verdict_follows_the_interval(
-    detection: RunRecord, monkeypatch: pytest.MonkeyPatch, ends: tuple[float, float] | None, said: str
+def test_F127_verdict_follows_the_interval(
+    detection: RunRecord, monkeypatch: pytest.MonkeyPatch, ends: tuple[float, float] | None, expected: str
 ) -> None:
     monkeypatch.setattr(RunAnalysis, "relative", lambda *_: Estimate(0.898, ends))
     verdict = verdict_of(survey(detection), "m")
-    assert verdict.startswith(said)
+    assert verdict.startswith(expected)
     assert "keeps 89.8 %" in verdict  # never rounded to a limit between two words
 
 
 @pytest.mark.fault("F127")
-def test_F127_relative_values_of_unequal_clean_scores_do_not_compare(recognition: RunRecord, tmp_path: Path) -> None:
-    """A poorer model has less to lose: its relative robustness is higher, and is no reason to choose it."""
-    poor = RunRecord.read(made_run(tmp_path / "poor", "recognition", videos=40, knows=0.3, weakness=0.2, model="poor"))
-    diff = diff_runs(recognition, poor, draws=200)
+def test_F127_relative_values_of_unequal_clean_scores_are_not_compared(recognition: RunRecord, tmp_path: Path) -> None:
+    """A weaker model has less to lose: its higher relative robustness is no reason to choose it."""
+    weak = RunRecord.read(made_run(tmp_path / "poor", "recognition", videos=40, knows=0.3, weakness=0.2, model="poor"))
+    diff = diff_runs(recognition, weak, draws=200)
     assert diff.comparison.clean.clear
     assert diff.comparison.relative.difference.value > 0  # type: ignore[operator]
-    said = "relative values do not compare"
-    assert said in comparison_verdict(diff.comparison, "one", "poor")
+    phrase = "relative values do not compare"
+    assert phrase in comparison_verdict(diff.comparison, "one", "poor")
     assert "keeps" not in comparison_verdict(diff.comparison, "one", "poor")
-    assert any(said in remark for remark in diff.remarks)
+    assert any(phrase in remark for remark in diff.remarks)
     assert not diff.to_dict()["relative_comparable"]
     assert diff.table().rows[-1][-1] == ""  # no star
     same = diff_runs(recognition, recognition, draws=50)
     assert same.to_dict()["relative_comparable"]
-    assert not any(said in remark for remark in same.remarks)
+    assert not any(phrase in remark for remark in same.remarks)
 
 
 @pytest.mark.fault("F127")
-def test_F127_the_chance_level_is_on_every_table_of_recognition(recognition: RunRecord, tmp_path: Path) -> None:
+def test_F127_chance_level_is_on_every_table_of_recognition(recognition: RunRecord, tmp_path: Path) -> None:
     analysis = survey(recognition, draws=50)
     assert "(chance 33.3)" in verdict_of(analysis, "m")
     assert cells_table([analysis]).title == "Cells (chance 33.3)"
@@ -110,42 +110,42 @@ def test_F127_the_chance_level_is_on_every_table_of_recognition(recognition: Run
     assert "chance 33.3" in model.read_text(encoding="utf-8")
 
 
-def test_a_clean_score_of_nothing(detection: RunRecord) -> None:
-    said = "m scores 0.0 (mAP@0.3:0.7) on clean video, so its relative robustness is undefined; on "
-    assert verdict_of(with_values(survey(detection), 0.0, 0.125), "m") == f"{said}corrupted video it scores 12.5."
-    nothing = with_scores(detection, clean=0.0, relative_robustness=None, mean_corrupted=0.125)
-    assert verdict_of(nothing, "m") == f"{said}corrupted video it scores 12.5."
+def test_verdict_with_a_clean_score_of_zero(detection: RunRecord) -> None:
+    expected = "m scores 0.0 (mAP@0.3:0.7) on clean video, so its relative robustness is undefined; on "
+    assert verdict_of(with_values(survey(detection), 0.0, 0.125), "m") == f"{expected}corrupted video it scores 12.5."
+    record = with_scores(detection, clean=0.0, relative_robustness=None, mean_corrupted=0.125)
+    assert verdict_of(record, "m") == f"{expected}corrupted video it scores 12.5."
 
 
-def test_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
+def test_verdict_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
     clean = RunRecord.read(made_run(tmp_path / "run", cells=()))
-    for found in (clean, survey(clean)):
-        assert verdict_of(found, "m").endswith("on clean video; no corruption was tried.")
+    for source in (clean, survey(clean)):
+        assert verdict_of(source, "m").endswith("on clean video; no corruption was tried.")
     beside = with_scores(
         detection, cells=(), beside=detection.scores.cells, mean_corrupted=None, relative_robustness=None
     )
-    for found in (beside, survey(beside)):
-        assert verdict_of(found, "m").endswith("on clean video; no corruption that counts was tried.")
+    for source in (beside, survey(beside)):
+        assert verdict_of(source, "m").endswith("on clean video; no corruption that counts was tried.")
 
 
-def test_guessing_is_told_from_knowing(tmp_path: Path, recognition: RunRecord, detection: RunRecord) -> None:
+def test_models_at_chance_level_are_recognised(tmp_path: Path, recognition: RunRecord, detection: RunRecord) -> None:
     assert chance_of(recognition) == Chance(1 / 3, 40)
     assert chance_of(detection) == Chance(0.0, None)
     blind = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=30, knows=0.0))
-    for found in (blind, survey(blind, draws=100)):
-        assert "m is not significantly better than chance on clean video" in verdict_of(found, "m")
-    for found in (recognition, survey(recognition, draws=100)):
-        assert "guessing" not in verdict_of(found, "m")
+    for source in (blind, survey(blind, draws=100)):
+        assert "m is not significantly better than chance on clean video" in verdict_of(source, "m")
+    for source in (recognition, survey(recognition, draws=100)):
+        assert "guessing" not in verdict_of(source, "m")
 
 
-def test_frames_by_themselves(tmp_path: Path) -> None:
+def test_verdict_of_a_clean_frame_run(tmp_path: Path) -> None:
     record = RunRecord.read(made_run(tmp_path / "run", "frames", cells=()))
-    told = frames_verdict(offset_errors(record)[0], "m")
-    assert verdict_of(record, "m") == verdict_of(survey(record), "m") == told
-    assert "similar frame within 3" in told
+    expected = frames_verdict(offset_errors(record)[0], "m")
+    assert verdict_of(record, "m") == verdict_of(survey(record), "m") == expected
+    assert "similar frame within 3" in expected
 
 
-def test_windows_are_told_of_only_where_they_are_unusual(detection: RunRecord) -> None:
+def test_windows_are_described_only_if_not_default(detection: RunRecord) -> None:
     assert describe_windows(replace(detection.about, rule=None)) is None
     assert describe_windows(replace(detection.about, rule="all")) is None
     assert describe_windows(replace(detection.about, rule="released")) == "released"
@@ -153,8 +153,8 @@ def test_windows_are_told_of_only_where_they_are_unusual(detection: RunRecord) -
     assert describe_windows(faulty) == "all, with the faults early-row and skipped-window"
 
 
-def test_a_frame_classifier_of_many_classes_is_not_taken_for_a_guesser(frames: RunRecord) -> None:
-    """pm-10 of 25 % over a thousand classes is far above chance, though a few anchors give it a low end of 0."""
+def test_chance_level_of_frame_classifiers(frames: RunRecord) -> None:
+    """A pm-10 of 25 % over 1000 classes is far above chance, even if few anchors give an interval from 0."""
     assert chance_of(frames) == Chance(1 / 3, 20)
     assert not Chance(1 / 1000, 8).explains(Estimate(0.25, (0.0, 0.5)))
     assert Chance(1 / 4, 8).explains(Estimate(0.25, (0.2, 0.5)))
@@ -163,19 +163,19 @@ def test_a_frame_classifier_of_many_classes_is_not_taken_for_a_guesser(frames: R
     assert Chance(0.0, None).explains(Estimate(0.1, (0.0, 0.3)))
 
 
-def test_a_guesser_wins_nothing(tmp_path: Path, recognition: RunRecord) -> None:
-    """What is left of a score that is no better than chance is neither a headline nor bold."""
-    blind = RunRecord.read(made_run(tmp_path / "blind", "recognition", videos=40, knows=0.0, model="blind"))
-    surveys = surveys_of([recognition, blind], draws=50)
-    found = compared(*surveys)
-    assert found.guesses == (False, True)
-    assert found.relative.other is not None
-    assert found.relative.other > found.relative.one  # type: ignore[operator]
-    assert (found.relative.difference.value, found.relative.clear) == (None, False)
-    said = comparison_verdict(found, "knows", "blind")
-    assert "keeps" not in said
-    assert said.endswith("blind is not significantly better than chance on clean video.")
-    diff = diff_runs(recognition, blind, draws=50)
+def test_model_at_chance_level_is_never_best(tmp_path: Path, recognition: RunRecord) -> None:
+    """Robustness of a model no better than chance is neither reported nor set in bold."""
+    guessing = RunRecord.read(made_run(tmp_path / "blind", "recognition", videos=40, knows=0.0, model="blind"))
+    surveys = surveys_of([recognition, guessing], draws=50)
+    comparison = compared(*surveys)
+    assert comparison.guesses == (False, True)
+    assert comparison.relative.other is not None
+    assert comparison.relative.other > comparison.relative.one  # type: ignore[operator]
+    assert (comparison.relative.difference.value, comparison.relative.clear) == (None, False)
+    verdict = comparison_verdict(comparison, "knows", "blind")
+    assert "keeps" not in verdict
+    assert verdict.endswith("blind is not significantly better than chance on clean video.")
+    diff = diff_runs(recognition, guessing, draws=50)
     assert "blind is not significantly better than chance on clean video" in " ".join(diff.remarks)
     table = next(one for one in paper_layouts(surveys) if one.file == "thumos14-c-table-1")
     assert table.numbers[-1].barred == (1,)
@@ -183,5 +183,5 @@ def test_a_guesser_wins_nothing(tmp_path: Path, recognition: RunRecord) -> None:
     assert "textbf" not in line
 
 
-def test_no_minus_before_nothing() -> None:
+def test_zero_has_no_minus_sign() -> None:
     assert percent(-1e-6) == "0.0"

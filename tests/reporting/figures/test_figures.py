@@ -1,4 +1,4 @@
-"""Figures: all formats, the same bytes twice, colours that the colour-blind can tell apart."""
+"""Figures: all formats, reproducible bytes, and colours that colour-blind readers can distinguish."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def diagnosis(*, empty: bool = False) -> dict:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return draw_diagnosis(diagnosis(), tmp_path_factory.mktemp("figures"))
 
 
-def test_three_figures_in_three_formats(written: list[Path]) -> None:
+def test_three_figures_in_three_formats(paths: list[Path]) -> None:
     names = ("false_positive_analysis", "sensitivity_analysis", "false_negative_analysis")
-    assert [path.name for path in written] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf", "svg")]
+    assert [path.name for path in paths] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf", "svg")]
     heads = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
-    assert all(path.read_bytes().startswith(heads[path.suffix]) for path in written)
+    assert all(path.read_bytes().startswith(heads[path.suffix]) for path in paths)
 
 
-def test_equal_figures_are_equal_files(written: list[Path], tmp_path: Path) -> None:
+def test_figures_are_reproducible(paths: list[Path], tmp_path: Path) -> None:
     again = draw_diagnosis(diagnosis(), tmp_path)
-    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in written]
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
 
 
-def test_nothing_found_is_drawn_too(tmp_path: Path) -> None:
+def test_empty_diagnosis_is_drawn(tmp_path: Path) -> None:
     assert draw_diagnosis(diagnosis(empty=True), tmp_path, ["png"])
     assert draw_clean_against_corrupted(diagnosis(), diagnosis(empty=True), tmp_path, ["svg"], names=("plain", "fog:3"))
 
@@ -77,14 +77,14 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
         draw_diagnosis(diagnosis(), tmp_path)
 
 
-# How colours look to an eye without one kind of cone, in linear light: matrices of Machado et al. (2009), severity 1.
+# Simulation of colour blindness in linear light: matrices of Machado et al. (2009), severity 1.
 BLIND = {
     "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
 }
 
 
-def seen(colour: str, matrix) -> np.ndarray:
+def simulate_colour_blindness(colour: str, matrix) -> np.ndarray:
     rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     light = np.clip(np.array(matrix) @ linear, 0, 1)
@@ -92,12 +92,20 @@ def seen(colour: str, matrix) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", BLIND)
-def test_outcomes_differ_in_colour_or_hatching_to_every_eye(kind: str) -> None:
+def test_outcomes_differ_in_colour_or_hatching_for_colour_blind_readers(kind: str) -> None:
     for one, other in itertools.combinations(OUTCOMES.values(), 2):
-        distance = np.abs(seen(one.colour, BLIND[kind]) - seen(other.colour, BLIND[kind])).max()
+        distance = np.abs(
+            simulate_colour_blindness(one.colour, BLIND[kind]) - simulate_colour_blindness(other.colour, BLIND[kind])
+        ).max()
         assert distance > 0.15 or one.hatch != other.hatch, (one.label, other.label)
     paints = list(OUTCOMES.values())
-    for one, other in itertools.pairwise(paints):  # those that touch in a bar differ in both
-        assert np.abs(seen(one.colour, BLIND[kind]) - seen(other.colour, BLIND[kind])).max() > 0.1
+    for one, other in itertools.pairwise(paints):  # neighbours in a bar differ in both
+        assert (
+            np.abs(
+                simulate_colour_blindness(one.colour, BLIND[kind])
+                - simulate_colour_blindness(other.colour, BLIND[kind])
+            ).max()
+            > 0.1
+        )
         assert one.hatch != other.hatch
     assert style.FORMATS == ("png", "pdf", "svg")

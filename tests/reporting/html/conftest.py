@@ -1,3 +1,3 @@
-"""Helpers of the tests of findings, which make runs."""
+"""Tests of HTML reports; their runs come from `helpers.made_runs`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Charts show what they are given: a square a cell, a mark a value, and a colour for what is lost."""
+"""Charts of the report: one square per cell, one mark per value, colours by relative loss."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def marks(svg: str, kind: str) -> list[ElementTree.Element]:
-    return [one for one in ElementTree.fromstring(svg).iter() if kind in (one.get("class") or "").split()]
+    return [element for element in ElementTree.fromstring(svg).iter() if kind in (element.get("class") or "").split()]
 
 
-def test_every_cell_is_a_square_that_leads_somewhere() -> None:
+def test_every_cell_is_a_linked_square() -> None:
     cells = ["clean", "p/fog:1", "p/fog:3", "rain:1", "fog:1+rain:2", "p/fog:1@at:50%x1"]
     grid = grid_of(cells, cells[1:4])
-    left = (1, 1, 0.5, 1.1, None, 0.1)
-    squares = {cell: Square(0.5, left[i], f"c{i}", cell) for i, cell in enumerate(cells)}
+    retained = (1, 1, 0.5, 1.1, None, 0.1)
+    squares = {cell: Square(0.5, retained[i], f"c{i}", cell) for i, cell in enumerate(cells)}
     svg = draw_heat_map(grid, squares, "map")
     links = list(ElementTree.fromstring(svg).iter(f"{SVG}a"))
     assert sorted(link.get("href") or "" for link in links) == [f"#c{i}" for i in range(1, 6)]
@@ -42,30 +42,30 @@ def test_every_cell_is_a_square_that_leads_somewhere() -> None:
     assert "in no mean" in svg
 
 
-def test_curves_have_a_mark_a_value_and_a_band_where_there_is_an_interval() -> None:
-    sure = {0: Estimate(0.8, (0.7, 0.9)), 1: Estimate(0.5, (0.4, 0.6)), 2: Estimate(None)}
-    svg = draw_curves({"fog": [Curve(0, sure), Curve(1, {0: Estimate(0.8), 1: Estimate(0.7)})]}, ["a", "b"], "mAP")
+def test_curves_have_one_mark_per_value_and_a_band_per_interval() -> None:
+    estimates = {0: Estimate(0.8, (0.7, 0.9)), 1: Estimate(0.5, (0.4, 0.6)), 2: Estimate(None)}
+    svg = draw_curves({"fog": [Curve(0, estimates), Curve(1, {0: Estimate(0.8), 1: Estimate(0.7)})]}, ["a", "b"], "mAP")
     assert len(marks(svg, "band")) == 1
     assert len(marks(svg, "mark")) == 2 + 2 + 2  # and one each in the legend
     assert "severity 1: 50.0 [40.0, 60.0]" in svg
 
 
-def test_only_so_many_classes_are_drawn() -> None:
+def test_number_of_drawn_classes_is_limited() -> None:
     drops = [Drop(f"class {i}", 0.9, 0.5, "fog:1", 0.4) for i in range(100)]
     assert len(marks(draw_classes(drops, "AP"), "clean")) == MOST_CLASSES + 1
 
 
-def test_bars_of_a_timeline_do_not_cover_each_other() -> None:
+def test_bars_of_a_timeline_do_not_overlap() -> None:
     actions = (
         AnnotatedAction(0, 4, "jump", True, False),
         AnnotatedAction(2, 5, "run", True, True),
         AnnotatedAction(6, 7, "jump", False, False),
     )
     wrong = Detection(0, 1, "jump", 0.9, 0.2, "localization", 0)
-    found = VideoTimeline(
+    timeline = VideoTimeline(
         "v", "fog:1", 0.5, actions, (Detection(0, 4, "jump", 0.9, 1.0, "true_positive", 0),), (wrong,)
     )
-    svg = draw_timeline(found, [(1.0, 1.2)], 8)
+    svg = draw_timeline(timeline, [(1.0, 1.2)], 8)
     bars = marks(svg, "action")
     assert bars[0].get("y") != bars[1].get("y")
     assert bars[0].get("y") == bars[2].get("y")

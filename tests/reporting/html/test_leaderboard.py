@@ -1,4 +1,4 @@
-"""The leaderboard: which rows stand side by side, what they link to, and that strangers' text stays text."""
+"""The leaderboard: grouping of comparable runs, links, and escaping of untrusted text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jostle.reporting.analysis.summary import read_summary
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three of one benchmark, one of them partial and of one hostile name, one of other data, one of frames."""
+    """Three runs of one benchmark (one partial, with a hostile name), one on other data, one of frames."""
     folder = tmp_path_factory.mktemp("board")
     made_run(folder / "weak", benchmark="thumos14-c")
     made_run(folder / "firm", benchmark="thumos14-c", weakness=0.3)
@@ -37,12 +37,12 @@ def index(runs: Path) -> Path:
     return jostle.board(sources, runs / "out", title="A & B", draws=40)
 
 
-def test_groups_hold_what_may_be_compared(runs: Path) -> None:
+def test_groups_hold_comparable_runs(runs: Path) -> None:
     detection, frames = boards_of([runs / name for name in NAMES], draws=0)
     assert (detection.title, frames.title) == ("THUMOS14-C", "YTBB-Robust")
     assert [len(group.entries) for group in detection.groups] == [3, 1]  # another ground truth is another table
     first = detection.groups[0]
-    assert [one.name for one in first.entries] == ["guesser (firm)", "guesser (weak)", HOSTILE[0]]
+    assert [entry.name for entry in first.entries] == ["guesser (firm)", "guesser (weak)", HOSTILE[0]]
     assert not first.entries[-1].summary.whole  # behind the others, though it scores best
     assert first.entries[-1].summary.corrupted.value > first.entries[0].summary.corrupted.value  # type: ignore[operator]
     assert "not on thumos14, so not to be held against what is published" in first.scope
@@ -57,7 +57,7 @@ def test_a_recipe_on_other_data_has_a_table_of_its_own(runs: Path, tmp_path: Pat
     assert [group.scope.partition(":")[0] for group in board.groups] == ["folder kitchen, test", "folder, test"]
 
 
-def test_files(index: Path, runs: Path) -> None:
+def test_files_of_a_board(index: Path, runs: Path) -> None:
     out = index.parent
     assert {path.name for path in out.iterdir()} == {
         "board.json",
@@ -70,16 +70,16 @@ def test_files(index: Path, runs: Path) -> None:
     page = (out / "thumos14-c.html").read_text(encoding="utf-8")
     links = [link for link in re.findall(r'href="([^"]+)"', page) if not link.startswith("#")]
     assert all((out / link).is_file() for link in links)
-    kept = [link for link in links if link.startswith("records/")]
-    assert len(kept) == 4
-    assert read_summary(runs / "firm.record.json") in [read_summary(out / link) for link in kept]
+    records = [link for link in links if link.startswith("records/")]
+    assert len(records) == 4
+    assert read_summary(runs / "firm.record.json") in [read_summary(out / link) for link in records]
     (report,) = (link for link in links if link.startswith("reports/"))
     assert (out / report).read_text(encoding="utf-8") == "<p>a report</p>"
     anchors = [link[1:] for link in re.findall(r'href="(#[^"]+)"', page)]
     assert all(f'id="{anchor}"' in page for anchor in anchors)
 
 
-def test_measured_and_published_are_apart(index: Path) -> None:
+def test_measured_and_published_rows_are_separate(index: Path) -> None:
     page = (index.parent / "thumos14-c.html").read_text(encoding="utf-8")
     measured, _, published = page.partition("Published on THUMOS14-C, not measured here")
     assert "BasicTAD" not in measured
@@ -89,7 +89,7 @@ def test_measured_and_published_are_apart(index: Path) -> None:
     assert "jostle <a" not in page
 
 
-def test_strangers_text_stays_text(index: Path) -> None:
+def test_untrusted_text_is_escaped(index: Path) -> None:
     for path in index.parent.glob("*.html"):
         page = path.read_text(encoding="utf-8")
         assert HOSTILE[0] not in page
@@ -98,21 +98,21 @@ def test_strangers_text_stays_text(index: Path) -> None:
     assert str(index.parent.parent) not in (index.parent / "thumos14-c.html").read_text(encoding="utf-8")
 
 
-def test_made_again_it_is_the_same(index: Path, runs: Path, tmp_path: Path) -> None:
+def test_board_is_reproducible(index: Path, runs: Path, tmp_path: Path) -> None:
     sources = [runs / "firm.record.json" if name == "firm" else runs / name for name in NAMES]
     again = jostle.board(sources, tmp_path / "out", title="A & B", draws=40).parent
     for path in index.parent.glob("*.html"):
         assert (again / path.name).read_bytes() == path.read_bytes()
 
 
-def test_a_benchmark_called_index(tmp_path: Path) -> None:
+def test_benchmark_named_index_does_not_overwrite_the_index(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", "recognition", benchmark="index")
     out = jostle.board(folder, tmp_path / "out", draws=0).parent
     assert "guesser" in (out / "benchmark-index.html").read_text(encoding="utf-8")
     assert "Leaderboard" in (out / "index.html").read_text(encoding="utf-8")
 
 
-def test_refusals(runs: Path, tmp_path: Path) -> None:
+def test_invalid_runs_are_refused(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="at least one"):
         jostle.board([], tmp_path / "out")
     with pytest.raises(BadValue, match="are the same run"):

@@ -1,4 +1,4 @@
-"""Strips show what is struck beside what was there, and a page takes only so many."""
+"""Picture strips: corrupted frames beside clean ones, within the size limit of a page."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     return RunRecord.read(made_run(folder / "run", source=write_video(folder / "film.mkv", 580)))
 
 
-def picture(address: str) -> np.ndarray:
+def decode_picture(address: str) -> np.ndarray:
     kind, _, data = address.partition(",")
     assert kind == "data:image/jpeg;base64"
-    made = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)
-    assert made is not None
-    return made
+    image = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)
+    assert image is not None
+    return image
 
 
-def test_struck_frames_are_among_the_shots_and_are_struck(record: RunRecord) -> None:
+def test_corrupted_frames_are_among_the_shots(record: RunRecord) -> None:
     strip = strip_of(record, "video_0003", CELL, (9.0, 17.0))
     assert len(strip.shots) == SHOTS
     assert [shot.time_s for shot in strip.shots] == sorted(shot.time_s for shot in strip.shots)
-    hit = [shot for shot in strip.shots if shot.affected]
-    assert hit  # one or two of 192 frames, which an even choice would miss
+    affected = [shot for shot in strip.shots if shot.affected]
+    assert affected  # one or two of 192 frames, which an even sampling would miss
     for shot in strip.shots:
-        clean, corrupted = picture(shot.clean), picture(shot.corrupted)
+        clean, corrupted = decode_picture(shot.clean), decode_picture(shot.corrupted)
         assert clean.shape == corrupted.shape == (*strip.size, 3)
         assert clean.mean() > 20
         assert (corrupted.mean() < 3) == shot.affected
@@ -51,13 +51,13 @@ def test_struck_frames_are_among_the_shots_and_are_struck(record: RunRecord) -> 
     assert strip.without_clip().weight < strip.weight
 
 
-def test_a_strip_shows_frames_that_the_model_wexact_input(tmp_path: Path) -> None:
-    film, seen = write_video(tmp_path / "film.mkv", 100), (3, 9, 30, 49, 50, 51, 60, 72, 81, 90, 99)
-    run = made_run(tmp_path / "run", "recognition", videos=3, source=film, shown=seen)
+def test_strip_has_only_frames_of_the_model_input(tmp_path: Path) -> None:
+    film, input_frames = write_video(tmp_path / "film.mkv", 100), (3, 9, 30, 49, 50, 51, 60, 72, 81, 90, 99)
+    run = made_run(tmp_path / "run", "recognition", videos=3, source=film, shown=input_frames)
     strip = strip_of(RunRecord.read(run), "video_0001", CELL)
     assert strip.exact_input
     fps = 99 / strip.shots[-1].time_s
-    assert {round(shot.time_s * fps) for shot in strip.shots} <= set(seen)
+    assert {round(shot.time_s * fps) for shot in strip.shots} <= set(input_frames)
     assert len(strip.shots) == SHOTS
     assert any(shot.affected for shot in strip.shots)
     assert (
@@ -66,7 +66,7 @@ def test_a_strip_shows_frames_that_the_model_wexact_input(tmp_path: Path) -> Non
     )
 
 
-def test_frames_shown_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+def test_invalid_input_frame_numbers_are_refused(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", "recognition", videos=3, shown=(1, 2))
     journal = run / "journal.jsonl"
     journal.write_text(journal.read_text().replace('"shown": "1 2"', '"shown": "1 two"'))
@@ -74,26 +74,28 @@ def test_frames_shown_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         RunRecord.read(run).input_frames("video_0001")
 
 
-def test_an_album_stops_when_it_is_full(record: RunRecord) -> None:
-    found = survey(record)
-    drop = video_drops(found)[0]
+def test_album_stops_at_its_size_limit(record: RunRecord) -> None:
+    analysis = survey(record)
+    drop = video_drops(analysis)[0]
     full = strip_of(record, drop.name, drop.worst_cell)
     album = Album(full.without_clip().weight + 10)
-    first, _ = album.strip(found, drop, None)
+    first, _ = album.strip(analysis, drop, None)
     assert first is not None
     assert not first.clip
     assert album.left_out == 1
-    album.strip(found, drop, None)
-    nothing, why = album.strip(found, drop, None)
+    album.strip(analysis, drop, None)
+    nothing, why = album.strip(analysis, drop, None)
     assert nothing is None
     assert "as many as it can carry" in why
 
 
-def test_a_clip_of_recognition_is_struck_where_its_run_struck_it(tmp_path: Path) -> None:
+def test_recognition_strip_is_corrupted_where_the_run_was(tmp_path: Path) -> None:
     film = write_video(tmp_path / "film.mkv", 100)
     strip = strip_of(
         RunRecord.read(made_run(tmp_path / "run", "recognition", videos=3, source=film)), "video_0001", CELL
     )
-    assert [picture(shot.corrupted).mean() < 3 for shot in strip.shots] == [shot.affected for shot in strip.shots]
+    assert [decode_picture(shot.corrupted).mean() < 3 for shot in strip.shots] == [
+        shot.affected for shot in strip.shots
+    ]
     ((start, end),) = strip.affected
-    assert start <= strip.end_s / 2 < end  # nobody said where the action is, so the middle is that of the clip
+    assert start <= strip.end_s / 2 < end  # the action is not annotated, so the middle of the clip is corrupted

@@ -1,4 +1,4 @@
-"""The page: whole in one file, safe against what strangers write, and there for every kind of run."""
+"""HTML report: self-contained, safe against untrusted text, and available for every task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT = 5_000_000
 
 
 class Reader(HTMLParser):
-    """Tags, addresses and texts of a page."""
+    """HTML parser that collects tags, addresses and texts of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,26 +50,26 @@ class Reader(HTMLParser):
 
 def read(path: Path) -> tuple[str, Reader]:
     text = path.read_text(encoding="utf-8")
-    made = Reader()
-    made.feed(text)
-    return text, made
+    reader = Reader()
+    reader.feed(text)
+    return text, reader
 
 
-def check_whole(path: Path) -> Reader:
-    """Nothing is fetched, nothing runs that is not ours, every link has its place, and no number is none."""
+def check_self_contained(path: Path) -> Reader:
+    """Check that a page loads nothing, runs no foreign script, has no dead links and no undefined numbers."""
     text, page = read(path)
     assert len(text) < LIMIT
     assert [tag for tag, _ in page.tags].count("script") == 2
-    for tag, facts in page.tags:
+    for tag, attributes in page.tags:
         assert tag not in {"link", "iframe", "object", "embed", "base"}
-        assert not any(name.startswith("on") or name == "style" for name in facts), (tag, facts)
+        assert not any(name.startswith("on") or name == "style" for name in attributes), (tag, attributes)
         for name in ("src", "href"):
-            address = facts.get(name)
+            address = attributes.get(name)
             assert address is None or address.startswith(("data:", "#")), (tag, address)
-    places = [facts["id"] for _, facts in page.tags if facts.get("id")]
-    assert len(places) == len(set(places))
-    links = {str(facts["href"]) for tag, facts in page.tags if tag == "a"}
-    assert links <= {f"#{place}" for place in places}
+    ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    links = {str(attributes["href"]) for tag, attributes in page.tags if tag == "a"}
+    assert links <= {f"#{id_}" for id_ in ids}
     assert not re.search(r"\bnan\b|\binf\b", "".join(page.words))
     return page
 
@@ -78,31 +78,33 @@ def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
     made_run(tmp_path / "run", source=write_video(tmp_path / "film.mkv", 580))
     out = jostle.report(tmp_path / "run", tmp_path / "report.html", csv=tmp_path / "cells.csv", draws=50)
     assert out == tmp_path / "report.html"
-    page = check_whole(out)
+    page = check_self_contained(out)
     words = " ".join("".join(page.words).split())
     assert "of its clean mAP@0.3:0.7" in words
     assert "12 of 12 videos, 4 of 4 cells" in words
-    details = [facts["id"] for tag, facts in page.tags if tag == "article" and facts.get("class") == "detail"]
-    assert len(details) == 4  # a square each
-    pictures = [facts for tag, facts in page.tags if tag == "img"]
+    details = [
+        attributes["id"] for tag, attributes in page.tags if tag == "article" and attributes.get("class") == "detail"
+    ]
+    assert len(details) == 4  # one per square
+    pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(pictures) == 6 * 2 * 8  # the worst six, clean and corrupted
-    assert sum("damaged" in str(facts["alt"]) for facts in pictures) >= 6
+    assert sum("damaged" in str(attributes["alt"]) for attributes in pictures) >= 6
     assert sum(tag == "video" for tag, _ in page.tags) == 6
     rows = (tmp_path / "cells.csv").read_text().splitlines()
     assert len(rows) == 1 + 5 + 1
-    # The order of the page.
-    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    # order of the sections
+    heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert heads == ["verdict", "map", "severity-section", "classes", "errors", "videos", "making"]
 
 
 @pytest.mark.parametrize("task", ["questions", "moments"])
-def test_runs_in_words_have_their_own_section(task: str, tmp_path: Path) -> None:
+def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None:
     cells = ("thumos14-c/black_frame:3", "ucf101-p/reverse_sampling:3")
     for name, weakness in (("one", 1.0), ("two", 0.4)):
         made_run(tmp_path / name, task, cells=cells, weakness=weakness)
-    page = check_whole(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
+    page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
     words = " ".join("".join(page.words).split())
-    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert heads == ["verdict", "map", "language", "classes", "videos", "runs", "making"]
     assert "one: Levels to hold the clean" in words
     if task == "questions":
@@ -113,24 +115,24 @@ def test_runs_in_words_have_their_own_section(task: str, tmp_path: Path) -> None
     else:
         assert "What each length of moment loses" in words
         assert "Lost: Sentence" in words
-        assert any(facts.get("id") == "video-0-0" for _, facts in page.tags)  # the timeline
+        assert any(attributes.get("id") == "video-0-0" for _, attributes in page.tags)  # the timeline
 
 
-def test_videos_that_are_gone_leave_a_note(tmp_path: Path) -> None:
+def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
     made_run(tmp_path / "run")
     shutil.rmtree(tmp_path / "videos")
-    page = check_whole(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
+    page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
     assert "No pictures: video_" in "".join(page.words)
     assert not any(tag == "img" for tag, _ in page.tags)
-    assert any(facts.get("id") == "video-0-0" for _, facts in page.tags)  # the timeline needs no video
+    assert any(attributes.get("id") == "video-0-0" for _, attributes in page.tags)  # the timeline needs no video
 
 
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames", "questions"])
-def test_what_strangers_write_stays_text(task: str, tmp_path: Path) -> None:
-    """F82 and F87."""
+def test_untrusted_text_is_escaped(task: str, tmp_path: Path) -> None:
+    """Names from outside are escaped in every format (F82 and F87)."""
     made_run(tmp_path / "run", task, classes=HOSTILE, model=HOSTILE[0])
     out = write_report([tmp_path / "run"], tmp_path / "r.html", draws=20)
-    page = check_whole(out)
+    page = check_self_contained(out)
     assert HOSTILE[0] in "".join(page.words)
     if task in ("frames", "questions"):
         return
@@ -144,15 +146,15 @@ def test_what_strangers_write_stays_text(task: str, tmp_path: Path) -> None:
 def test_two_runs_side_by_side(tmp_path: Path) -> None:
     made_run(tmp_path / "one")
     made_run(tmp_path / "two", weakness=0.3, model="firmer")
-    page = check_whole(jostle.report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=60))
+    page = check_self_contained(jostle.report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=60))
     words = " ".join("".join(page.words).split())
     assert "firmer keeps" in words
     assert "points more" in words
     assert "(significant, 95 % interval [" in words
-    assert any(facts.get("id") == "differences-1" for _, facts in page.tags)
+    assert any(attributes.get("id") == "differences-1" for _, attributes in page.tags)
 
 
-def test_a_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
+def test_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
     made_run(tmp_path / "old", "recognition", videos=60)
     made_run(tmp_path / "new", "recognition", videos=60, weakness=3.0, model="frailer")
     budget = {
@@ -162,41 +164,43 @@ def test_a_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
         ]
     }
     runs = [tmp_path / "old", tmp_path / "new"]
-    page = check_whole(jostle.report(runs, tmp_path / "r.html", budget=budget, against=tmp_path / "old", draws=20))
+    page = check_self_contained(
+        jostle.report(runs, tmp_path / "r.html", budget=budget, against=tmp_path / "old", draws=20)
+    )
     words = " ".join("".join(page.words).split())
-    assert words.count("fail: 1 pass, 1 fail of 2 conditions") == 1  # the reference is not held against itself
+    assert words.count("fail: 1 pass, 1 fail of 2 conditions") == 1  # the reference is not compared with itself
     assert HOSTILE[0] in "".join(page.words)
-    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
     assert heads[:3] == ["verdict", "gate", "map"]
-    assert any("gate-fail" in str(facts.get("class")) for _, facts in page.tags)
-    plain = check_whole(jostle.report(runs, tmp_path / "r.html", draws=20))
-    assert not any(facts.get("id") == "gate" for _, facts in plain.tags)
+    assert any("gate-fail" in str(attributes.get("class")) for _, attributes in page.tags)
+    plain = check_self_contained(jostle.report(runs, tmp_path / "r.html", draws=20))
+    assert not any(attributes.get("id") == "gate" for _, attributes in plain.tags)
     with pytest.raises(BadValue, match="needs a reference run"):
         jostle.report(runs, tmp_path / "r.html", budget=budget)
 
 
-def test_runs_of_one_model_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_runs_of_one_model_are_named_by_their_folders(tmp_path: Path) -> None:
     made_run(tmp_path / "one")
     made_run(tmp_path / "two", seed=1)
-    page = check_whole(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=0))
+    page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=0))
     assert {"one", "two"} <= set(page.words)
 
 
-def test_what_failed_is_said_and_runs_meet_on_what_both_have(tmp_path: Path) -> None:
+def test_failures_are_listed_and_runs_compared_on_shared_videos(tmp_path: Path) -> None:
     made_run(tmp_path / "one", fails=("video_0003",))
-    page = check_whole(write_report([tmp_path / "one"], tmp_path / "one.html", draws=20))
+    page = check_self_contained(write_report([tmp_path / "one"], tmp_path / "one.html", draws=20))
     words = " ".join("".join(page.words).split())
     assert "11 of 12 videos, 4 of 4 cells not complete" in words
     assert "1 video could not be used" in words
     assert "video_0003: <i>no</i> video" in words
     made_run(tmp_path / "two", model="firmer")
-    page = check_whole(write_report([tmp_path / "two", tmp_path / "one"], tmp_path / "both.html", draws=20))
+    page = check_self_contained(write_report([tmp_path / "two", tmp_path / "one"], tmp_path / "both.html", draws=20))
     words = " ".join("".join(page.words).split())
     assert "12 of 12 videos, 4 of 4 cells; compared on the 11 that all runs have" in words
 
 
 def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F90."""
+    """A missing package names the extra that brings it (F90)."""
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(
         MissingExtra, match=r"the report needs packages that are not installed: pip install 'jostle\[report\]'"
@@ -206,46 +210,46 @@ def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_recognition_and_frames(tmp_path: Path) -> None:
     made_run(tmp_path / "rec", "recognition", videos=30)
-    page = check_whole(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
-    assert any(facts.get("id") == "confusion-0" for _, facts in page.tags)
+    page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
+    assert any(attributes.get("id") == "confusion-0" for _, attributes in page.tags)
     made_run(tmp_path / "pmk", "frames", cells=())
-    page = check_whole(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
+    page = check_self_contained(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
     assert "a drop of " in "".join(page.words)
-    assert any(facts.get("id") == "offsets" for _, facts in page.tags)
-    assert not any(facts.get("id") == "map" for _, facts in page.tags)
+    assert any(attributes.get("id") == "offsets" for _, attributes in page.tags)
+    assert not any(attributes.get("id") == "map" for _, attributes in page.tags)
 
 
-def test_a_model_that_guesses_is_not_praised(tmp_path: Path) -> None:
+def test_model_at_chance_level_is_called_so(tmp_path: Path) -> None:
     made_run(tmp_path / "rec", "recognition", videos=30, knows=0.0)
-    page = check_whole(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
+    page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
     assert "is not significantly better than chance on clean video" in "".join(page.words)
     made_run(tmp_path / "good", "recognition", videos=30)
-    page = check_whole(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
+    page = check_self_contained(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
     assert "guessing" not in "".join(page.words)
 
 
-def test_offsets_as_far_as_benchmarks_have_them() -> None:
+def test_offset_charts_reach_ten_frames() -> None:
     errors = OffsetErrors("clean", 10, 5, 0.8, None, 0.5, None, 5, dict.fromkeys(range(-10, 11), 0.1))
     assert "+10" in draw_offsets([("model", errors)])
 
 
 @pytest.mark.fault("F86")
-def test_one_video_one_class(tmp_path: Path) -> None:
-    """F86."""
+def test_single_video_and_class(tmp_path: Path) -> None:
+    """The smallest possible run still has a report (F86)."""
     made_run(tmp_path / "run", videos=1, classes=("jump",))
-    check_whole(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
+    check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
 
 
 @pytest.mark.fault("F86")
-def test_nothing_was_found(tmp_path: Path) -> None:
-    """F86 and F91: a clean score of 0 has no ratio."""
+def test_run_without_any_detection(tmp_path: Path) -> None:
+    """A clean score of 0 has no relative robustness (F86 and F91)."""
     folder = made_run(tmp_path / "run")
     for file in (folder / "predictions").glob("*.json"):
-        told = json.loads(file.read_text())
-        told["results"] = {name: [] for name in told["results"]}
-        file.write_text(json.dumps(told))
+        predictions = json.loads(file.read_text())
+        predictions["results"] = {name: [] for name in predictions["results"]}
+        file.write_text(json.dumps(predictions))
     (folder / "diagnosis.json").unlink()
-    page = check_whole(write_report([folder], tmp_path / "r.html", draws=20))
+    page = check_self_contained(write_report([folder], tmp_path / "r.html", draws=20))
     assert "is undefined" in "".join(page.words)
     assert "n/a" in page.words
 
@@ -253,16 +257,16 @@ def test_nothing_was_found(tmp_path: Path) -> None:
 @pytest.mark.fault("F86")
 @pytest.mark.slow
 def test_five_hundred_classes_and_many_videos(tmp_path: Path) -> None:
-    """F86: the page stays small, and says what it leaves out."""
+    """The page stays small, and states what it leaves out (F86)."""
     classes = tuple(f"class number {i}" for i in range(500))
     made_run(tmp_path / "run", "recognition", videos=2000, classes=classes)
-    page = check_whole(write_report([tmp_path / "run"], tmp_path / "r.html", draws=200))
+    page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=200))
     words = "".join(page.words)
     assert "The 40 of 500 classes that lose most." in words
     assert "the 50 of 2000 that lose most" in words
 
 
-def test_clear_errors(tmp_path: Path) -> None:
+def test_invalid_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="at least one run"):
         jostle.report([], tmp_path / "r.html")
     with pytest.raises(DataError, match=r"no run\.json there"):
@@ -281,18 +285,18 @@ def test_clear_errors(tmp_path: Path) -> None:
     assert not (tmp_path / "r.html").exists()
 
 
-def test_the_same_run_gives_the_same_page(tmp_path: Path) -> None:
+def test_report_is_reproducible(tmp_path: Path) -> None:
     made_run(tmp_path / "run", videos=4)
     one, two = (write_report([tmp_path / "run"], tmp_path / f"{i}.html", draws=20) for i in range(2))
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_progress_runs_to_its_end(tmp_path: Path) -> None:
+def test_progress_reaches_the_total(tmp_path: Path) -> None:
     made_run(tmp_path / "run", videos=8)
-    told: list[tuple[int, int]] = []
-    write_report([tmp_path / "run"], tmp_path / "r.html", draws=5, progress=lambda *step: told.append(step))
-    assert [done for done, _ in told] == list(range(1, len(told) + 1))
-    assert {total for _, total in told} == {5 + 6}
+    updates: list[tuple[int, int]] = []
+    write_report([tmp_path / "run"], tmp_path / "r.html", draws=5, progress=lambda *step: updates.append(step))
+    assert [done for done, _ in updates] == list(range(1, len(updates) + 1))
+    assert {total for _, total in updates} == {5 + 6}
 
 
 def test_a_step_names_the_values_of_its_parameters() -> None:
@@ -300,7 +304,7 @@ def test_a_step_names_the_values_of_its_parameters() -> None:
     assert composition._step(step).startswith("rotate:3: A rolling camera: an angle of up to 19 (degrees) either way")
 
 
-def test_lists_of_what_is_hurt_most_leave_out_what_loses_nothing() -> None:
+def test_lists_of_largest_losses_skip_negligible_ones() -> None:
     drops = [
         Drop("a", 0.5, 0.4, "fog:1", 0.4),
         Drop("b", 0.5, 0.49998, "fog:1", 0.4),

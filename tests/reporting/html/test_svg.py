@@ -1,4 +1,4 @@
-"""Drawings are well-formed, and words in them are words."""
+"""SVG drawings are well-formed XML, with all text escaped."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @given(WORDS, WORDS)
-def test_words_stay_words(words: str, hint: str) -> None:
-    made = Drawing(10, 10, words)
-    made.text(1, 1, words, hint=hint)
-    made.open_link("#a", hint)
-    made.rect(0, 0, 1, 1, "x", hint or "h")
-    made.close_link()
-    tree = ElementTree.fromstring(made.svg())
+def test_text_is_escaped(words: str, hint: str) -> None:
+    drawing = Drawing(10, 10, words)
+    drawing.text(1, 1, words, hint=hint)
+    drawing.open_link("#a", hint)
+    drawing.rect(0, 0, 1, 1, "x", hint or "h")
+    drawing.close_link()
+    tree = ElementTree.fromstring(drawing.svg())
     assert tree.get("aria-label") == words
     assert tree.get("role") == "group"
     (text,) = tree.findall(f"{SVG}text")
@@ -31,21 +31,21 @@ def test_words_stay_words(words: str, hint: str) -> None:
 
 
 @given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3), st.integers(2, 10))
-def test_ticks_lie_inside_and_are_round(low: float, span: float, about: int) -> None:
-    made = ticks(low, low + span, about)
-    assert made == sorted(made)
-    assert all(low - 1e-6 * span <= tick <= low + span * (1 + 1e-6) for tick in made)
-    assert len(made) <= 3 * about
+def test_ticks_are_sorted_and_within_the_range(low: float, span: float, about: int) -> None:
+    values = ticks(low, low + span, about)
+    assert values == sorted(values)
+    assert all(low - 1e-6 * span <= tick <= low + span * (1 + 1e-6) for tick in values)
+    assert len(values) <= 3 * about
 
 
-def test_small_things() -> None:
+def test_empty_ranges_and_shortened_text() -> None:
     assert ticks(1, 1) == [1]
     assert Scale(2, 2, 0, 10)(2) == 0
     assert cut("abcdef", 4) == "abc…"
 
 
 @pytest.mark.parametrize("mark", range(5))
-def test_marks_differ(mark: int) -> None:
-    made = Drawing(10, 10, "")
-    made.dot(5, 5, "m", mark, "hint")
-    assert len(ElementTree.fromstring(made.svg())) == 1
+def test_every_mark_is_one_element(mark: int) -> None:
+    drawing = Drawing(10, 10, "")
+    drawing.dot(5, 5, "m", mark, "hint")
+    assert len(ElementTree.fromstring(drawing.svg())) == 1

@@ -1,4 +1,4 @@
-"""The papers' tables as data: what is there, what stands for a model, and what does not add up."""
+"""Published tables as data: completeness, models assembled from them, and known misprints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jostle.reporting.published.table import cells_of, published, published_mode
 
 BIB = Path(__file__).resolve().parents[3] / "docs" / "references.bib"
 
-# Everything that other figures of the same paper contradict: table, row, figure, printed, found.
+# Every figure that others of the same paper contradict: table, row, column, printed value, recomputed value.
 SLIPS = """
 mini-kinetics-c/table-1 | ssv2-c S3D | mpc 47.0 45.25
 mini-kinetics-c/table-1 | ssv2-c S3D | rpc 81.8 77.75
@@ -57,7 +57,7 @@ ucf101-p/table-3 | ssv2-p TimeSformer | relative 0.77 0.724
 """
 
 
-def test_what_there_is() -> None:
+def test_all_tables_are_listed() -> None:
     listed = jostle.names("published")
     papers = {name.partition("/")[0]: [] for name in listed}
     for name in listed:
@@ -77,7 +77,7 @@ def test_what_there_is() -> None:
         assert len({tuple(row.labels.values()) for row in table.rows}) == len(table.rows)
 
 
-def test_columns_of_corruptions_are_names_of_the_benchmark() -> None:
+def test_corruption_columns_exist_in_the_benchmark() -> None:
     for table in published.values():
         cells = cells_of(table)
         if "training" in table.labels and not table.benchmarks:
@@ -88,44 +88,48 @@ def test_columns_of_corruptions_are_names_of_the_benchmark() -> None:
                 assert name in profiles[profile].entries, (table.name, name)
 
 
-def test_a_model_has_all_its_tables() -> None:
-    found = {model.name: model for model in published_models("thumos14-c")}
-    tridet = found["TriDet, VideoMAEv2"]
+def test_model_is_assembled_from_all_its_tables() -> None:
+    models = {model.name: model for model in published_models("thumos14-c")}
+    tridet = models["TriDet, VideoMAEv2"]
     assert tridet.from_where == "Zeng et al. 2024, tables 1, 3, 5, C"
     assert (tridet.clean, tridet.corrupted, tridet.relative) == (0.7516, 0.611, 0.8129)
     assert tridet.by_corruption["black_frame"] == pytest.approx((0.6439 + 0.4242 + 0.236) / 3)
     assert list(tridet.by_corruption) == ["black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion"]
-    assert found["TriDet, VideoMAEv2, FrameDrop + TRC"].relative == 0.9031  # table 3 prints 90.32
-    assert len(found) == 15
-    kinds = {m.name: m for m in published_models("ssv2-p")}
-    assert (kinds["I3D"].clean, kinds["I3D"].absolute, kinds["I3D"].by_family["noise"]) == (None, 0.78, 0.4)
+    assert models["TriDet, VideoMAEv2, FrameDrop + TRC"].relative == 0.9031  # table 3 prints 90.32
+    assert len(models) == 15
+    ssv2_models = {m.name: m for m in published_models("ssv2-p")}
+    assert (ssv2_models["I3D"].clean, ssv2_models["I3D"].absolute, ssv2_models["I3D"].by_family["noise"]) == (
+        None,
+        0.78,
+        0.4,
+    )
     clip = published_models("imagenet-vid-robust")[-1]
     assert (clip.name, clip.corrupted, clip.intervals["corrupted"]) == ("CLIP, zero-shot", 0.892, (0.872, 0.91))
     assert published_models("puppets-c") == ()
 
 
-def test_what_does_not_add_up() -> None:
-    """Exactly these, so that a figure typed wrongly or a rule gone lax is seen."""
-    found = [
-        f"{s.table.name} | {s.row.labels['benchmark']} {s.row.label} | {s.column} {s.printed} {s.found}"
-        for s in slips()
+def test_known_misprints_are_found() -> None:
+    """The list is exact, so that a mistyped figure or a rule that became too lax is noticed."""
+    misprints = [
+        f"{one.table.name} | {one.row.labels['benchmark']} {one.row.label} | {one.column} {one.printed} {one.found}"
+        for one in slips()
     ]
-    assert found == SLIPS.strip().splitlines()
+    assert misprints == SLIPS.strip().splitlines()
 
 
-def test_a_figure_typed_wrongly_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """52.50 for 52.56 leaves the printed ratio behind."""
-    plain = Path(str(jostle.__file__)).parent / "reporting" / "published" / "thumos14-c.toml"
-    text = plain.read_text(encoding="utf-8")
+def test_wrong_figure_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 52.50 instead of 52.56 the printed ratio no longer fits."""
+    source = Path(str(jostle.__file__)).parent / "reporting" / "published" / "thumos14-c.toml"
+    text = source.read_text(encoding="utf-8")
     assert text.count("62.37, 52.56") == 1
     (tmp_path / "thumos14-c.toml").write_text(text.replace("62.37, 52.56", "62.37, 52.50"), encoding="utf-8")
     table = next(one for one in read_paper(tmp_path / "thumos14-c.toml") if one.number == "5")
     monkeypatch.setitem(published._entries, "thumos14-c/table-5", table)
-    added = [s for s in slips() if s.table is table and s.row.labels["training"] == "FrameDrop"]
-    assert [(s.column, s.printed, s.found) for s in added] == [("relative", 84.27, 84.175)]
+    new_slips = [slip for slip in slips() if slip.table is table and slip.row.labels["training"] == "FrameDrop"]
+    assert [(slip.column, slip.printed, slip.found) for slip in new_slips] == [("relative", 84.27, 84.175)]
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_unknown_names_and_malformed_tables_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match=r"did you mean thumos14-c/table-1"):
         jostle.published("thumos14-c/table1")
     head = 'title = "t"\nauthors = "a"\nyear = 2020\ncites = "b"\n[[tables]]\nnumber = "1"\nabout = "x"\nmetric = "m"\n'
@@ -135,7 +139,7 @@ def test_refusals(tmp_path: Path) -> None:
         read_paper(tmp_path / "short.toml")
 
 
-def test_figures_as_printed() -> None:
+def test_figures_are_formatted_as_printed() -> None:
     table = jostle.published("ucf101-p/table-1")
     assert [table.format_value(c, table.rows[3].values[c]) for c in table.columns] == ["3.8", "5.15", "16", "5"]
     assert jostle.published("thumos14-c/table-1").format_value("clean", 61.1) == "61.10"

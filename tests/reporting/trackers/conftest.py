@@ -1,4 +1,4 @@
-"""A run to log."""
+"""Fixture of a finished run to log."""
 
 from __future__ import annotations
 

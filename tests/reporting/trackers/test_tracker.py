@@ -1,4 +1,4 @@
-"""Trackers by way of stand-ins; a tracker that fails takes nothing from the run."""
+"""Experiment trackers, with fake clients; a tracker that fails leaves the run unchanged."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from jostle.reporting.trackers import environment, track_run, tracker_payload, t
 
 
 @pytest.fixture(autouse=True)
-def nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_tracker_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WANDB_MODE", "WANDB_PROJECT", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(name, raising=False)
 
 
 class FakeWandb(ModuleType):
-    """Writes down what it is asked for."""
+    """Fake of the `wandb` module that records its calls."""
 
     def __init__(self) -> None:
         super().__init__("wandb")
-        self.asked: dict[str, Any] = {}
+        self.settings: dict[str, Any] = {}
         self.logged: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
         self.files: list[str] = []
         self.ended = False
         self.id, self.dir = "abc", "/there/files"
 
-    def init(self, **asked: Any) -> FakeWandb:
-        self.asked = asked
+    def init(self, **settings: Any) -> FakeWandb:
+        self.settings = settings
         return self
 
     def __enter__(self) -> FakeWandb:
@@ -57,7 +57,7 @@ class FakeWandb(ModuleType):
 
 
 class FakeMlflow(ModuleType):
-    """A client that writes down what it is asked for."""
+    """Fake of the `mlflow` module and client that records its calls."""
 
     def __init__(self) -> None:
         super().__init__("mlflow")
@@ -98,61 +98,61 @@ class FakeMlflow(ModuleType):
 
 @pytest.fixture
 def wandb(monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
-    made = FakeWandb()
-    monkeypatch.setitem(sys.modules, "wandb", made)
-    return made
+    module = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    return module
 
 
 @pytest.fixture
 def mlflow(monkeypatch: pytest.MonkeyPatch) -> FakeMlflow:
-    made = FakeMlflow()
-    monkeypatch.setitem(sys.modules, "mlflow", made)
-    monkeypatch.setitem(sys.modules, "mlflow.entities", made.entities)
-    return made
+    module = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    monkeypatch.setitem(sys.modules, "mlflow.entities", module.entities)
+    return module
 
 
-def test_wandb_is_offline_and_told_everything(run: RunRecord, wandb: FakeWandb, tmp_path: Path) -> None:
+def test_wandb_is_offline_and_gets_the_whole_payload(run: RunRecord, wandb: FakeWandb, tmp_path: Path) -> None:
     before = dict(os.environ)
-    where = track_run(run, "wandb", tmp_path)
-    told = tracker_payload(run)
-    assert wandb.asked["mode"] == "offline"
-    assert wandb.asked["config"] == told.config
-    assert told.scalars.items() <= wandb.logged.items()
-    assert wandb.summary == told.summary
-    assert wandb.files == [path.name for path in told.files]
+    address = track_run(run, "wandb", tmp_path)
+    payload = tracker_payload(run)
+    assert wandb.settings["mode"] == "offline"
+    assert wandb.settings["config"] == payload.config
+    assert payload.scalars.items() <= wandb.logged.items()
+    assert wandb.summary == payload.summary
+    assert wandb.files == [path.name for path in payload.files]
     assert len(wandb.logged["cells"][1]) == 4
     assert wandb.ended
-    assert where == "wandb sync /there"
+    assert address == "wandb sync /there"
     assert dict(os.environ) == before
 
 
-def test_wandb_is_online_if_the_user_says_so(
+def test_wandb_is_online_with_wandb_mode(
     run: RunRecord, wandb: FakeWandb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_MODE", "online")
     track_run(run, "wandb", tmp_path)
-    assert wandb.asked["mode"] == "online"
+    assert wandb.settings["mode"] == "online"
 
 
-def test_mlflow_keeps_to_its_folder(run: RunRecord, mlflow: FakeMlflow, tmp_path: Path) -> None:
-    where = track_run(run, "mlflow", tmp_path / "new")
-    told = tracker_payload(run)
+def test_mlflow_writes_to_its_folder(run: RunRecord, mlflow: FakeMlflow, tmp_path: Path) -> None:
+    address = track_run(run, "mlflow", tmp_path / "new")
+    payload = tracker_payload(run)
     assert mlflow.uri == f"sqlite:///{tmp_path}/new/mlflow.db"
-    assert where.endswith(mlflow.uri)
-    assert mlflow.metrics == {**told.scalars, **told.summary}
-    assert mlflow.params == {name: str(value) for name, value in told.config.items()}
-    assert mlflow.files == [path.name for path in told.files]
+    assert address.endswith(mlflow.uri)
+    assert mlflow.metrics == {**payload.scalars, **payload.summary}
+    assert mlflow.params == {name: str(value) for name, value in payload.config.items()}
+    assert mlflow.files == [path.name for path in payload.files]
     assert mlflow.state == "FINISHED"
 
 
 @pytest.mark.fault("F89")
-def test_F89_no_password_is_shown(
+def test_F89_password_is_not_printed(
     run: RunRecord, mlflow: FakeMlflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:secret@host.example/mlflow")
-    where = track_run(run, "mlflow", tmp_path)
+    address = track_run(run, "mlflow", tmp_path)
     assert mlflow.uri == "https://me:secret@host.example/mlflow"
-    assert where == "host.example"
+    assert address == "host.example"
 
 
 @pytest.mark.fault("F88")
@@ -168,36 +168,36 @@ def test_F88_a_tracker_that_fails_leaves_the_run_alone(run: RunRecord, mlflow: F
 
 @pytest.mark.fault("F90")
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "mlflow"])
-def test_F90_what_is_not_installed_is_named(
+def test_F90_missing_package_names_the_extra(
     name: str, run: RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # An import of a submodule that is loaded already never asks for its package.
-    for loaded in [other for other in sys.modules if other.startswith(f"{name}.")]:
-        monkeypatch.delitem(sys.modules, loaded)
+    # Importing a submodule that is loaded already does not import its package.
+    for submodule in [other for other in sys.modules if other.startswith(f"{name}.")]:
+        monkeypatch.delitem(sys.modules, submodule)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtra, match=rf"pip install 'jostle\[{name}\]'"):
         track_run(run, name, tmp_path)
 
 
-def test_the_shelf() -> None:
+def test_registry_of_trackers() -> None:
     assert list(trackers) == ["mlflow", "tensorboard", "wandb"]
     with pytest.raises(UnknownName, match="did you mean wandb"):
         trackers["wanb"]
 
 
-def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOSTLE_A", "mine")
     with environment(JOSTLE_A="theirs", JOSTLE_B="theirs"):
         assert (os.environ["JOSTLE_A"], os.environ["JOSTLE_B"]) == ("mine", "theirs")
     assert "JOSTLE_B" not in os.environ
 
 
-def test_tensorboard_reads_what_was_written(run: RunRecord, tmp_path: Path) -> None:
+def test_tensorboard_reads_the_log(run: RunRecord, tmp_path: Path) -> None:
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     assert track_run(run, "tensorboard", tmp_path) == f"tensorboard --logdir {tmp_path}"
-    found = reader.EventAccumulator(str(tmp_path / run.folder.name)).Reload()
-    told = tracker_payload(run)
-    assert set(found.Tags()["scalars"]) == {*told.scalars, *told.summary}
-    for tag, value in told.scalars.items():
-        assert found.Scalars(tag)[0].value == pytest.approx(value, rel=1e-6)
-    assert "config" in found.Tags()["tensors"]
+    events = reader.EventAccumulator(str(tmp_path / run.folder.name)).Reload()
+    payload = tracker_payload(run)
+    assert set(events.Tags()["scalars"]) == {*payload.scalars, *payload.summary}
+    for tag, value in payload.scalars.items():
+        assert events.Scalars(tag)[0].value == pytest.approx(value, rel=1e-6)
+    assert "config" in events.Tags()["tensors"]

@@ -1,4 +1,4 @@
-"""Small runs of each kind, and a viewer of them that is asked without a network."""
+"""Fixtures: small runs of every task and an in-process test client of the viewer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Runs of detection, plain and mended, of recognition, of frames and of objects, with their videos."""
+    """Folders of finished runs by task (detection also mended), and of their source videos ("films")."""
     root = tmp_path_factory.mktemp("runs")
     (root / "films").mkdir()
     films = small_run.write_videos(root / "films")
@@ -35,8 +35,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def hostile(runs: dict[str, Path]) -> Path:
-    """The run of detection with a label, a video and a model whose names are HTML."""
+def hostile_run(runs: dict[str, Path]) -> Path:
+    """Detection run in which a label, a video and the model have HTML as names."""
     folder = runs["detection"].with_name("hostile")
     shutil.copytree(runs["detection"], folder, ignore=shutil.ignore_patterns("videos"))
     for path in (*folder.glob("*.json*"), *folder.glob("predictions/*")):
@@ -50,25 +50,25 @@ def hostile(runs: dict[str, Path]) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MediaStore]:
-    made = MediaStore(tmp_path / "cache")
-    yield made
-    made.close()
+    store = MediaStore(tmp_path / "cache")
+    yield store
+    store.close()
 
 
 @pytest.fixture
-def stranger(runs: dict[str, Path], hostile: Path, store: MediaStore) -> Iterator[TestClient]:
-    """A client that does not know the token."""
-    shelf = RunCollection(
-        [runs["detection"], runs["recognition"], runs["frames"], runs["objects"], runs["mended"], hostile]
+def anonymous_client(runs: dict[str, Path], hostile_run: Path, store: MediaStore) -> Iterator[TestClient]:
+    """Test client without the access token."""
+    collection = RunCollection(
+        [runs["detection"], runs["recognition"], runs["frames"], runs["objects"], runs["mended"], hostile_run]
     )
-    app = viewer_app(shelf, store, token=TOKEN, port=PORT)
+    app = viewer_app(collection, store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False) as client:
         yield client
 
 
 @pytest.fixture
-def client(stranger: TestClient) -> TestClient:
-    """A client that has opened the printed address."""
-    answer = stranger.get("/", params={"token": TOKEN})
-    assert answer.status_code == 303
-    return stranger
+def client(anonymous_client: TestClient) -> TestClient:
+    """Test client that has the access cookie."""
+    response = anonymous_client.get("/", params={"token": TOKEN})
+    assert response.status_code == 303
+    return anonymous_client

@@ -1,4 +1,4 @@
-"""The viewer colours what is lost as the report does."""
+"""Colours of the viewer agree with those of the HTML report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jostle.reporting.html.charts import NAMES
 from jostle.reporting.viewer.server import _files
 
 
-def test_viewer_and_report_have_one_scale() -> None:
+def test_viewer_and_report_share_one_colour_scale() -> None:
     heat = (Path(jostle.reporting.html.__file__).parent / "heat.css").read_text(encoding="utf-8")
     files = {name: content.decode() for name, content in _files().items() if name.endswith((".css", ".html", ".js"))}
     assert files["heat.css"] == heat
@@ -22,8 +22,8 @@ def test_viewer_and_report_have_one_scale() -> None:
         assert f".square.{step} {{ background: var(--{step}); }}" in files["style.css"]
 
 
-def test_kinds_of_detections_have_one_colour() -> None:
-    """Except background: the viewer shows it beside annotated actions, which are grey there."""
+def test_detection_kinds_have_the_same_colour_in_both() -> None:
+    """Background is the exception: the viewer shows it beside annotated actions, which are grey there."""
     report = (Path(jostle.reporting.html.__file__).parent / "report.css").read_text(encoding="utf-8")
     viewer = _files()["style.css"].decode()
     for number, kind in enumerate(NAMES):
@@ -34,6 +34,6 @@ def test_kinds_of_detections_have_one_colour() -> None:
         assert f".swatch.{kind} {{" in viewer
 
 
-def test_captions_hold_in_dark_mode() -> None:
-    """There a greater loss is brighter, not darker."""
+def test_captions_are_right_in_dark_mode() -> None:
+    """A greater loss is brighter in dark mode, so no caption may say "Darker"."""
     assert "Darker" not in _files()["run.js"].decode()

@@ -1,4 +1,4 @@
-"""Runs as they lie on the disk: unfinished, changed, gone."""
+"""Run collections of the viewer: runs that are unfinished, changed or missing on disk."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ from jostle.errors import DataError
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished
 
 
-def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no run\.json there; give the folder that `jostle run` wrote"):
         RunCollection([tmp_path])
 
 
-def test_a_run_under_way_says_how_far_it_is(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_unfinished_run_has_its_progress(runs: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
-    shelf = RunCollection([folder])
-    found = shelf.run("run")
-    assert isinstance(found, Unfinished)
-    assert (found.done, found.of) == (4, 4)
+    collection = RunCollection([folder])
+    unfinished = collection.run("run")
+    assert isinstance(unfinished, Unfinished)
+    assert (unfinished.done, unfinished.of) == (4, 4)
     (folder / "scores.json").write_bytes(scores)
-    assert isinstance(shelf.run("run"), Snapshot)
-    shelf.close()
+    assert isinstance(collection.run("run"), Snapshot)
+    collection.close()
 
 
 def test_a_snapshot_stays_until_the_run_changes(runs: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
-    shelf = RunCollection([folder])
-    first = shelf.run("run")
+    collection = RunCollection([folder])
+    first = collection.run("run")
     assert isinstance(first, Snapshot)
-    assert shelf.run("run") is first
+    assert collection.run("run") is first
     (folder / "predictions" / "freeze-3.json").unlink()
-    second = shelf.run("run")
+    second = collection.run("run")
     assert isinstance(second, Snapshot)
     assert second is not first
     assert "freeze-3" in first.cells
     assert "freeze-3" not in second.cells
-    assert shelf.run("walk") is None
-    shelf.close()
+    assert collection.run("walk") is None
+    collection.close()
 
 
 @pytest.mark.fault("F142")
-def test_f142_videos_come_from_where_the_journal_says_now(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_f142_sources_follow_the_current_journal(runs: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
-    shelf = RunCollection([folder])
-    first = shelf.run("run")
+    collection = RunCollection([folder])
+    first = collection.run("run")
     assert isinstance(first, Snapshot)
     video, path = next(iter(first.record.sources.items()))
     events = (folder / "journal.jsonl").read_text()
     (folder / "journal.jsonl").write_text(events.replace(str(path), "/moved/there.mp4"))
-    second = shelf.run("run")
-    assert second is first  # the analysis need not be made again
+    second = collection.run("run")
+    assert second is first  # the analysis is not repeated
     assert second.record.sources[video] == Path("/moved/there.mp4")
-    shelf.close()
+    collection.close()
 
 
 def test_predictions_are_read_once(runs: dict[str, Path]) -> None:
-    shelf = RunCollection([runs["detection"]])
-    found = shelf.run("detection")
-    assert isinstance(found, Snapshot)
-    assert found.record.predictions("clean") is found.record.predictions("clean")
-    shelf.close()
+    collection = RunCollection([runs["detection"]])
+    snapshot = collection.run("detection")
+    assert isinstance(snapshot, Snapshot)
+    assert snapshot.record.predictions("clean") is snapshot.record.predictions("clean")
+    collection.close()

@@ -1,4 +1,4 @@
-"""Rendered videos on the disk: made once, whole or not at all, within a quota."""
+"""Store of rendered videos: rendered once, written atomically, kept within a quota."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from jostle.reporting.viewer.store import MediaStore, RenderState
 
 
 @dataclass
-class Fake:
-    """A rendering of a few bytes that says when it is at work."""
+class FakeJob:
+    """Fake render job: writes a few bytes and waits for its gate."""
 
     key: str = "a" * 32
     path: Path = Path("source.mp4")
@@ -43,137 +43,137 @@ class Fake:
         return RenderedVideo(3, (25, 1), None, 0.12, (2, 2), (), None, self.original)
 
 
-def settled(store: MediaStore, work: Fake, within_s: float = 10.0) -> RenderState:
+def wait_until_settled(store: MediaStore, job: FakeJob, within_s: float = 10.0) -> RenderState:
     end = time.monotonic() + within_s
-    while (state := store.ask(work)).name in ("waiting", "rendering"):
+    while (state := store.ask(job)).name in ("waiting", "rendering"):
         assert time.monotonic() < end, "it is never done"
         time.sleep(0.01)
     return state
 
 
-def test_many_ask_and_one_renders(store: MediaStore) -> None:
-    work = Fake()
+def test_concurrent_requests_render_once(store: MediaStore) -> None:
+    job = FakeJob()
     with ThreadPoolExecutor(16) as pool:
-        states = list(pool.map(lambda _: store.ask(work).name, range(64)))
+        states = list(pool.map(lambda _: store.ask(job).name, range(64)))
     assert set(states) <= {"waiting", "rendering"}
-    work.gate.set()
-    assert settled(store, work).name == "ready"
-    assert work.begun == [work.key]
+    job.gate.set()
+    assert wait_until_settled(store, job).name == "ready"
+    assert job.begun == [job.key]
 
 
-def test_progress_is_told(store: MediaStore) -> None:
-    work = Fake()
+def test_progress_is_reported(store: MediaStore) -> None:
+    job = FakeJob()
     end = time.monotonic() + 10
-    while store.ask(work).share != 0.5:
+    while store.ask(job).share != 0.5:
         assert time.monotonic() < end
         time.sleep(0.01)
-    assert store.ready(work) is None
-    work.gate.set()
-    done = settled(store, work)
-    assert done.to_dict() == {"state": "ready", "share": 1.0, "film": done.film, "message": ""}
-    assert done.path is not None
-    assert done.path.read_bytes() == b"v" * 10
+    assert store.ready(job) is None
+    job.gate.set()
+    state = wait_until_settled(store, job)
+    assert state.to_dict() == {"state": "ready", "share": 1.0, "film": state.film, "message": ""}
+    assert state.path is not None
+    assert state.path.read_bytes() == b"v" * 10
 
 
-def test_what_is_there_is_not_rendered_again(store: MediaStore, tmp_path: Path) -> None:
-    work = Fake()
-    work.gate.set()
-    settled(store, work)
-    other = MediaStore(tmp_path / "cache")
-    assert other.ask(work).name == "ready"
-    assert len(work.begun) == 1
-    other.close()
+def test_existing_file_is_not_rendered_again(store: MediaStore, tmp_path: Path) -> None:
+    job = FakeJob()
+    job.gate.set()
+    wait_until_settled(store, job)
+    second_store = MediaStore(tmp_path / "cache")
+    assert second_store.ask(job).name == "ready"
+    assert len(job.begun) == 1
+    second_store.close()
 
 
 def test_a_damaged_file_is_rendered_again(store: MediaStore, tmp_path: Path) -> None:
-    work = Fake()
-    work.gate.set()
-    settled(store, work)
-    (tmp_path / "cache" / f"{work.key}.mp4").write_bytes(b"v")
-    assert settled(store, work).name == "ready"
-    about = tmp_path / "cache" / f"{work.key}.json"
+    job = FakeJob()
+    job.gate.set()
+    wait_until_settled(store, job)
+    (tmp_path / "cache" / f"{job.key}.mp4").write_bytes(b"v")
+    assert wait_until_settled(store, job).name == "ready"
+    metadata = tmp_path / "cache" / f"{job.key}.json"
     for damaged in ("{", "[" * 100_000, "[]"):
-        about.write_text(damaged)
-        assert settled(store, work).name == "ready"
-    about.unlink()
-    os.mkfifo(about)
-    assert settled(store, work).name == "ready"
-    assert len(work.begun) == 6
+        metadata.write_text(damaged)
+        assert wait_until_settled(store, job).name == "ready"
+    metadata.unlink()
+    os.mkfifo(metadata)
+    assert wait_until_settled(store, job).name == "ready"
+    assert len(job.begun) == 6
 
 
-def test_the_original_is_played_where_it_lies(store: MediaStore, tmp_path: Path) -> None:
-    work = Fake(path=tmp_path / "source.mp4", original=True)
-    work.gate.set()
-    assert settled(store, work).path == work.path
+def test_original_is_played_in_place(store: MediaStore, tmp_path: Path) -> None:
+    job = FakeJob(path=tmp_path / "source.mp4", original=True)
+    job.gate.set()
+    assert wait_until_settled(store, job).path == job.path
     assert not list((tmp_path / "cache").glob("*.mp4"))
 
 
-def test_a_failure_is_told_and_tried_again_later(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = Fake(error=MediaError("no frame decodes"))
-    work.gate.set()
-    failed = settled(store, work)
+def test_failure_is_reported_and_retried_later(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = FakeJob(error=MediaError("no frame decodes"))
+    job.gate.set()
+    failed = wait_until_settled(store, job)
     assert (failed.name, failed.message) == ("failed", "no frame decodes")
-    assert store.ask(work) is failed
+    assert store.ask(job) is failed
     monkeypatch.setattr(store_module, "TRY_AGAIN_S", 0.0)
-    work.error = None
-    assert settled(store, work).name == "ready"
+    job.error = None
+    assert wait_until_settled(store, job).name == "ready"
 
 
-def test_the_longest_unused_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_files_are_evicted_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "RECENT_S", 0.0)
     store = MediaStore(tmp_path, quota=25)
     for number in range(4):
-        work = Fake(key=f"{number}" * 32)
-        work.gate.set()
-        assert settled(store, work).name == "ready"
-        os.utime(tmp_path / f"{work.key}.json", (number, number))
-    last = Fake(key="9" * 32)
+        job = FakeJob(key=f"{number}" * 32)
+        job.gate.set()
+        assert wait_until_settled(store, job).name == "ready"
+        os.utime(tmp_path / f"{job.key}.json", (number, number))
+    last = FakeJob(key="9" * 32)
     last.gate.set()
-    settled(store, last)
+    wait_until_settled(store, last)
     assert sorted(path.name[0] for path in tmp_path.glob("*.mp4")) == ["2", "3", "9"]
     assert sorted(path.name[0] for path in tmp_path.glob("*.json")) == ["2", "3", "9"]
     store.close()
 
 
-def test_what_is_looked_at_stays(tmp_path: Path) -> None:
+def test_recently_used_files_are_not_evicted(tmp_path: Path) -> None:
     store = MediaStore(tmp_path, quota=0)
     for number in range(3):
-        work = Fake(key=f"{number}" * 32)
-        work.gate.set()
-        settled(store, work)
+        job = FakeJob(key=f"{number}" * 32)
+        job.gate.set()
+        wait_until_settled(store, job)
     assert len(list(tmp_path.glob("*.mp4"))) == 3
     store.close()
 
 
-def test_not_more_wait_than_can_be_waited_for(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_is_bounded(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "QUEUED", 3)
     gate = threading.Event()
-    works = [Fake(key=f"{number}" * 32, gate=gate) for number in range(5)]
-    names = [store.ask(work).name for work in works]
+    jobs = [FakeJob(key=f"{number}" * 32, gate=gate) for number in range(5)]
+    names = [store.ask(job).name for job in jobs]
     assert names[3:] == ["failed", "failed"]
     gate.set()
-    assert settled(store, works[0]).name == "ready"
+    assert wait_until_settled(store, jobs[0]).name == "ready"
 
 
-def test_what_nobody_asks_after_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwatched_jobs_are_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "UNWATCHED_S", 0.05)
     store = MediaStore(tmp_path)
-    work = Fake()
-    store.ask(work)
+    job = FakeJob()
+    store.ask(job)
     end = time.monotonic() + 10
     while store._states:
         assert time.monotonic() < end
         time.sleep(0.01)
     assert not list(tmp_path.glob("*"))
     monkeypatch.setattr(store_module, "UNWATCHED_S", 90.0)
-    work.gate.set()
-    assert settled(store, work).name == "ready"
+    job.gate.set()
+    assert wait_until_settled(store, job).name == "ready"
     store.close()
 
 
-def test_closing_gives_up_what_is_under_way(tmp_path: Path) -> None:
+def test_closing_cancels_running_jobs(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
-    work = Fake()
-    store.ask(work)
+    job = FakeJob()
+    store.ask(job)
     store.close()
     assert not list(tmp_path.glob("*"))

@@ -1,4 +1,4 @@
-"""Addresses: plain, different for different names, and no way to anything else."""
+"""URL keys of names: plain, unique, and limited to known names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = st.text(st.characters(codec=None), max_size=120) | st.sampled_from(
 
 
 @given(st.lists(NAMES, unique=True, max_size=20))
-def test_every_name_has_a_plain_key_of_its_own(names: list[str]) -> None:
+def test_every_name_has_a_plain_unique_key(names: list[str]) -> None:
     keys = Keys(names)
     for name in names:
         assert re.fullmatch(r"[A-Za-z0-9_@+~-]+", keys.of(name))
@@ -24,18 +24,18 @@ def test_every_name_has_a_plain_key_of_its_own(names: list[str]) -> None:
     assert len({keys.of(name) for name in names}) == len(names)
 
 
-def test_only_known_keys_lead_anywhere() -> None:
+def test_unknown_keys_have_no_name() -> None:
     keys = Keys(["a", "../b"])
     assert keys.name("a") == "a"
     for wrong in ("b", "..", "../b", "A", "a ", ""):
         assert keys.name(wrong) is None
 
 
-def test_a_usual_id_is_its_own_key() -> None:
+def test_plain_id_is_its_own_key() -> None:
     assert key_of("video_test_0000004") == "video_test_0000004"
     assert key_of("thumos14-c-black_frame-1@at-10pct-x5") == "thumos14-c-black_frame-1@at-10pct-x5"
 
 
-def test_runs_that_are_called_alike_are_told_apart(tmp_path: Path) -> None:
+def test_runs_with_equal_names_get_distinct_keys(tmp_path: Path) -> None:
     folders = [tmp_path / "a" / "run", tmp_path / "b" / "run", tmp_path / "c" / "run"]
     assert run_keys(folders) == {"run": folders[0], "run-2": folders[1], "run-3": folders[2]}
