@@ -56,7 +56,7 @@ def test_demo_scores_agree_with_its_predictions(data: Dataset, tmp_path: Path) -
         for variant, (weights, mend) in HOW.items()
     }
     demo = write_demo(tmp_path / "demo", data, models, progress=lambda what, *_: steps.add(what))
-    assert steps == {"looking at 16 states of each", "writing the report", "knocking a film about"}
+    assert steps == {"running 16 cells of each", "writing the report", "corrupting a film"}
     assert demo.gallery.stat().st_size > 100_000
     assert "clean" in demo.report.read_text(encoding="utf-8")
     assert list(demo.results) == ["clean", "robust", "mended"]
@@ -107,14 +107,14 @@ def test_demo_of_own_video(tmp_path: Path) -> None:
             writer.write(scene[:, 3 * tick : 3 * tick + 90], tick)
     updates: list[tuple[str, int, int]] = []
     demo = demo_video(video, tmp_path / "demo", progress=lambda *what: updates.append(what))
-    assert updates[0] == ("knocking the video about", 0, len(jostle.names("corruptions")))
+    assert updates[0] == ("corrupting the video", 0, len(jostle.names("corruptions")))
     page = demo.gallery.read_text(encoding="utf-8")
     assert "3 s from the middle of mine.mp4" in page
     assert demo.sheet.is_file()
     if importlib.util.find_spec("torch"):
         assert set(demo.shifts) == set(jostle.names("corruptions"))
         assert min(demo.shifts.values()) > 0
-        assert f"moves what puppet_net sees by {demo.shifts['fog']:.2f}" in page
+        assert f"moves features of puppet_net by {demo.shifts['fog']:.2f}" in page
 
 
 def test_demo_of_a_very_short_video(tmp_path: Path) -> None:
@@ -124,4 +124,4 @@ def test_demo_of_a_very_short_video(tmp_path: Path) -> None:
             writer.write(np.full((40, 40, 3), 60 * tick, np.uint8), tick)
     demo = demo_video(video, tmp_path / "demo")
     assert demo.shifts == {}
-    assert "moves what" not in demo.gallery.read_text(encoding="utf-8")
+    assert "moves features" not in demo.gallery.read_text(encoding="utf-8")
