@@ -58,8 +58,8 @@ def test_iou_and_repeated_detections() -> None:
     half = {"a/1.jpg": Boxes([[0, 0, 10, 20]], [0], [0.9])}  # the IoU is exactly 0.5
     assert pm_k_detection(half, truth, sets).pm_k == 1
     assert pm_k_detection(half, truth, sets, iou=0.51).pm_k == 0
-    twice = {"a/1.jpg": Boxes([AWAY, SQUARE, SQUARE], [0, 0, 0], [0.9, 0.8, 0.7])}
-    assert pm_k_detection(twice, truth, sets).pm_k == 0.5
+    repeated = {"a/1.jpg": Boxes([AWAY, SQUARE, SQUARE], [0, 0, 0], [0.9, 0.8, 0.7])}
+    assert pm_k_detection(repeated, truth, sets).pm_k == 0.5
 
 
 def test_frame_without_true_boxes_is_not_chosen() -> None:

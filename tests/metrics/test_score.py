@@ -141,9 +141,8 @@ def test_weighted_score_equals_repeated_videos() -> None:
     for name in ("activitynet", "thumos14-official"):
         rules = protocols[name]
         result = score(predictions, real, protocol=name, tious=[0.4, 0.7])
-        weighted = Resamples.from_matches(align(predictions, real), result.matches, real, rules).weighted(weight[None])[
-            0
-        ]
+        resamples = Resamples.from_matches(align(predictions, real), result.matches, real, rules)
+        weighted = resamples.weighted(weight[None])[0]
 
         copies = [(video, k) for video, count in enumerate(weight) for k in range(count)]
 

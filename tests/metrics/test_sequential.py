@@ -44,7 +44,7 @@ def test_error_rate_at_the_limit(drop: float) -> None:
         assert simulate(drop, 0.08, seed=seed)[1] <= 0.05
 
 
-def test_test_stops_when_the_remaining_videos_cannot_change_the_outcome() -> None:
+def test_stops_when_the_remaining_videos_cannot_change_the_outcome() -> None:
     test = SequentialMean(0.6, 10, alpha=1e-9)
     for _ in range(5):
         test.add(1.0)

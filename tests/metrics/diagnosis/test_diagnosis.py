@@ -29,15 +29,15 @@ EACH_KIND = [
 
 def test_each_kind_of_error(truth_of, predictions_of) -> None:
     diagnosis = diagnose(predictions_of(EACH_KIND), truth_of(TRUTH))
-    wrong = diagnosis.false_positives
-    assert [ERROR_KINDS[i] for i in wrong.kind[0]] == [*ERROR_KINDS, "background", "background", "true_positive"]
-    assert wrong.matched[0].tolist() == [0, *[-1] * 7, 3]
-    assert wrong.nearest.tolist() == [0, 0, 2, 1, 2, -1, -1, -1, 3]
-    assert wrong.totals == dict(zip(ERROR_KINDS, [2, 1, 1, 1, 1, 3], strict=True))
-    assert wrong.split.tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 1]
-    assert wrong.profile[0]["count"] == 3
-    assert wrong.profile[0]["true_positive"] == 2 / 3
-    assert wrong.profile[9] == {"split": 10, "count": 0} | dict.fromkeys(ERROR_KINDS)
+    errors = diagnosis.false_positives
+    assert [ERROR_KINDS[i] for i in errors.kind[0]] == [*ERROR_KINDS, "background", "background", "true_positive"]
+    assert errors.matched[0].tolist() == [0, *[-1] * 7, 3]
+    assert errors.nearest.tolist() == [0, 0, 2, 1, 2, -1, -1, -1, 3]
+    assert errors.totals == dict(zip(ERROR_KINDS, [2, 1, 1, 1, 1, 3], strict=True))
+    assert errors.split.tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 1]
+    assert errors.profile[0]["count"] == 3
+    assert errors.profile[0]["true_positive"] == 2 / 3
+    assert errors.profile[9] == {"split": 10, "count": 0} | dict.fromkeys(ERROR_KINDS)
 
 
 def test_impact_is_the_gain_of_removing_errors(truth_of, predictions_of) -> None:

@@ -162,8 +162,8 @@ def test_diagnosis_equals_plain_loops(scene) -> None:
 
     # The top-10G: kinds of error and what each costs.
     listed = [row for name in classes for row in earlier_first(rows_of[name], predictions)[: 10 * positives[name]]]
-    wrong = diagnosis.false_positives
-    assert wrong.rows.tolist() == listed
+    errors = diagnosis.false_positives
+    assert errors.rows.tolist() == listed
     turned = sorted(range(len(listed)), key=lambda i: (predictions[listed[i]][4], i), reverse=True)
     for t, tiou in enumerate(TIOUS):
         hits = matched([listed[i] for i in turned], predictions, truth, tiou)
@@ -180,25 +180,25 @@ def test_diagnosis_equals_plain_loops(scene) -> None:
                 kinds.append(1 if same else 2)
             else:
                 kinds.append(5 if best < 0.1 else 3 if same else 4)
-        assert wrong.kind[t].tolist() == kinds
-        assert wrong.matched[t].tolist() == [hits.get(row, -1) for row in listed]
+        assert errors.kind[t].tolist() == kinds
+        assert errors.matched[t].tolist() == [hits.get(row, -1) for row in listed]
         for code, error in enumerate(ERROR_KINDS[1:], 1):
             for c, name in enumerate(classes):
                 left = [listed[i] for i in turned if predictions[listed[i]][1] == name and kinds[i] != code]
                 gained = ap_n(left, hits, positives[name], n)
-                assert wrong.ap_after_removal[error][c, t] == pytest.approx(gained)
+                assert errors.ap_after_removal[error][c, t] == pytest.approx(gained)
 
 
 @settings(max_examples=60, deadline=None)
 @given(scenes())
 def test_invariants(scene) -> None:
     diagnosis = diagnose(*columns(*scene), style=STYLE)
-    wrong = diagnosis.false_positives
-    for split in wrong.profile:
+    errors = diagnosis.false_positives
+    for split in errors.profile:
         parts = [split[kind] for kind in ERROR_KINDS]
         assert parts == [None] * 6 if not split["count"] else sum(parts) == pytest.approx(1)
-    assert min(wrong.impact.values()) >= -1e-12  # removing a false positive never lowers precision
-    assert wrong.counts.sum(axis=1).tolist() == [diagnosis.top_10g.count] * len(TIOUS)
+    assert min(errors.impact.values()) >= -1e-12  # removing a false positive never lowers precision
+    assert errors.counts.sum(axis=1).tolist() == [diagnosis.top_10g.count] * len(TIOUS)
     for shares in diagnosis.false_negatives.share.values():
         assert sum(shares.values()) == pytest.approx(1)
     assert 0 <= diagnosis.precision.average_map_n <= 1 + 1e-12
