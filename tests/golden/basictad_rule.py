@@ -1,4 +1,4 @@
-"""What BasicTAD's golden numbers were computed from; `detectors2/README.md` describes them."""
+"""Generated inputs of the golden results of BasicTAD; `detectors2/README.md` describes them."""
 
 from __future__ import annotations
 
@@ -47,32 +47,32 @@ GAINS = (
 
 
 def keys(form: str) -> list[str]:
-    """Names and sizes of the tensors, in their order, without the second copy of the trunk."""
+    """Return names and sizes of the tensors, in their order, without the second copy of the backbone."""
     return (by_rule.GOLDEN / f"detectors2/basictad/keys_{form}.txt").read_text().splitlines()
 
 
 def drawn(form: str, seed: int) -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of these keys."""
+    """Generate every tensor of these keys."""
     return by_rule.weights(keys(form), seed, lambda name: next(g for p, g in GAINS if re.search(p, name)), RULE)
 
 
 def weights(form: str) -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of a detector."""
-    made = drawn(form, SEEDS[form])
-    assert by_rule.digest(made.values()) == DIGESTS[form]
-    return made
+    """Generate every tensor of a detector."""
+    tensors = drawn(form, SEEDS[form])
+    assert by_rule.digest(tensors.values()) == DIGESTS[form]
+    return tensors
 
 
 def public(form: str) -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of a file as the program saves it: the trunk twice, and a classifier that is not used."""
-    made = weights(form)
-    trunk = {key.replace("backbone.", "backbone._model."): value for key, value in made.items() if "backbone" in key}
+    """Generate a checkpoint as the program saves it: with a second backbone and an unused classifier."""
+    tensors = weights(form)
+    trunk = {key.replace("backbone.", "backbone._model."): value for key, value in tensors.items() if "backbone" in key}
     classifier = {"weight": np.zeros((400, 256), np.float32), "bias": np.zeros(400, np.float32)}
-    return {**made, **trunk, **{f"backbone._model.blocks.5.proj.{key}": value for key, value in classifier.items()}}
+    return {**tensors, **trunk, **{f"backbone._model.blocks.5.proj.{key}": value for key, value in classifier.items()}}
 
 
 def clip(frames: int, seed: int) -> npt.NDArray[np.float32]:
-    """A clip (1, 3, T, 48, 64) of coloured blocks with grain, in the scale of the network."""
+    """Generate a clip (1, 3, T, 48, 64) of coloured blocks with noise, normalised as for the network."""
     rng = np.random.Generator(np.random.PCG64(seed))
     blocks = rng.random((3, -(-frames // 4), 3, 4))
     fine = rng.random((3, frames, 48, 64))
@@ -82,15 +82,15 @@ def clip(frames: int, seed: int) -> npt.NDArray[np.float32]:
 
 
 def window(form: str, number: int) -> npt.NDArray[np.float32]:
-    """One of the two clips of a video; what lies beyond its end is 0."""
+    """Generate one of the two clips of a video, padded with 0 beyond its end."""
     length = SIZES[form]["max_length"]
     first, end = WINDOWS[form][number]
-    made = clip(length, CLIPS[form] + number)
-    made[:, :, end - first :] = 0
-    return made
+    result = clip(length, CLIPS[form] + number)
+    result[:, :, end - first :] = 0
+    return result
 
 
 def uniform(shape: tuple[int, ...], seed: int, low: float = -1.0, high: float = 1.0) -> npt.NDArray[np.float32]:
-    """Numbers from `low` to `high`."""
+    """Generate uniform numbers from `low` to `high`."""
     rng = np.random.Generator(np.random.PCG64(OPS + seed))
     return (low + (high - low) * rng.random(shape)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What the golden numbers were computed from: weights, features and clips, drawn again from their seeds."""
+"""Generated inputs of the golden results: weights, features and clips, reproduced from their seeds."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ RULE = (
 
 
 def stored(name: str) -> dict[str, Any]:
-    """The arrays of a golden file."""
+    """Load the arrays of a golden file."""
     with np.load(GOLDEN / name) as file:
         return {key: file[key] for key in file.files}
 
 
 def shapes(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Names of tensors and their shapes, from lines of a name and its sizes."""
+    """Parse lines of a tensor name and its sizes into shapes by name."""
     return {name: tuple(int(n) for n in sizes) for name, *sizes in (line.split() for line in keys)}
 
 
@@ -55,42 +55,42 @@ def weights(
     gain: float | Callable[[str], float] = 1.5,
     rule: Sequence[tuple[str, float, float]] = RULE,
 ) -> dict[str, npt.NDArray[Any]]:
-    """Every tensor in the order of the keys, uniform about its centre."""
+    """Generate every tensor in the order of the keys, uniformly distributed around its centre."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    made: dict[str, npt.NDArray[Any]] = {}
+    tensors: dict[str, npt.NDArray[Any]] = {}
     for name, shape in shapes(keys).items():
         if name.endswith("num_batches_tracked"):
-            made[name] = np.zeros((), np.int64)
+            tensors[name] = np.zeros((), np.int64)
             continue
         norm = len(shape) == 1 or (len(shape) == 3 and shape[0] == 1 and shape[2] == 1)
         wide = (1.0, 0.4) if norm else (0.0, _gain(gain, name) * math.sqrt(3.0 / max(math.prod(shape[1:]), 1)))
         centre, half = next(((c, a) for pattern, c, a in rule if re.search(pattern, name)), wide)
-        values = rng.random(math.prod(shape))  # centre + half * (2 * drawn - 1), in place: there are many millions
+        values = rng.random(math.prod(shape))  # centre + half * (2 * value - 1), in place as there are many millions
         values *= 2.0
         values -= 1.0
         values *= half
         values += centre
-        made[name] = values.astype(np.float32).reshape(shape)
-    return made
+        tensors[name] = values.astype(np.float32).reshape(shape)
+    return tensors
 
 
 def features(video: str, *, corrupted: bool = False) -> npt.NDArray[np.float32]:
-    """Rows of uneven strength; of the corrupted ones, two in five are those of another draw."""
+    """Generate the features of a video; if corrupted, two rows in five are replaced by another draw."""
     rows, seed, _ = VIDEOS[video]
-    made = rows_of(rows, 32, seed)
+    result = rows_of(rows, 32, seed)
     if corrupted:
-        struck = np.isin(np.arange(rows) % 5, (1, 2))
-        made[struck] = rows_of(rows, 32, seed + 1)[struck]
-    return made
+        corrupted_rows = np.isin(np.arange(rows) % 5, (1, 2))
+        result[corrupted_rows] = rows_of(rows, 32, seed + 1)[corrupted_rows]
+    return result
 
 
 def digest(arrays: Iterable[npt.NDArray[Any]]) -> str:
-    """SHA-256 of the float32 arrays, in order."""
-    made = hashlib.sha256()
+    """Return the SHA-256 of the float32 arrays, in order."""
+    hasher = hashlib.sha256()
     for x in arrays:
         if x.dtype == np.float32:
-            made.update(np.ascontiguousarray(x).astype("<f4").tobytes())
-    return made.hexdigest()
+            hasher.update(np.ascontiguousarray(x).astype("<f4").tobytes())
+    return hasher.hexdigest()
 
 
 def _gain(gain: float | Callable[[str], float], name: str) -> float:
@@ -98,18 +98,18 @@ def _gain(gain: float | Callable[[str], float], name: str) -> float:
 
 
 def clip(frames: int, size: int, seed: int) -> npt.NDArray[np.float32]:
-    """A clip (1, 3, T, H, W) of coloured blocks with grain, from -1 to 1."""
+    """Generate a clip (1, 3, T, H, W) of coloured blocks with noise, from -1 to 1."""
     rng = np.random.Generator(np.random.PCG64(seed))
     blocks = rng.random((3, -(-frames // 4), -(-size // 32), -(-size // 32)))
     fine = rng.random((3, frames, size, size))
     for axis, n in ((1, 4), (2, 32), (3, 32)):
         blocks = np.repeat(blocks, n, axis=axis)
-    whole = 0.7 * (2.0 * blocks[:, :frames, :size, :size] - 1.0) + 0.3 * (2.0 * fine - 1.0)
-    return whole.astype(np.float32)[None]
+    pixels = 0.7 * (2.0 * blocks[:, :frames, :size, :size] - 1.0) + 0.3 * (2.0 * fine - 1.0)
+    return pixels.astype(np.float32)[None]
 
 
 def rows_of(rows: int, width: int, seed: int) -> npt.NDArray[np.float32]:
-    """Rows of features, each of a strength of its own."""
+    """Generate feature rows, each with its own magnitude."""
     rng = np.random.Generator(np.random.PCG64(seed))
     strength = rng.random(rows)
     noise = rng.random((rows, width))

@@ -1,4 +1,4 @@
-"""What E2E-TAD's golden numbers were computed from; `detectors2/README.md` describes them."""
+"""Generated inputs of the golden results of E2E-TAD; `detectors2/README.md` describes them."""
 
 from __future__ import annotations
 
@@ -47,34 +47,36 @@ GAINS = (
 
 
 def keys(name: str) -> list[str]:
-    """Names and sizes of the tensors, in their order, without the second copy of what moves segments."""
+    """Return names and sizes of the tensors, in their order, without the second copy of `segment_embed`."""
     return (by_rule.GOLDEN / f"detectors2/e2e_tad/keys_{name}.txt").read_text().splitlines()
 
 
 def drawn(lines: list[str], seed: int) -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of these keys."""
+    """Generate every tensor of these keys."""
     return by_rule.weights(lines, seed, lambda name: next(g for p, g in GAINS if re.search(p, name)), RULE)
 
 
 def weights() -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of the small detector."""
-    made = drawn(keys("small"), SEED)
-    assert by_rule.digest(made.values()) == DIGESTS["small"]
-    return made
+    """Generate every tensor of the small detector."""
+    tensors = drawn(keys("small"), SEED)
+    assert by_rule.digest(tensors.values()) == DIGESTS["small"]
+    return tensors
 
 
 def public() -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of a file as the program saves it: what moves segments twice."""
-    made = weights()
-    twice = {f"transformer.decoder.{key}": value for key, value in made.items() if key.startswith("segment_embed.")}
-    return {**made, **twice}
+    """Generate a checkpoint as the program saves it, which has `segment_embed` twice."""
+    tensors = weights()
+    duplicates = {
+        f"transformer.decoder.{key}": value for key, value in tensors.items() if key.startswith("segment_embed.")
+    }
+    return {**tensors, **duplicates}
 
 
 def trunk(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of a trunk of the published width, with its own names.
+    """Generate every tensor of a backbone of the published width, with its own names.
 
     Args:
-        shapes: of its tensors; SlowFast's order is that of the small one.
+        shapes: shapes of its tensors; SlowFast has the order of the small detector.
     """
     prefix = "backbone.backbone."
     if name == "slowfast_r50":
@@ -82,23 +84,23 @@ def trunk(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, npt.NDArra
         lines = [" ".join([key, *map(str, shapes[key.removeprefix(prefix)])]) for key in names]
     else:
         lines = keys(name)
-    made = drawn(lines, TRUNKS[name][0])
-    assert by_rule.digest(made.values()) == DIGESTS[name]
-    return {key.removeprefix(prefix): value for key, value in made.items()}
+    tensors = drawn(lines, TRUNKS[name][0])
+    assert by_rule.digest(tensors.values()) == DIGESTS[name]
+    return {key.removeprefix(prefix): value for key, value in tensors.items()}
 
 
 def trunk_clip(name: str) -> npt.NDArray[np.float32]:
-    """What a trunk is shown."""
+    """Generate the input clip of a backbone."""
     seed, frames = TRUNKS[name]
     return clip(frames, seed + 1)
 
 
 def clips() -> npt.NDArray[np.float32]:
-    """Two clips (2, 3, 64, 48, 64) in the scale of the network."""
+    """Generate two clips (2, 3, 64, 48, 64), normalised as for the network."""
     return np.concatenate([clip(64, seed) for seed in CLIPS])
 
 
 def uniform(shape: tuple[int, ...], seed: int, low: float = -1.0, high: float = 1.0) -> npt.NDArray[np.float32]:
-    """Numbers from `low` to `high`."""
+    """Generate uniform numbers from `low` to `high`."""
     rng = np.random.Generator(np.random.PCG64(OPS + seed))
     return (low + (high - low) * rng.random(shape)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Checkpoints laid out as the public programs save them, with the weights that are drawn by rule."""
+"""Checkpoints in the layouts of the public programs, with generated weights."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ import torch
 
 from golden import by_rule
 
-# File, epoch, warm-up, epochs in all, weight decay.
+# File, epoch, warm-up epochs, total epochs, weight decay.
 ORIGINALS: dict[str, tuple[str, int, int, int, float]] = {
     "actionformer": ("epoch_035.pth.tar", 35, 5, 35, 0.05),
     "tridet": ("epoch_039.pth.tar", 39, 20, 40, 0.025),
     "temporalmaxer": ("bestmodel.pth.tar", 65, 5, 65, 0.05),
 }
 OPENTAD = {"actionformer": ("epoch_34.pth", 34), "tridet": ("epoch_37.pth", 37), "temporalmaxer": ("epoch_50.pth", 50)}
-NORMALISER = 87.25  # what OpenTAD keeps as a buffer of the head
+NORMALISER = 87.25  # buffer of the head in OpenTAD
 
 
 def drawn(name: str, *, averaged: bool = True) -> dict[str, torch.Tensor]:
-    """The weights of a detector under the original's names; the raw ones are another draw."""
+    """Generate the weights of a detector with the original names; the raw ones are another draw."""
     keys = by_rule.stored(f"detectors/{name}.npz")["keys"].tolist()
-    made = by_rule.weights(keys, by_rule.SEEDS[name] + (not averaged))
-    return {key: torch.from_numpy(value) for key, value in made.items()}
+    tensors = by_rule.weights(keys, by_rule.SEEDS[name] + (not averaged))
+    return {key: torch.from_numpy(value) for key, value in tensors.items()}
 
 
 def write_original(name: str, folder: Path) -> Path:
-    """As the detector's own program does, with fewer fields of the schedule and the optimiser.
+    """Write a checkpoint as the original program does, with fewer fields of the schedule and the optimiser.
 
-    TemporalMaxer's adds a NumPy scalar, which a careless reader would run.
+    That of TemporalMaxer has a NumPy scalar, which an unsafe reader would unpickle by running code.
     """
     file, epoch, warmup, epochs, decay = ORIGINALS[name]
     decayed = by_rule.stored(f"detectors/{name}.npz")["optim_decayed"]
@@ -57,7 +57,7 @@ def write_original(name: str, folder: Path) -> Path:
 
 
 def write_opentad(name: str, folder: Path) -> Path:
-    """As OpenTAD does: the same weights under its names, and the normaliser of the loss beside them."""
+    """Write a checkpoint as OpenTAD does: the same weights with its names, and the normaliser of the loss."""
     file, epoch = OPENTAD[name]
     content = {
         "epoch": epoch,
@@ -71,7 +71,7 @@ def write_opentad(name: str, folder: Path) -> Path:
 
 
 class EasyDict(dict[str, Any]):
-    """A dictionary whose keys are attributes too; stands for that of the package `easydict`."""
+    """Dictionary with attribute access, in place of the class of the package `easydict`."""
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         super().__init__(content)
@@ -80,7 +80,7 @@ class EasyDict(dict[str, Any]):
 
 
 def write_e2e_tad(weights: Mapping[str, torch.Tensor], folder: Path) -> Path:
-    """As E2E-TAD's program does, with its arguments and settings, of classes that a reader of weights does not need."""
+    """Write a checkpoint as E2E-TAD does, with arguments and settings of classes that are not needed for weights."""
     file = folder / "thumos14_e2e_slowfast_tadtr_reference.pth"
     settings = EasyDict({"lr": 1e-4, "lr_step": [14], "inner": EasyDict({"backbone": "slowfast"})})
     arguments = argparse.Namespace(seed=42, opt=[])
@@ -98,7 +98,7 @@ def write_e2e_tad(weights: Mapping[str, torch.Tensor], folder: Path) -> Path:
 
 
 def opentad_shapes(name: str) -> dict[str, tuple[int, ...]]:
-    """OpenTAD's names and shapes, in its order."""
+    """Return the names and shapes of OpenTAD, in its order."""
     return {key: shape for key, _, shape in _opentad_keys(name)}
 
 
@@ -116,5 +116,5 @@ def _renamed(name: str, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.
 
 
 def _wrapped(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Under the names that a network has inside torch's DataParallel."""
+    """Add the prefix of torch's DataParallel to the names."""
     return {f"module.{key}": value for key, value in weights.items()}

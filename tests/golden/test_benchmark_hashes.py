@@ -1,6 +1,6 @@
-"""The fingerprints of benchmarks, pinned: if one changes, its numbers are those of another benchmark.
+"""Pinned fingerprints of benchmarks: results with different fingerprints are not comparable.
 
-A change here needs a higher `version` of the recipe, and a word in the commit.
+A change here needs a higher `version` of the recipe, and an explanation in the commit message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("benchmark-hashes.json")
 
 
 def test_fingerprints_are_pinned(request: pytest.FixtureRequest) -> None:
-    found = {f"{recipe.name} {recipe.version}": recipe.fingerprint for recipe in benchmarks.values()}
+    fingerprints = {f"{recipe.name} {recipe.version}": recipe.fingerprint for recipe in benchmarks.values()}
     if request.config.getoption("--update-golden"):
-        FILE.write_text(json.dumps(found, indent=1) + "\n")
-    assert found == json.loads(FILE.read_text())
+        FILE.write_text(json.dumps(fingerprints, indent=1) + "\n")
+    assert fingerprints == json.loads(FILE.read_text())

@@ -1,4 +1,4 @@
-"""What VSGN's golden numbers were computed from; `detectors2/README.md` describes them."""
+"""Generated inputs of the golden results of VSGN; `detectors2/README.md` describes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from golden import by_rule
 
-# First match wins; what matches nothing here is drawn as the other detectors' weights are.
+# First match wins; the last rules are those of the other detectors.
 RULE = (
     (r"^(head_\w+ness|bd_\w+\.\w+_conv)\.2\.weight$", 0.0, 0.6),
     (r"^head_(enc|dec)\.cls_logits\.bias$", 0.0, 0.5),
@@ -36,19 +36,19 @@ DURATIONS = {"v_a": 48.0, "v_b": 20.0, "v_c": 60.0, "v_d": 20.4}
 
 
 def keys(form: str) -> list[str]:
-    """Names and sizes of the tensors, in their order."""
+    """Return names and sizes of the tensors, in their order."""
     return (by_rule.GOLDEN / f"detectors2/vsgn/{form}_keys.txt").read_text().splitlines()
 
 
 def weights(form: str) -> dict[str, npt.NDArray[Any]]:
-    """Every tensor of a public checkpoint."""
-    made = by_rule.weights(keys(form), SEEDS[form], _gain, RULE)
-    assert by_rule.digest(made.values()) == DIGESTS[form]
-    return made
+    """Generate every tensor of a public checkpoint."""
+    tensors = by_rule.weights(keys(form), SEEDS[form], _gain, RULE)
+    assert by_rule.digest(tensors.values()) == DIGESTS[form]
+    return tensors
 
 
 def features(video: int) -> npt.NDArray[np.float32]:
-    """Rows of a video of THUMOS14's form."""
+    """Generate the features of a video of the THUMOS14 form."""
     rows, seed = VIDEOS[video]
     return by_rule.rows_of(rows, 32, seed)
 

@@ -7,19 +7,19 @@ from jostle.errors import BadValue, DataError
 from jostle.metrics.accuracy import top_k_accuracy, within_top_k
 
 
-def test_against_sorting() -> None:
+def test_top_k_accuracy_equals_sorting() -> None:
     rng = np.random.default_rng(3)
     scores = rng.integers(0, 6, (200, 8))  # many ties
     labels = rng.integers(0, 8, 200)
     ranked = np.argsort(-scores, axis=1, kind="stable")
     for k in (1, 3, 8):
-        wanted = (ranked[:, :k] == labels[:, None]).any(axis=1)
-        np.testing.assert_array_equal(within_top_k(scores, labels, k), wanted)
-        found = top_k_accuracy(scores, labels, k)
-        assert (found.correct, found.count, found.accuracy) == (wanted.sum(), 200, wanted.mean())
-        assert found.interval is not None
-        assert found.interval[0] < found.accuracy <= found.interval[1]
-    assert found.to_dict()["interval"][1] == 1
+        expected = (ranked[:, :k] == labels[:, None]).any(axis=1)
+        np.testing.assert_array_equal(within_top_k(scores, labels, k), expected)
+        result = top_k_accuracy(scores, labels, k)
+        assert (result.correct, result.count, result.accuracy) == (expected.sum(), 200, expected.mean())
+        assert result.interval is not None
+        assert result.interval[0] < result.accuracy <= result.interval[1]
+    assert result.to_dict()["interval"][1] == 1
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,8 @@ def test_against_sorting() -> None:
         ([[1.0, 2.0]], [0], 3, BadValue, r"k must lie in 1\.\.2, the number of classes, got 3"),
     ],
 )
-def test_what_is_refused(scores: list, labels: list, k: int, kind: type[Exception], message: str) -> None:
+def test_invalid_scores_and_labels_are_refused(
+    scores: list, labels: list, k: int, kind: type[Exception], message: str
+) -> None:
     with pytest.raises(kind, match=message):
         top_k_accuracy(scores, labels, k)

@@ -1,4 +1,4 @@
-"""Generated text is read as an option by printed rules, and is unreadable where none applies."""
+"""Parsing of generated text into one of the options, or None if no rule applies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jostle.metrics.answer_text import read_choice
 
 OPTIONS = ("walks left", "walks right", "jumps", "sits")
 
-READ = {
+READABLE = {
     "Based on the video, the answer is C.": 2,  # the first letter anywhere would be B
     "Best option: C": 2,
     "Best option:(C": 2,
@@ -29,7 +29,7 @@ READ = {
     "walks right": 1,
     "B. walks right": 1,
     "He walks right.": 1,
-    "A person walks left": 0,  # by the words, not by the article
+    "A person walks left": 0,  # by the words, not by the article "A"
     "A person sits.": 3,
 }
 UNREADABLE = (
@@ -45,7 +45,7 @@ UNREADABLE = (
     "Answer: B\nAnswer: C",
     "E",
     "The answer is E",
-    "2",  # from 0 or from 1
+    "2",  # ambiguous: counted from 0 or from 1
     "It does not jump, he sits",
     "he walks left or walks right",
     "A. walks right",  # the label of one option and the words of another
@@ -53,14 +53,14 @@ UNREADABLE = (
 )
 
 
-@pytest.mark.parametrize(("text", "choice"), READ.items())
-def test_text_that_gives_an_option(text: str, choice: int) -> None:
+@pytest.mark.parametrize(("text", "choice"), READABLE.items())
+def test_readable_text_gives_an_option(text: str, choice: int) -> None:
     assert read_choice(text, OPTIONS) == choice
 
 
 @pytest.mark.fault("F151")
 @pytest.mark.parametrize("text", UNREADABLE)
-def test_text_that_gives_none_is_unreadable(text: str) -> None:
+def test_unreadable_text_gives_none(text: str) -> None:
     assert read_choice(text, OPTIONS) is None
 
 
@@ -70,15 +70,15 @@ def test_yes_and_no_are_read_by_their_first_word() -> None:
     assert read_choice("Not sure", ("yes", "no")) is None
 
 
-def test_an_option_that_holds_another_is_read_as_the_longer() -> None:
+def test_longest_matching_option_wins() -> None:
     assert read_choice("He goes left to right again", ("left", "left to right")) == 1
 
 
-def test_a_refusal_that_is_an_option_is_an_answer() -> None:
+def test_refusal_phrase_can_be_an_option() -> None:
     assert read_choice("Cannot be determined", ("a dog", "cannot be determined")) == 1
 
 
-def test_labels_may_be_other_than_letters() -> None:
+def test_option_labels_other_than_letters() -> None:
     names = ("Option 1", "Option 2")
     assert read_choice("Option 2.", ("He sits.", "He jumps."), names) == 1
     assert read_choice("Option 2: He sits.", ("He sits.", "He jumps."), names) is None

@@ -8,24 +8,24 @@ from jostle.metrics.class_projection import class_indices, class_names, project_
 
 
 @pytest.mark.parametrize(("target", "count"), [("imagenet-vid", 30), ("ytbb", 24)])
-def test_shapes(target: str, count: int) -> None:
+def test_shapes_of_projected_classes(target: str, count: int) -> None:
     assert len(class_names(target)) == len(class_indices(target)) == count
-    indices = [i for held in class_indices(target) for i in held]
+    indices = [i for group in class_indices(target) for i in group]
     assert len(set(indices)) == len(indices)
     assert project_classes(np.zeros((2, 3, 1000)), target).shape == (2, 3, count)
 
 
-def test_merges() -> None:
+def test_merge_functions() -> None:
     scores = np.zeros(1000, np.float32)
     scores[[294, 295, 296, 297]] = [1, 2, 3, 6]
     bear = class_names("ytbb").index("bear")
-    found = {m: project_classes(scores, "ytbb", merge=m)[bear] for m in ("max", "mean", "median", "sum")}
-    assert found == {"max": 6, "mean": 3, "median": 2.5, "sum": 12}
+    merged = {m: project_classes(scores, "ytbb", merge=m)[bear] for m in ("max", "mean", "median", "sum")}
+    assert merged == {"max": 6, "mean": 3, "median": 2.5, "sum": 12}
 
 
-def test_classes_that_imagenet_lacks() -> None:
-    found = project_classes(np.zeros(1000, int), "ytbb")
-    assert [name for name, score in zip(class_names("ytbb"), found, strict=True) if score == -np.inf] == [
+def test_classes_missing_in_imagenet_score_minus_infinity() -> None:
+    projected = project_classes(np.zeros(1000, int), "ytbb")
+    assert [name for name, score in zip(class_names("ytbb"), projected, strict=True) if score == -np.inf] == [
         "cow",
         "giraffe",
         "skateboard",
@@ -34,7 +34,7 @@ def test_classes_that_imagenet_lacks() -> None:
     ]
 
 
-def test_what_is_refused() -> None:
+def test_invalid_targets_and_scores_are_refused() -> None:
     with pytest.raises(UnknownName, match="no set of classes is called 'ytb': did you mean ytbb"):
         project_classes(np.zeros(1000), "ytb")
     with pytest.raises(BadValue, match="merge must be one of max, mean, median, sum, got 'min'"):

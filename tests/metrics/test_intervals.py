@@ -8,8 +8,8 @@ from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected
 
 
-def test_ends_solve_the_binomial_tails() -> None:
-    """By definition a share at either end makes what was seen, or more extreme, happen with 2.5 %."""
+def test_interval_ends_solve_the_binomial_tails() -> None:
+    """At either end the observed count or a more extreme one has a probability of 2.5 %."""
     from math import comb
 
     low, high = clopper_pearson(3, 20) or (0, 0)
@@ -18,19 +18,19 @@ def test_ends_solve_the_binomial_tails() -> None:
     assert (at_least, at_most) == pytest.approx((0.025, 0.025), abs=1e-12)
 
 
-def test_nothing_or_everything_right() -> None:
+def test_intervals_of_no_and_all_successes() -> None:
     assert clopper_pearson(0, 10) == pytest.approx((0, 1 - 0.025**0.1))
     assert clopper_pearson(10, 10) == pytest.approx((0.025**0.1, 1))
     assert clopper_pearson(0, 10, 0.9)[1] == pytest.approx(1 - 0.05**0.1)
 
 
 @pytest.mark.parametrize(("successes", "trials", "level"), [(-1, 5, 0.95), (6, 5, 0.95), (1, -1, 0.95), (1, 5, 1.0)])
-def test_bad_values(successes: int, trials: int, level: float) -> None:
+def test_invalid_values_are_refused(successes: int, trials: int, level: float) -> None:
     with pytest.raises(BadValue, match="must lie"):
         clopper_pearson(successes, trials, level)
 
 
-def test_draws_that_differ_from_the_measured_value_by_rounding_only_are_equal_to_it() -> None:
+def test_draws_within_rounding_of_the_estimate_count_as_equal() -> None:
     rng = np.random.default_rng(0)
     draws = np.concatenate([rng.normal(1, 0.1, 900), np.ones(100)])
     ends = bias_corrected(draws, 1.0, 0.95)

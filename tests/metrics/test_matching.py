@@ -1,4 +1,4 @@
-"""Matching against a reading of the rules by brute force, and the protocols' own ways."""
+"""Matching against brute-force implementations of the rules, and the differences between protocols."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jostle.metrics.protocol import protocols
 GRID = np.array([0.3, 0.5, 0.7])
 
 
-def table(draw, rows: int):
-    """Segments on a coarse grid, so that equal overlaps and scores happen often."""
+def draw_columns(draw, rows: int):
+    """Draw segments on a coarse grid, so that equal overlaps and scores are frequent."""
     video = draw(st.lists(st.integers(0, 2), min_size=rows, max_size=rows))
     label = draw(st.lists(st.integers(0, 1), min_size=rows, max_size=rows))
     start = np.array(draw(st.lists(st.integers(0, 6), min_size=rows, max_size=rows)), float)
@@ -27,10 +27,10 @@ def table(draw, rows: int):
 
 @st.composite
 def scenes(draw):
-    video, label, start, end = table(draw, draw(st.integers(1, 8)))
+    video, label, start, end = draw_columns(draw, draw(st.integers(1, 8)))
     truth = Truth(("a", "b", "c"), ("Jump", "Run"), video, start, end, label)
     rows = draw(st.integers(0, 12))
-    video, label, start, end = table(draw, rows)
+    video, label, start, end = draw_columns(draw, rows)
     score = draw(st.lists(st.sampled_from([0.1, 0.2, 0.5]), min_size=rows, max_size=rows))
     return Predictions(("a", "b", "c"), ("Jump", "Run"), video, start, end, label, score), truth
 
@@ -43,55 +43,63 @@ def overlap(start, end, other_start, other_end) -> float:
     return inter / union if inter > 0 else 0.0
 
 
-def by_hand(found: Predictions, truth: Truth, threshold: float) -> list[int]:
-    """The row that took each instance: predictions choose, the later row first among equals, on both sides."""
-    taken = [NONE] * len(truth)
-    for row in sorted(range(len(found)), key=lambda i: (found.score[i], i), reverse=True):
+def match_toolkit(predictions: Predictions, truth: Truth, threshold: float) -> list[int]:
+    """Return the row matched to each instance: predictions choose, and later rows and instances win ties."""
+    matched_rows = [NONE] * len(truth)
+    for row in sorted(range(len(predictions)), key=lambda i: (predictions.score[i], i), reverse=True):
         best = (threshold, NONE)
         for i in range(len(truth)):
-            if truth.video[i] == found.video[row] and truth.label[i] == found.label[row] and taken[i] == NONE:
-                value = overlap(found.start[row], found.end[row], truth.start[i], truth.end[i])
+            if (
+                truth.video[i] == predictions.video[row]
+                and truth.label[i] == predictions.label[row]
+                and matched_rows[i] == NONE
+            ):
+                value = overlap(predictions.start[row], predictions.end[row], truth.start[i], truth.end[i])
                 best = max(best, (value, i)) if value >= threshold else best
         if best[1] != NONE:
-            taken[best[1]] = row
-    return taken
+            matched_rows[best[1]] = row
+    return matched_rows
 
 
-def official_by_hand(found: Predictions, truth: Truth, threshold: float) -> list[int]:
-    """The row that took each instance: instances choose in file order, the surer and then earlier row among equals."""
-    taken: list[int] = []
+def match_official(predictions: Predictions, truth: Truth, threshold: float) -> list[int]:
+    """Return the row matched to each instance: instances choose in file order, by overlap, score and row number."""
+    matched_rows: list[int] = []
     for i in range(len(truth)):
         best = (threshold, NONE)
-        for row in sorted(range(len(found)), key=lambda j: -found.score[j]):
-            if truth.video[i] == found.video[row] and truth.label[i] == found.label[row] and row not in taken:
-                inter = min(found.end[row], truth.end[i]) - max(found.start[row], truth.start[i])
-                hull = max(found.end[row], truth.end[i]) - min(found.start[row], truth.start[i])
+        for row in sorted(range(len(predictions)), key=lambda j: -predictions.score[j]):
+            if (
+                truth.video[i] == predictions.video[row]
+                and truth.label[i] == predictions.label[row]
+                and row not in matched_rows
+            ):
+                inter = min(predictions.end[row], truth.end[i]) - max(predictions.start[row], truth.start[i])
+                hull = max(predictions.end[row], truth.end[i]) - min(predictions.start[row], truth.start[i])
                 if inter > 0 and inter / hull > best[0]:
                     best = (inter / hull, row)
-        taken.append(best[1])
-    return taken
+        matched_rows.append(best[1])
+    return matched_rows
 
 
 @settings(max_examples=300, deadline=None)
 @given(scenes())
-def test_predictions_choose_as_the_toolkit_has_it(scene) -> None:
-    found, truth = scene
-    aligned = align(found, truth)
+def test_matching_equals_the_activitynet_toolkit_rules(scene) -> None:
+    predictions, truth = scene
+    aligned = align(predictions, truth)
     matches = match(aligned, truth, protocols["activitynet"], GRID)
     for t, threshold in enumerate(GRID):
         rows = np.where(matches.taken_by[t] == NONE, NONE, np.append(matches.ranking.order, NONE)[matches.taken_by[t]])
-        assert rows.tolist() == by_hand(found, truth, threshold)
+        assert rows.tolist() == match_toolkit(predictions, truth, threshold)
 
 
 @settings(max_examples=300, deadline=None)
 @given(scenes())
-def test_instances_choose_as_the_thumos_kit_has_it(scene) -> None:
-    found, truth = scene
-    aligned = align(found, truth)
+def test_matching_equals_the_official_thumos_rules(scene) -> None:
+    predictions, truth = scene
+    aligned = align(predictions, truth)
     matches = match(aligned, truth, protocols["thumos14-official"], GRID)
     for t, threshold in enumerate(GRID):
         rows = np.where(matches.taken_by[t] == NONE, NONE, np.append(matches.ranking.order, NONE)[matches.taken_by[t]])
-        assert rows.tolist() == official_by_hand(found, truth, threshold)
+        assert rows.tolist() == match_official(predictions, truth, threshold)
 
 
 @given(*[st.floats(0, 100) for _ in range(4)])
@@ -106,59 +114,59 @@ def test_tiou_is_symmetric_and_bounded(a, b, c, d) -> None:
 def test_tiou_never_divides_by_zero() -> None:
     assert tiou(5.0, 5.0, 5.0, 5.0) == 1
     assert tiou(5.0, 5.0, 6.0, 6.0) == 0
-    assert tiou(30.0, 20.0, 20.0, 30.0) == 0  # reversed, of the same length: the union is zero
+    assert tiou(30.0, 20.0, 20.0, 30.0) == 0  # reversed segment: the union is zero
 
 
-def test_a_prediction_whose_best_instance_is_taken_takes_the_second_best() -> None:
+def test_prediction_matches_the_second_best_instance_if_the_best_is_matched() -> None:
     truth = Truth(("a",), ("Jump",), [0, 0], [0.0, 4.0], [10.0, 12.0], [0, 0])
-    found = Predictions(("a",), ("Jump",), [0, 0], [0.0, 1.0], [10.0, 11.0], [0, 0], [0.9, 0.8])
-    matches = match(align(found, truth), truth, protocols["activitynet"], np.array([0.5]))
+    predictions = Predictions(("a",), ("Jump",), [0, 0], [0.0, 1.0], [10.0, 11.0], [0, 0], [0.9, 0.8])
+    matches = match(align(predictions, truth), truth, protocols["activitynet"], np.array([0.5]))
     assert matches.taken_by.tolist() == [[0, 1]]
     assert matches.matched(0).tolist() == [0, 1]
 
 
-def test_several_segments_of_an_instance_are_taken_once() -> None:
+def test_instance_with_several_segments_is_matched_once() -> None:
     truth = Truth(("a",), ("Jump",), [0, 0], [0.0, 50.0], [10.0, 60.0], [0, 0])
     rows = Segmentation(np.array([0, 0, 1]), np.array([0.0, 20.0, 50.0]), np.array([10.0, 30.0, 60.0]))
-    found = Predictions(("a",), ("Jump",), [0, 0], [20.0, 0.0], [30.0, 10.0], [0, 0], [0.9, 0.8])
-    matches = match(align(found, truth), truth, protocols["activitynet"], np.array([0.5]), segments=rows)
+    predictions = Predictions(("a",), ("Jump",), [0, 0], [20.0, 0.0], [30.0, 10.0], [0, 0], [0.9, 0.8])
+    matches = match(align(predictions, truth), truth, protocols["activitynet"], np.array([0.5]), segments=rows)
     assert matches.taken_by.tolist() == [[0, NONE]]
 
 
-def test_ambiguous_stretches_excuse_what_misses_and_only_where_the_protocol_says_so() -> None:
+def test_ambiguous_segments_excuse_false_positives_only_in_the_official_protocol() -> None:
     truth = Truth(("a",), ("Jump",), [0], [0.0], [10.0], [0], ambiguous=Spans([0], [20.0], [30.0]))
-    found = Predictions(("a",), ("Jump",), [0, 0], [29.0, 0.0], [40.0, 9.0], [0, 0], [0.9, 0.8])
+    predictions = Predictions(("a",), ("Jump",), [0, 0], [29.0, 0.0], [40.0, 9.0], [0, 0], [0.9, 0.8])
     values = {}
     for name in ("thumos14-official", "activitynet"):
-        matches = match(align(found, truth), truth, protocols[name], np.array([0.5]))
+        matches = match(align(predictions, truth), truth, protocols[name], np.array([0.5]))
         values[name] = average_precisions(matches, protocols[name])[0, 0]
     assert values == {"thumos14-official": 1.0, "activitynet": 0.5}
-    official = match(align(found, truth), truth, protocols["thumos14-official"], np.array([0.5]))
+    official = match(align(predictions, truth), truth, protocols["thumos14-official"], np.array([0.5]))
     assert [curve.tolist() for curve in precision_recall(official, 0, 0)] == [[1.0], [1.0]]
 
 
-def test_average_precision_by_hand() -> None:
+def test_average_precision_of_known_ranks() -> None:
     assert interpolated_ap(np.array([0, 1, 2]), 3) == 1.0
     assert interpolated_ap(np.array([], int), 3) == 0.0
-    # hits at ranks 2 and 3 (of 4 instances): precisions 1/2 and 2/3, the first raised to the second
+    # Hits at ranks 2 and 3 (of 4 instances): precision 1/2 and 2/3, the first interpolated to the second.
     assert interpolated_ap(np.array([1, 2]), 4) == pytest.approx(2 / 3 * 0.5)
-    # recall 1/4 and 2/4 of a normaliser of 2: weights .5 and 1 against one false alarm
+    # Recall 1/4 and 2/4 with a normaliser of 2: weights 0.5 and 1 against one false positive.
     assert interpolated_ap(np.array([1, 2]), 4, normaliser=2.0) == pytest.approx((0.5 + 0.5) / 4)
     assert raw_ap(np.array([1, 2]), 4) == pytest.approx((1 / 2 + 2 / 3) / 4)
 
 
-def test_curves() -> None:
+def test_precision_recall_curve() -> None:
     truth = Truth(("a",), ("Jump", "Run"), [0, 0], [0.0, 20.0], [10.0, 30.0], [0, 0])
-    found = Predictions(
+    predictions = Predictions(
         ("a",), ("Jump", "Run"), [0, 0, 0], [50.0, 0.0, 1.0], [60.0, 10.0, 2.0], [0, 0, 1], [0.9, 0.8, 0.7]
     )
-    matches = match(align(found, truth), truth, protocols["activitynet"], np.array([0.5]))
+    matches = match(align(predictions, truth), truth, protocols["activitynet"], np.array([0.5]))
     recall, precision = precision_recall(matches, 0, 0)
     assert recall.tolist() == [0.0, 0.5]
     assert precision.tolist() == [0.0, 0.5]
 
 
-def test_protocols_leave_out_what_their_programs_do() -> None:
+def test_protocols_leave_out_the_same_instances_as_their_programs() -> None:
     truth = Truth(
         ("a", "b"),
         ("Jump", "Run"),
@@ -170,8 +178,8 @@ def test_protocols_leave_out_what_their_programs_do() -> None:
     assert len(protocols["activitynet"].prepare(truth)) == 5
     assert len(protocols["thumos14-official"].prepare(truth)) == 5
     for name in ("thumos14", "opentad"):
-        kept = protocols[name].prepare(truth)
-        assert kept.start.tolist() == [1.0, 1.0, 1.0]
-        assert kept.left_out == {"shorter than the protocol allows": 1, "duplicate of an earlier instance": 1}
+        prepared = protocols[name].prepare(truth)
+        assert prepared.start.tolist() == [1.0, 1.0, 1.0]
+        assert prepared.left_out == {"shorter than the protocol allows": 1, "duplicate of an earlier instance": 1}
     tiny = Truth(("a",), ("Jump",), [0], [1.0], [1.0005], [0])
     assert (len(protocols["thumos14"].prepare(tiny)), len(protocols["opentad"].prepare(tiny))) == (0, 1)

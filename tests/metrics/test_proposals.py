@@ -16,7 +16,7 @@ TIOUS = np.linspace(0.5, 0.95, 10)
 def random_case(seed: int, videos: int = 7) -> tuple[Predictions, Truth]:
     rng = np.random.default_rng(seed)
     instances, count = 3 * videos, 20 * videos
-    start, found = rng.uniform(0, 90, instances), rng.uniform(0, 90, count)
+    start, proposal_start = rng.uniform(0, 90, instances), rng.uniform(0, 90, count)
     truth = Truth(
         tuple(f"v{i}" for i in range(videos)),
         ("a", "b"),
@@ -29,82 +29,84 @@ def random_case(seed: int, videos: int = 7) -> tuple[Predictions, Truth]:
         tuple(f"v{i}" for i in range(1, videos + 2)),  # the first has no proposal, one is unknown
         ("any",),
         rng.integers(0, videos + 1, count),
-        found,
-        found + rng.uniform(-1, 30, count),
+        proposal_start,
+        proposal_start + rng.uniform(-1, 30, count),
         np.zeros(count, np.int32),
         rng.integers(0, 10, count) / 10,
     )
     return proposals, truth
 
 
-def by_the_book(proposals: Predictions, truth: Truth, wanted: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """The rules word by word: recall (10, 100) and mean numbers (100,)."""
+def reference_recall(
+    proposals: Predictions, truth: Truth, average_proposals: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute recall (10, 100) and mean numbers of proposals (100,) with plain loops."""
     videos = sorted(set(truth.video.tolist()))
-    asked = len(proposals) / len(videos) if wanted is None else wanted
-    ratio = asked * len(videos) / len(proposals)
+    per_video = len(proposals) / len(videos) if average_proposals is None else average_proposals
+    ratio = per_video * len(videos) / len(proposals)
     overlaps = []
     for v in videos:
-        mine = [i for i in range(len(proposals)) if proposals.videos[proposals.video[i]] == truth.videos[v]]
-        mine.sort(key=lambda i: (proposals.score[i], i), reverse=True)
-        mine = mine[: min(int(len(mine) * ratio), len(mine))]
-        table = np.zeros((np.count_nonzero(truth.video == v), len(mine)))
+        rows = [i for i in range(len(proposals)) if proposals.videos[proposals.video[i]] == truth.videos[v]]
+        rows.sort(key=lambda i: (proposals.score[i], i), reverse=True)
+        rows = rows[: min(int(len(rows) * ratio), len(rows))]
+        table = np.zeros((np.count_nonzero(truth.video == v), len(rows)))
         for row, g in enumerate(np.flatnonzero(truth.video == v)):
-            for place, i in enumerate(mine):
+            for column, i in enumerate(rows):
                 low, high = max(truth.start[g], proposals.start[i]), min(truth.end[g], proposals.end[i])
                 length = truth.end[g] - truth.start[g] + proposals.end[i] - proposals.start[i]
-                table[row, place] = max(0, high - low) / (length - max(0, high - low))
+                table[row, column] = max(0, high - low) / (length - max(0, high - low))
         overlaps.append(table)
-    kept = sum(table.shape[1] for table in overlaps)
-    shares = np.arange(1, 101) / 100 * (asked * len(videos) / kept)
+    kept_count = sum(table.shape[1] for table in overlaps)
+    shares = np.arange(1, 101) / 100 * (per_video * len(videos) / kept_count)
     recall = np.zeros((10, 100))
     for t, tiou in enumerate(TIOUS):
         for j, share in enumerate(shares):
             used = [table[:, : min(int(table.shape[1] * share), table.shape[1])] for table in overlaps]
             recall[t, j] = sum(np.count_nonzero((part >= tiou).any(axis=1)) for part in used) / len(truth)
-    return recall, shares * kept / len(videos)
+    return recall, shares * kept_count / len(videos)
 
 
-@pytest.mark.parametrize("wanted", [None, 2.0, 10.0, 100.0])
+@pytest.mark.parametrize("average_proposals", [None, 2.0, 10.0, 100.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_against_the_rules_word_by_word(seed: int, wanted: float | None) -> None:
+def test_average_recall_equals_the_reference(seed: int, average_proposals: float | None) -> None:
     proposals, truth = random_case(seed)
-    found = average_recall(proposals, truth, average_proposals=wanted)
-    recall, number = by_the_book(proposals, truth, wanted)
-    np.testing.assert_allclose(found.recall, recall, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.average_number, number, rtol=0, atol=1e-12)
+    result = average_recall(proposals, truth, average_proposals=average_proposals)
+    recall, number = reference_recall(proposals, truth, average_proposals)
+    np.testing.assert_allclose(result.recall, recall, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result.average_number, number, rtol=0, atol=1e-12)
     area = np.trapezoid(recall.mean(axis=0), number) / number[-1]
-    assert found.area == pytest.approx(area, abs=1e-12)
+    assert result.area == pytest.approx(area, abs=1e-12)
 
 
-def test_perfect_proposals_get_about_99() -> None:
+def test_perfect_proposals_have_an_area_of_99() -> None:
     _, truth = random_case(0)
     columns = (truth.video, truth.start, truth.end + 1, truth.label)
     truth = replace(truth, end=truth.end + 1)
-    found = average_recall(
+    result = average_recall(
         Predictions(truth.videos, truth.classes, *columns, np.ones(len(truth))), truth, average_proposals=1000
     )
-    assert found.average_recall[0] == found.average_recall[-1] == 1
-    assert found.area == pytest.approx(0.99)
+    assert result.average_recall[0] == result.average_recall[-1] == 1
+    assert result.area == pytest.approx(0.99)
 
 
-def test_nothing_proposed_scores_nothing() -> None:
+def test_no_proposals_score_zero() -> None:
     _, truth = random_case(0)
     none = Predictions(("v0",), ("any",), [], [], [], [], [])
-    for wanted in (None, 5.0):
-        found = average_recall(none, truth, average_proposals=wanted)
-        assert (found.area, found.average_recall.max(), found.proposals) == (0, 0, 0)
-    found = average_recall(random_case(0)[0], truth, average_proposals=1e-3)  # too few to keep one
-    assert found.area == 0
-    json.dumps(found.to_dict(), allow_nan=False)
+    for average_proposals in (None, 5.0):
+        result = average_recall(none, truth, average_proposals=average_proposals)
+        assert (result.area, result.average_recall.max(), result.proposals) == (0, 0, 0)
+    result = average_recall(random_case(0)[0], truth, average_proposals=1e-3)  # too small to keep any proposal
+    assert result.area == 0
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
-def test_the_order_of_thresholds_is_kept() -> None:
+def test_order_of_thresholds_is_kept() -> None:
     proposals, truth = random_case(1)
     falling = average_recall(proposals, truth, tious=TIOUS[::-1])
     np.testing.assert_array_equal(falling.recall[::-1], average_recall(proposals, truth).recall)
 
 
-def test_what_is_refused() -> None:
+def test_invalid_inputs_are_refused() -> None:
     proposals, truth = random_case(0)
     with pytest.raises(DataError, match="the ground truth holds no instance, so recall has no meaning"):
         average_recall(proposals, truth.keep(np.zeros(len(truth), bool)))

@@ -1,4 +1,4 @@
-"""Scores: by hand, by protocol, with intervals, and against a second run."""
+"""Scores by protocol, with bootstrap intervals, and comparisons of two runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from jostle.metrics.protocol import protocols
 from jostle.metrics.score import compare, score
 
 
-def truth(videos: int = 12, *, seed: int = 0, **changes) -> Truth:
-    """Two instances a video, of three classes."""
+def make_truth(videos: int = 12, *, seed: int = 0, **changes) -> Truth:
+    """Build ground truth with two instances per video, of three classes."""
     rng = np.random.default_rng(seed)
     start = np.tile([2.0, 20.0], videos) + rng.random(2 * videos)
-    facts = {
+    columns = {
         "videos": tuple(f"v{i}" for i in range(videos)),
         "classes": ("Jump", "Run", "Throw"),
         "video": np.repeat(np.arange(videos), 2),
@@ -27,11 +27,11 @@ def truth(videos: int = 12, *, seed: int = 0, **changes) -> Truth:
         "end": start + 4,
         "label": np.arange(2 * videos) % 3,
     }
-    return Truth(**(facts | changes))
+    return Truth(**(columns | changes))
 
 
-def detections(real: Truth, *, noise: float = 0.5, extra: int = 20, seed: int = 1) -> Predictions:
-    """A prediction near each instance, and some anywhere."""
+def make_predictions(real: Truth, *, noise: float = 0.5, extra: int = 20, seed: int = 1) -> Predictions:
+    """Build predictions with one near each instance, and some at random positions."""
     rng = np.random.default_rng(seed)
     n = len(real)
     start = np.concatenate([np.clip(real.start + rng.normal(0, noise, n), 0, None), rng.uniform(0, 40, extra)])
@@ -47,9 +47,9 @@ def detections(real: Truth, *, noise: float = 0.5, extra: int = 20, seed: int = 
 
 
 @pytest.mark.parametrize("name", protocols)
-def test_perfect_predictions_score_one_and_none_score_nought(name) -> None:
-    real = truth()
-    perfect = score(detections(real, noise=0, extra=0), real, protocol=name)
+def test_perfect_predictions_score_one_and_no_predictions_zero(name) -> None:
+    real = make_truth()
+    perfect = score(make_predictions(real, noise=0, extra=0), real, protocol=name)
     assert perfect.average_map == pytest.approx(1)
     assert perfect.map.tolist() == pytest.approx([1] * len(perfect.tious))
     nothing = Predictions((), (), [], [], [], [], [])
@@ -60,36 +60,36 @@ def test_perfect_predictions_score_one_and_none_score_nought(name) -> None:
 
 
 @pytest.mark.parametrize("name", protocols)
-def test_the_order_of_rows_does_not_matter_where_scores_differ(name) -> None:
-    real = truth()
-    found = detections(real)
-    order = np.random.default_rng(3).permutation(len(found))
+def test_order_of_rows_without_ties_does_not_matter(name) -> None:
+    real = make_truth()
+    predictions = make_predictions(real)
+    order = np.random.default_rng(3).permutation(len(predictions))
     turned = Predictions(
-        found.videos,
-        found.classes,
-        *(getattr(found, column)[order] for column in ("video", "start", "end", "label", "score")),
+        predictions.videos,
+        predictions.classes,
+        *(getattr(predictions, column)[order] for column in ("video", "start", "end", "label", "score")),
     )
-    assert score(found, real, protocol=name).map.tolist() == score(turned, real, protocol=name).map.tolist()
+    assert score(predictions, real, protocol=name).map.tolist() == score(turned, real, protocol=name).map.tolist()
 
 
-def test_names_decide_not_indices() -> None:
-    real = truth()
-    found = detections(real)
+def test_videos_and_classes_are_matched_by_name() -> None:
+    real = make_truth()
+    predictions = make_predictions(real)
     turned = Predictions(
-        found.videos[::-1],
-        found.classes[::-1],
-        len(found.videos) - 1 - found.video,
-        found.start,
-        found.end,
-        len(found.classes) - 1 - found.label,
-        found.score,
+        predictions.videos[::-1],
+        predictions.classes[::-1],
+        len(predictions.videos) - 1 - predictions.video,
+        predictions.start,
+        predictions.end,
+        len(predictions.classes) - 1 - predictions.label,
+        predictions.score,
     )
-    assert score(found, real).map.tolist() == score(turned, real).map.tolist()
+    assert score(predictions, real).map.tolist() == score(turned, real).map.tolist()
 
 
-def test_the_json_is_the_contracts() -> None:
-    made = score(detections(truth()), truth(), protocol="thumos14", bootstrap=50).to_dict()
-    assert json.loads(json.dumps(made, allow_nan=False)) == made
+def test_to_dict_has_the_documented_keys() -> None:
+    content = score(make_predictions(make_truth()), make_truth(), protocol="thumos14", bootstrap=50).to_dict()
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert {
         "format",
         "protocol",
@@ -100,48 +100,49 @@ def test_the_json_is_the_contracts() -> None:
         "truth",
         "predictions",
         "interval",
-    } <= set(made)
-    assert made["format"] == 1
-    assert set(made["per_class"]) == {"Jump", "Run", "Throw"}
-    assert {"videos", "instances", "classes", "subset", "fingerprint"} <= set(made["truth"])
-    assert {"videos", "count", "unknown_label", "outside_subset"} <= set(made["predictions"])
-    assert set(made["interval"]) == {"level", "resamples", "seed", "average_map", "map"}
-    low, high = made["interval"]["average_map"]
-    assert low < made["average_map"] < high
+    } <= set(content)
+    assert content["format"] == 1
+    assert set(content["per_class"]) == {"Jump", "Run", "Throw"}
+    assert {"videos", "instances", "classes", "subset", "fingerprint"} <= set(content["truth"])
+    assert {"videos", "count", "unknown_label", "outside_subset"} <= set(content["predictions"])
+    assert set(content["interval"]) == {"level", "resamples", "seed", "average_map", "map"}
+    low, high = content["interval"]["average_map"]
+    assert low < content["average_map"] < high
 
 
-def test_thresholds_are_the_protocols_unless_given() -> None:
-    assert score(detections(truth()), truth(), protocol="thumos14").tious.tolist() == pytest.approx(
+def test_default_thresholds_are_those_of_the_protocol() -> None:
+    assert score(make_predictions(make_truth()), make_truth(), protocol="thumos14").tious.tolist() == pytest.approx(
         [0.3, 0.4, 0.5, 0.6, 0.7]
     )
-    assert score(detections(truth()), truth(), tious=[0.25]).tious.tolist() == [0.25]
+    assert score(make_predictions(make_truth()), make_truth(), tious=[0.25]).tious.tolist() == [0.25]
     for wrong in ([], [0.0], [1.5], [np.nan]):
         with pytest.raises(BadValue, match="thresholds of tIoU lie above 0 and at most at 1"):
-            score(detections(truth()), truth(), tious=wrong)
+            score(make_predictions(make_truth()), make_truth(), tious=wrong)
 
 
-def test_an_unknown_protocol_is_answered_with_the_known() -> None:
+def test_unknown_protocol_suggests_a_known_one() -> None:
     with pytest.raises(UnknownName, match="did you mean thumos14"):
-        score(detections(truth()), truth(), protocol="thumos4")
+        score(make_predictions(make_truth()), make_truth(), protocol="thumos4")
 
 
-def test_blocked_videos_count_on_neither_side() -> None:
-    real = truth()
-    made = score(detections(real), real, blocked=("v0", "v1"))
-    assert made.predictions["blocked"] > 0
-    assert made.truth.left_out == {"in a blocked video": 4}
-    assert len(made.truth) == len(real) - 4
-    assert len(made.truth.videos) == len(made.resamples.videos) == len(real.videos) - 2
+def test_blocked_videos_are_left_out_of_truth_and_predictions() -> None:
+    real = make_truth()
+    result = score(make_predictions(real), real, blocked=("v0", "v1"))
+    assert result.predictions["blocked"] > 0
+    assert result.truth.left_out == {"in a blocked video": 4}
+    assert len(result.truth) == len(real) - 4
+    assert len(result.truth.videos) == len(result.resamples.videos) == len(real.videos) - 2
 
 
-def test_weights_are_repeats() -> None:
-    """A video of weight k counts as k copies of it: scored as such, with copies ranked beside each other."""
-    real, weight = truth(5), np.array([2, 0, 1, 3, 1], np.int16)
-    found = detections(real, extra=9)
+def test_weighted_score_equals_repeated_videos() -> None:
+    """A video with weight k counts as k copies of it, with copies in adjacent ranks."""
+    real, weight = make_truth(5), np.array([2, 0, 1, 3, 1], np.int16)
+    predictions = make_predictions(real, extra=9)
     for name in ("activitynet", "thumos14-official"):
         rules = protocols[name]
-        made = score(found, real, protocol=name, tious=[0.4, 0.7])
-        quick = Resamples.from_matches(align(found, real), made.matches, real, rules).weighted(weight[None])[0]
+        result = score(predictions, real, protocol=name, tious=[0.4, 0.7])
+        resamples = Resamples.from_matches(align(predictions, real), result.matches, real, rules)
+        weighted = resamples.weighted(weight[None])[0]
 
         copies = [(video, k) for video, count in enumerate(weight) for k in range(count)]
 
@@ -152,57 +153,69 @@ def test_weights_are_repeats() -> None:
             return np.concatenate([np.full((column == video).sum(), i) for i, (video, _) in enumerate(copies)])
 
         names = tuple(f"{video}-{k}" for video, k in copies)
-        t, p = rows(real.video), rows(found.video)
-        again = Truth(names, real.classes, owners(real.video), real.start[t], real.end[t], real.label[t])
-        # Copies of a hit share a rank; the score moves a hair apart, hits of one row first to last.
+        t, p = rows(real.video), rows(predictions.video)
+        repeated_truth = Truth(names, real.classes, owners(real.video), real.start[t], real.end[t], real.label[t])
+        # Copies of a match are ranked next to each other, in the order of the rows.
         repeated = Predictions(
-            names, found.classes, owners(found.video), found.start[p], found.end[p], found.label[p], found.score[p]
+            names,
+            predictions.classes,
+            owners(predictions.video),
+            predictions.start[p],
+            predictions.end[p],
+            predictions.label[p],
+            predictions.score[p],
         )
-        slow = score(repeated, again, protocol=name, tious=[0.4, 0.7]).map
+        expected = score(repeated, repeated_truth, protocol=name, tious=[0.4, 0.7]).map
         if name == "activitynet":
-            assert quick.tolist() == pytest.approx(slow.tolist(), abs=1e-12)
+            assert weighted.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
         else:
-            assert quick.tolist() == pytest.approx(
-                slow.tolist(), abs=0.1
+            assert weighted.tolist() == pytest.approx(
+                expected.tolist(), abs=0.1
             )  # within a tie, copies share the last precision
 
 
-def test_all_weights_one_is_the_score_itself() -> None:
-    real = truth()
+def test_weights_of_one_give_the_score() -> None:
+    real = make_truth()
     for name in protocols:
-        made = score(detections(real), real, protocol=name)
-        (again,) = made.resamples.weighted(np.ones((1, len(real.videos)), np.int16))
-        assert again.tolist() == pytest.approx(made.map.tolist())
+        result = score(make_predictions(real), real, protocol=name)
+        (weighted,) = result.resamples.weighted(np.ones((1, len(real.videos)), np.int16))
+        assert weighted.tolist() == pytest.approx(result.map.tolist())
 
 
-def test_the_interval_depends_on_the_seed_alone() -> None:
-    real, found = truth(), detections(truth())
-    one, same, other = (score(found, real, bootstrap=100, seed=seed).interval for seed in (0, 0, 1))
+def test_interval_depends_only_on_the_seed() -> None:
+    real, predictions = make_truth(), make_predictions(make_truth())
+    one, same, other = (score(predictions, real, bootstrap=100, seed=seed).interval for seed in (0, 0, 1))
     assert one == same
     assert one != other
-    wide = score(found, real, bootstrap=100, level=0.99).interval
+    wide = score(predictions, real, bootstrap=100, level=0.99).interval
     assert wide.average_map[0] <= one.average_map[0]
     assert wide.average_map[1] >= one.average_map[1]
 
 
-def test_the_interval_covers_the_expected_score_about_as_often_as_it_says() -> None:
-    """Many samples made by one rule: the mean of their scores lies in nearly all of their intervals."""
-    made = []
+def test_interval_has_about_its_nominal_coverage() -> None:
+    """The mean score of many samples lies in nearly all of their intervals."""
+    results = []
     for i in range(60):
-        small = truth(60, seed=100 + i)
-        made.append(score(detections(small, seed=200 + i, extra=100), small, tious=[0.5], bootstrap=200))
-    expected = np.mean([one.average_map for one in made])
-    covered = [one.interval.average_map[0] <= expected <= one.interval.average_map[1] for one in made]
+        small = make_truth(60, seed=100 + i)
+        results.append(score(make_predictions(small, seed=200 + i, extra=100), small, tious=[0.5], bootstrap=200))
+    expected = np.mean([result.average_map for result in results])
+    covered = [result.interval.average_map[0] <= expected <= result.interval.average_map[1] for result in results]
     assert 0.85 <= np.mean(covered) <= 1
 
 
-def test_a_comparison_is_narrower_than_its_two_intervals() -> None:
-    real = truth(40)
-    found = detections(real, noise=0.8, extra=100)
+def test_interval_of_a_comparison_is_narrower_than_those_of_the_scores() -> None:
+    real = make_truth(40)
+    predictions = make_predictions(real, noise=0.8, extra=100)
     worse = Predictions(
-        found.videos, found.classes, found.video, found.start + 0.4, found.end + 0.4, found.label, found.score
+        predictions.videos,
+        predictions.classes,
+        predictions.video,
+        predictions.start + 0.4,
+        predictions.end + 0.4,
+        predictions.label,
+        predictions.score,
     )
-    one, other = (score(p, real, bootstrap=300) for p in (found, worse))
+    one, other = (score(p, real, bootstrap=300) for p in (predictions, worse))
     both = compare(one, other, bootstrap=300)
     assert both.average_map == pytest.approx(other.average_map - one.average_map)
     assert both.average_map < 0
@@ -213,40 +226,43 @@ def test_a_comparison_is_narrower_than_its_two_intervals() -> None:
     assert json.dumps(both.to_dict(), allow_nan=False)
 
 
-def test_only_like_is_compared_with_like() -> None:
-    real = truth()
-    one = score(detections(real), real)
+def test_comparison_of_different_truths_or_rules_is_refused() -> None:
+    real = make_truth()
+    one = score(make_predictions(real), real)
     with pytest.raises(DataError, match="different ground truths"):
-        compare(one, score(detections(real), truth(seed=9)))
+        compare(one, score(make_predictions(real), make_truth(seed=9)))
     with pytest.raises(DataError, match="different rules, activitynet at"):
-        compare(one, score(detections(real), real, protocol="thumos14"))
+        compare(one, score(make_predictions(real), real, protocol="thumos14"))
 
 
-def test_a_comparison_draws_from_the_videos_of_both() -> None:
-    real = truth(20)
-    found = detections(real)
+def test_comparison_resamples_the_videos_of_both_scores() -> None:
+    real = make_truth(20)
+    predictions = make_predictions(real)
     stray = Predictions(
-        (*found.videos, "stray"),
-        found.classes,
-        np.append(found.video, 20),
-        np.append(found.start, 1.0),
-        np.append(found.end, 2.0),
-        np.append(found.label, 0),
-        np.append(found.score, 0.99),
+        (*predictions.videos, "stray"),
+        predictions.classes,
+        np.append(predictions.video, 20),
+        np.append(predictions.start, 1.0),
+        np.append(predictions.end, 2.0),
+        np.append(predictions.label, 0),
+        np.append(predictions.score, 0.99),
     )
-    both = compare(score(found, real), score(stray, real), bootstrap=50)
+    both = compare(score(predictions, real), score(stray, real), bootstrap=50)
     assert both.average_map < 0
     assert both.interval is not None
 
 
-def test_duplicates_are_counted_and_kept() -> None:
-    real = truth()
-    found = detections(real)
-    twice = Predictions(
-        found.videos,
-        found.classes,
-        *(np.append(getattr(found, c), getattr(found, c)[:5]) for c in ("video", "start", "end", "label", "score")),
+def test_duplicate_predictions_are_counted_and_kept() -> None:
+    real = make_truth()
+    predictions = make_predictions(real)
+    duplicated = Predictions(
+        predictions.videos,
+        predictions.classes,
+        *(
+            np.append(getattr(predictions, c), getattr(predictions, c)[:5])
+            for c in ("video", "start", "end", "label", "score")
+        ),
     )
-    assert score(found, real).predictions["duplicates"] == 0
-    assert score(twice, real).predictions["duplicates"] == 5
-    assert score(twice, real).average_map < score(found, real).average_map
+    assert score(predictions, real).predictions["duplicates"] == 0
+    assert score(duplicated, real).predictions["duplicates"] == 5
+    assert score(duplicated, real).average_map < score(predictions, real).average_map

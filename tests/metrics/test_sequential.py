@@ -1,4 +1,4 @@
-"""The sequential test of a mean: seldom wrong however often one looks, and soon done where the answer is clear."""
+"""Sequential test of a mean: error rate under continuous monitoring, and early decisions."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def simulate(drop: float, discordant: float, *, limit: float = -0.05, seed: int 
         looks[still_open & (test.decision != OPEN)] = number
         if (test.decision != OPEN).all():
             break
-    right = ABOVE if values.mean() >= limit else BELOW
-    assert (test.decision != OPEN).all()  # by the last video at the latest
-    return float(np.median(looks)), float(np.mean(test.decision != right))
+    correct = ABOVE if values.mean() >= limit else BELOW
+    assert (test.decision != OPEN).all()  # after the last video at the latest
+    return float(np.median(looks)), float(np.mean(test.decision != correct))
 
 
 @pytest.mark.parametrize(("drop", "discordant", "most"), [(0.0, 0.06, 170), (0.20, 0.24, 60), (0.10, 0.14, 300)])
-def test_few_videos_decide_what_is_clear(drop: float, discordant: float, most: int) -> None:
+def test_clear_differences_are_decided_early(drop: float, discordant: float, most: int) -> None:
     looks, wrong = simulate(drop, discordant)
     assert looks <= most
     assert wrong <= 0.01
 
 
 @pytest.mark.parametrize("drop", [0.050, 0.052])
-def test_at_the_limit_few_decisions_are_wrong(drop: float) -> None:
-    """Here a test that is not meant to be looked at all the time would be wrong in most runs."""
+def test_error_rate_at_the_limit(drop: float) -> None:
+    """A fixed-sample test evaluated after every video would be wrong in most runs here."""
     for seed in range(2):
         assert simulate(drop, 0.08, seed=seed)[1] <= 0.05
 
 
-def test_what_is_left_cannot_change_the_outcome() -> None:
+def test_stops_when_the_remaining_videos_cannot_change_the_outcome() -> None:
     test = SequentialMean(0.6, 10, alpha=1e-9)
     for _ in range(5):
         test.add(1.0)
@@ -57,7 +57,7 @@ def test_what_is_left_cannot_change_the_outcome() -> None:
     assert test.decision == BELOW
 
 
-def test_a_decision_stays() -> None:
+def test_decision_is_final() -> None:
     test = SequentialMean(0.5, 1000, alpha=0.05)
     for _ in range(30):
         test.add(1.0)
@@ -68,6 +68,6 @@ def test_a_decision_stays() -> None:
 
 
 @pytest.mark.parametrize("facts", [{"low": 1.0}, {"alpha": 0.0}, {"alpha": 1.0}, {"count": 0}])
-def test_tests_that_cannot_be(facts: dict[str, float]) -> None:
+def test_invalid_settings_are_refused(facts: dict[str, float]) -> None:
     with pytest.raises(BadValue):
         SequentialMean(0.5, **{"count": 10, "alpha": 0.05, **facts})  # type: ignore[arg-type]

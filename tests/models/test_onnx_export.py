@@ -1,4 +1,4 @@
-"""Networks as ONNX files give what torch gives; what cannot be exported is refused with a reason."""
+"""Exported ONNX networks equal torch; unsupported exports are refused with a reason."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ needs_onnx = pytest.mark.skipif(
 
 @needs_onnx
 @pytest.mark.parametrize("side", ["causal", "both"])
-def test_the_inspector_under_onnxruntime(tmp_path: Path, side: str) -> None:
+def test_exported_inspector_equals_torch(tmp_path: Path, side: str) -> None:
     import onnx
     import onnxruntime
 
-    done = jostle.export("inspector", tmp_path / "inspector.onnx", network=side)
-    assert done.difference is not None
-    assert done.difference <= 1e-5
+    exported = jostle.export("inspector", tmp_path / "inspector.onnx", network=side)
+    assert exported.difference is not None
+    assert exported.difference <= 1e-5
     lags = 6
-    assert done.inputs == {
+    assert exported.inputs == {
         "own": ("frames", CHANNELS, CELLS, CELLS),
         "others": ("frames", lags, CHANNELS, CELLS, CELLS),
         "medians": ("frames", CHANNELS, CELLS, CELLS),
         "before": ("before", DIM),
     }
-    model = onnx.load(str(done.path))
-    assert [one.version for one in model.opset_import if not one.domain] == [done.opset]
+    model = onnx.load(str(exported.path))
+    assert [one.version for one in model.opset_import if not one.domain] == [exported.opset]
     facts = {one.key: one.value for one in model.metadata_props}
     inspector = jostle.load_inspector()
     assert facts["jostle.fingerprint"] == inspector.fingerprint
     assert float(facts["jostle.threshold"]) == inspector.threshold(causal=side == "causal")
-    session = onnxruntime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(exported.path), providers=["CPUExecutionProvider"])
     network = DescriptorNetwork(inspector.side(side)).eval()
     rng = np.random.default_rng(0)
     for frames, before in ((1, 62), (9, 0)):
@@ -57,36 +57,36 @@ def test_the_inspector_under_onnxruntime(tmp_path: Path, side: str) -> None:
         inputs = {"own": own, "others": others, "medians": medians, "before": state}
         with torch.no_grad():
             expected = network(*map(torch.from_numpy, inputs.values()))
-        for ours, theirs in zip(expected, session.run(None, inputs), strict=True):
-            assert np.abs(ours.numpy() - theirs).max() <= 1e-5
+        for torch_output, onnx_output in zip(expected, session.run(None, inputs), strict=True):
+            assert np.abs(torch_output.numpy() - onnx_output).max() <= 1e-5
 
 
 @needs_onnx
 @pytest.mark.slow
-def test_models_where_torch_can(tmp_path: Path) -> None:
-    done = jostle.export("puppet_x3d", tmp_path / "a.onnx", weights="clean")
-    assert done.difference is not None
-    assert done.difference <= 1e-4
+def test_exported_models_equal_torch(tmp_path: Path) -> None:
+    exported = jostle.export("puppet_x3d", tmp_path / "a.onnx", weights="clean")
+    assert exported.difference is not None
+    assert exported.difference <= 1e-4
     detector = jostle.export("temporalmaxer_puppets", tmp_path / "b.onnx", weights="clean")
     assert detector.outputs == ("logits", "offsets", "mask")
 
 
 class Branching(nn.Module):
-    """A network whose path depends on its input, which no graph can say."""
+    """Network with data-dependent control flow, which cannot be exported."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x + 1 if x.sum() > 0 else x - 1
 
 
 @needs_onnx
-def test_what_torch_cannot_export_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unsupported_export_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BadValue, match="branching: torch cannot export this network to ONNX"):
         export_module(Branching(), {"x": torch.ones(3)}, ["y"], tmp_path / "a.onnx", name="branching")
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr().out == ""
 
 
-def test_parts_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_parts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownName, match="did you mean inspector"):
         jostle.export("inspecter", tmp_path / "a.onnx")
     with pytest.raises(BadValue, match="only an inspector"):

@@ -1,4 +1,4 @@
-"""Networks in ONNX files: what they want to see from their shape, and scores equal to NumPy's."""
+"""Recognisers from ONNX files: input spec inferred from the shape, and scores equal to NumPy."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SCALE: dict[str, Any] = {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.4)}
     ("shape", "layout"),
     [((1, 3, 8, 32, 32), "CTHW"), ((None, 8, 3, 32, 32), "TCHW"), ((2, 8, 32, 32, 3), "THWC")],
 )
-def test_the_layout_is_told_from_the_shape(shape: tuple[int | None, ...], layout: str) -> None:
+def test_layout_is_inferred_from_the_shape(shape: tuple[int | None, ...], layout: str) -> None:
     spec = spec_of(shape, SCALE, "net.onnx")
     assert (spec.layout, spec.frames, spec.size, spec.mean) == (layout, 8, 32, SCALE["mean"])
 
 
-def test_what_the_shape_leaves_open_is_asked_for() -> None:
+def test_dynamic_axes_need_settings() -> None:
     with pytest.raises(BadValue, match=r"leaves frames open; say how many, frames="):
         spec_of((None, 3, None, 32, 32), {}, "net.onnx")
     assert spec_of((None, 3, None, None, None), {"frames": 5, "size": 20}, "net.onnx").frames == 5
@@ -46,15 +46,15 @@ def test_what_the_shape_leaves_open_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("shape", "layout"), [((None, 3, 32, 32), "CTHW"), ((1, 32, 32, 3), "THWC")])
-def test_a_network_of_pictures_sees_one_frame(shape: tuple[int | None, ...], layout: str) -> None:
+def test_image_network_takes_one_frame(shape: tuple[int | None, ...], layout: str) -> None:
     spec = spec_of(shape, SCALE, "net.onnx")
     assert (spec.layout, spec.frames, spec.size) == (layout, 1, 32)
     with pytest.raises(BadValue, match="has frames 1, and cannot be given 8"):
         spec_of(shape, {"frames": 8}, "net.onnx")
 
 
-def write(path: Path, batch: int | str, clip: tuple[int, ...] = (3, 4, 16, 16)) -> np.ndarray:
-    """A file whose logits are the mean colours times a matrix, which is given back."""
+def write_network(path: Path, batch: int | str, clip: tuple[int, ...] = (3, 4, 16, 16)) -> np.ndarray:
+    """Write a network whose logits are the mean colours times a matrix, and return the matrix."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -64,13 +64,13 @@ def write(path: Path, batch: int | str, clip: tuple[int, ...] = (3, 4, 16, 16)) 
         helper.make_node("MatMul", ["mean", "matrix"], ["logits"]),
     ]
     axes = np.array([axis + 1 for axis, length in enumerate(clip) if length != 3])
-    kept = [numpy_helper.from_array(matrix, "matrix"), numpy_helper.from_array(axes, "axes")]
+    initializers = [numpy_helper.from_array(matrix, "matrix"), numpy_helper.from_array(axes, "axes")]
     graph = helper.make_graph(
         nodes,
         "net",
         [helper.make_tensor_value_info("clip", TensorProto.FLOAT, [batch, *clip])],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [batch, 4])],
-        kept,
+        initializers,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     onnx.save(model, str(path))
@@ -79,8 +79,8 @@ def write(path: Path, batch: int | str, clip: tuple[int, ...] = (3, 4, 16, 16)) 
 
 @needs_onnx
 @pytest.mark.parametrize("batch", ["n", 1, 4])
-def test_scores_are_those_of_the_file(tmp_path: Path, batch: int | str) -> None:
-    matrix = write(tmp_path / "net.onnx", batch)
+def test_scores_equal_numpy(tmp_path: Path, batch: int | str) -> None:
+    matrix = write_network(tmp_path / "net.onnx", batch)
     model = load_recogniser("onnx", weights=tmp_path / "net.onnx", crops="ten", resize=20, **SCALE)
     clips = np.random.default_rng(1).integers(0, 256, (3, 4, 20, 20, 3), np.uint8)
     assert model.spec is not None
@@ -91,8 +91,8 @@ def test_scores_are_those_of_the_file(tmp_path: Path, batch: int | str) -> None:
 
 @needs_onnx
 @pytest.mark.parametrize("clip", [(3, 16, 16), (16, 16, 3)])
-def test_pictures_go_through_one_by_one(tmp_path: Path, clip: tuple[int, ...]) -> None:
-    matrix = write(tmp_path / "net.onnx", "n", clip)
+def test_image_network_scores_frames_one_by_one(tmp_path: Path, clip: tuple[int, ...]) -> None:
+    matrix = write_network(tmp_path / "net.onnx", "n", clip)
     model = load_recogniser("onnx", weights=tmp_path / "net.onnx", **SCALE)
     frames = np.random.default_rng(1).integers(0, 256, (5, 1, 16, 16, 3), np.uint8)
     mean = ((frames[:, 0] / 255 - SCALE["mean"]) / SCALE["std"]).mean((1, 2))
@@ -101,7 +101,7 @@ def test_pictures_go_through_one_by_one(tmp_path: Path, clip: tuple[int, ...]) -
 
 
 @needs_onnx
-def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_invalid_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no such file"):
         load_recogniser("onnx", weights=tmp_path / "net.onnx", **SCALE)
     (tmp_path / "net.onnx").write_bytes(b"not a network")
@@ -109,7 +109,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
         load_recogniser("onnx", weights=tmp_path / "net.onnx", **SCALE)
 
 
-def test_the_scale_must_be_said_and_the_library_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scale_and_missing_library_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadValue, match="give mean and std"):
         load_recogniser("onnx", weights="net.onnx")
     with pytest.raises(BadValue, match=r"weights are an \.onnx file"):

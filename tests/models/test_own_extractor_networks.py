@@ -1,4 +1,4 @@
-"""Extractors whose network has no parameters, or ends in an exception that loops take for their end."""
+"""Extractors whose network has no parameters or raises StopIteration."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class MeanColour(torch.nn.Module):
         return clips.mean((2, 3, 4))
 
 
-class Stopping(torch.nn.Module):
-    """Network that takes the next of nothing, for clips, frames and windows."""
+class StopIterationNetwork(torch.nn.Module):
+    """Network that raises StopIteration for clips, frames and windows."""
 
     def features(self, clips: torch.Tensor) -> torch.Tensor:
         return next(iter([clips][:0]))
@@ -37,9 +37,11 @@ def test_a_network_without_parameters_computes_features() -> None:
 
 @pytest.mark.fault("F190")
 def test_F190_a_stop_iteration_of_a_network_is_an_error() -> None:
-    windows = Extractor(ExtractorKind("stopping", Stopping, SPEC, 3, 1, "nowhere"), Stopping())
-    frames = Extractor(ExtractorKind("stopping", Stopping, SPEC, 3, 1, "nowhere", frame_dim=3), Stopping())
+    windows = Extractor(ExtractorKind("stopping", StopIterationNetwork, SPEC, 3, 1, "nowhere"), StopIterationNetwork())
+    frames = Extractor(
+        ExtractorKind("stopping", StopIterationNetwork, SPEC, 3, 1, "nowhere", frame_dim=3), StopIterationNetwork()
+    )
     clips = np.zeros((3, 2, 4, 4, 3), np.uint8)
-    for compute, given in ((windows, clips), (frames.see, clips[0]), (frames.join, np.zeros((3, 2, 3), np.float32))):
+    for compute, inputs in ((windows, clips), (frames.see, clips[0]), (frames.join, np.zeros((3, 2, 3), np.float32))):
         with pytest.raises(RuntimeError, match="StopIteration"):
-            compute(given)
+            compute(inputs)

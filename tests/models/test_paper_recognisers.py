@@ -1,4 +1,4 @@
-"""The papers' recognisers by name: public weights in any of their names, what they are shown, and what is refused."""
+"""Recognisers of published papers: weights of several code bases, input specs, views and refused settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.pytorchvideo import multiscale, strip_prefixes
 from jostle.models.recognition.recogniser import Recogniser, recognisers
 
-# How each is made small enough to run here: few frames of few pixels.
+# Input sizes that are small enough for a test.
 SMALL: dict[str, dict[str, Any]] = {
     "slow_r50": {"frames": 4, "size": 64},
     "i3d_r50": {"frames": 4, "size": 64},
@@ -46,17 +46,17 @@ PARAMETERS = {  # in millions, as published or counted, with 400 classes
     "s3d_resnet50": 28.13, "tam_resnet50": 24.37, "i3d_inception": 12.70, "s3d_inception": 8.31,
 }  # fmt: skip
 IBM = [name for name in recognisers if recognisers[name].options]
-OURS = [*PARAMETERS, "mvit_base_32x3", "tam_resnet18"]
+NETWORKS = [*PARAMETERS, "mvit_base_32x3", "tam_resnet18"]
 
 
-def small(name: str, weights: Any, **changes: Any) -> Recogniser:
+def load_small(name: str, weights: Any, **changes: Any) -> Recogniser:
     return jostle.load_recogniser(name, weights=weights, **(SMALL[name] | changes))
 
 
 @lru_cache(3)  # tests of one network follow each other
-def drawn(name: str) -> Recogniser:
-    """A network with random weights, which nobody changes."""
-    return small(name, "random")
+def load_random(name: str) -> Recogniser:
+    """Load a small network with random weights; it is shared and must not be changed."""
+    return load_small(name, "random")
 
 
 def network_of(model: Recogniser) -> nn.Module:
@@ -64,8 +64,8 @@ def network_of(model: Recogniser) -> nn.Module:
     return model.network
 
 
-def ready(model: Recogniser, seed: int = 0) -> Tensor:
-    """A prepared clip."""
+def prepared_clip(model: Recogniser, seed: int = 0) -> Tensor:
+    """Return a random clip in the prepared format of the model."""
     assert model.spec is not None
     side, frames = model.spec.size, model.spec.frames
     return torch.randn(1, 3, frames, side, side, generator=torch.Generator().manual_seed(seed))
@@ -73,15 +73,15 @@ def ready(model: Recogniser, seed: int = 0) -> Tensor:
 
 def logits_of(model: Recogniser) -> Tensor:
     with torch.inference_mode():
-        made: Tensor = network_of(model)(ready(model))
-    return made
+        logits: Tensor = network_of(model)(prepared_clip(model))
+    return logits
 
 
-def slowfast_names(name: str, *, pooled: bool, channelwise: bool) -> str:
-    """What the SlowFast code base calls a tensor of PyTorchVideo, written down from its side."""
-    found = re.match(r"blocks\.(\d+)\.(.*)", name)
-    assert found
-    block, rest = int(found[1]), found[2]
+def slowfast_name(name: str, *, pooled: bool, channelwise: bool) -> str:
+    """Return the name in the SlowFast code base of a PyTorchVideo tensor."""
+    match = re.match(r"blocks\.(\d+)\.(.*)", name)
+    assert match
+    block, rest = int(match[1]), match[2]
     path = "0"
     if inner := re.match(r"multipathway_blocks\.(\d)\.(.*)", rest):
         path, rest = inner[1], inner[2]
@@ -108,31 +108,30 @@ def slowfast_names(name: str, *, pooled: bool, channelwise: bool) -> str:
 
 @pytest.mark.parametrize("name", ["slow_r50", "i3d_r50", "c2d_r50", "slowfast_r50", "x3d_xs"])
 def test_weights_of_the_slowfast_code_base_give_the_same_scores(name: str) -> None:
-    own = drawn(name)
+    own = load_random(name)
     pooled, channelwise = name in ("i3d_r50", "c2d_r50"), name == "x3d_xs"
     tensors = network_of(own).state_dict()
-    other = {slowfast_names(key, pooled=pooled, channelwise=channelwise): value for key, value in tensors.items()}
+    other = {slowfast_name(key, pooled=pooled, channelwise=channelwise): value for key, value in tensors.items()}
     assert not set(other) & set(tensors)
-    assert torch.equal(logits_of(small(name, other)), logits_of(own))
+    assert torch.equal(logits_of(load_small(name, other)), logits_of(own))
 
 
 def test_x3d_of_the_slowfast_code_base_has_one_more_norm() -> None:
-    own = drawn("x3d_xs")
+    own = load_random("x3d_xs")
     other = {
-        slowfast_names(key, pooled=False, channelwise=True): value
-        for key, value in network_of(own).state_dict().items()
+        slowfast_name(key, pooled=False, channelwise=True): value for key, value in network_of(own).state_dict().items()
     }
     norm = nn.BatchNorm3d(24)
     nn.init.uniform_(norm.bias, generator=torch.Generator().manual_seed(1))
     other |= {f"s2.pathway0_res0.branch1_bn.{key}": value for key, value in norm.state_dict().items()}
-    made = small("x3d_xs", other)
-    assert "blocks.1.res_blocks.0.branch1_norm.weight" in network_of(made).state_dict()
-    assert not torch.equal(logits_of(made), logits_of(own))
+    model = load_small("x3d_xs", other)
+    assert "blocks.1.res_blocks.0.branch1_norm.weight" in network_of(model).state_dict()
+    assert not torch.equal(logits_of(model), logits_of(own))
 
 
-@pytest.mark.parametrize("stacked", ["torchvision", "slowfast"])
-def test_mvit_by_its_other_names(stacked: str) -> None:
-    own = drawn("mvit_base_16x4")
+@pytest.mark.parametrize("library", ["torchvision", "slowfast"])
+def test_mvit_weights_with_the_names_of_other_libraries(library: str) -> None:
+    own = load_random("mvit_base_16x4")
     tensors = dict(network_of(own).state_dict())
     other: dict[str, Tensor] = {}
     for key, value in tensors.items():
@@ -141,7 +140,7 @@ def test_mvit_by_its_other_names(stacked: str) -> None:
         if re.search(r"attn\.q\.", key):
             parts = [tensors[key.replace(".q.", f".{part}.")] for part in "qkv"]
             key, value = key.replace(".q.", ".qkv."), torch.cat(parts)
-        renamed = {
+        replacements = {
             "torchvision": [
                 ("patch_embed.patch_model", "conv_proj"), ("cls_positional_encoding.cls_", "pos_encoding.class_"),
                 (r"cls_positional_encoding.pos_embed_(\w+)", r"pos_encoding.\1_pos"), (r"attn\.proj", "attn.project.0"),
@@ -153,98 +152,98 @@ def test_mvit_by_its_other_names(stacked: str) -> None:
                 ("patch_embed.patch_model", "patch_embed.proj"), (r"cls_positional_encoding\.", ""),
                 ("norm_embed", "norm"), ("head.proj", "head.projection"),
             ],
-        }[stacked]  # fmt: skip
-        for old, new in renamed:
+        }[library]  # fmt: skip
+        for old, new in replacements:
             key = re.sub(old, new, key)
-        if stacked == "torchvision" and key.startswith("pos_encoding."):
+        if library == "torchvision" and key.startswith("pos_encoding."):
             value = value[0, 0] if "class" in key else value[0]
         other[key] = value
-    found = multiscale(other)
-    assert set(found) == set(tensors)
-    assert torch.equal(logits_of(small("mvit_base_16x4", other)), logits_of(own))
+    weights = multiscale(other)
+    assert set(weights) == set(tensors)
+    assert torch.equal(logits_of(load_small("mvit_base_16x4", other)), logits_of(own))
 
 
-def test_pools_that_are_listed_twice_are_read_once() -> None:
-    own = dict(network_of(drawn("mvit_base_16x4")).state_dict())
-    twice = own | {
+def test_duplicate_pool_weights_are_read_once() -> None:
+    own = dict(network_of(load_random("mvit_base_16x4")).state_dict())
+    duplicated = own | {
         key.replace(".attn.pool_q.", ".attn._attention_pool_q.pool."): value
         for key, value in own.items()
         if ".attn.pool_q." in key
     }
-    assert len(twice) > len(own)
-    assert set(multiscale(twice)) == set(own)
+    assert len(duplicated) > len(own)
+    assert set(multiscale(duplicated)) == set(own)
 
 
-def test_a_file_with_wrappers_and_words_in_front(tmp_path: Path) -> None:
-    tensors = dict(network_of(drawn("tam_resnet18")).state_dict())
-    tensors |= {name: tensors[name][:5] for name in ("fc.weight", "fc.bias")}  # five classes, which is told from them
-    own = logits_of(small("tam_resnet18", tensors))
-    # What is around the tensors and what stands before their names are taken off one after the other.
-    for wrapped, front in (
+def test_wrapped_checkpoints_and_name_prefixes(tmp_path: Path) -> None:
+    tensors = dict(network_of(load_random("tam_resnet18")).state_dict())
+    tensors |= {name: tensors[name][:5] for name in ("fc.weight", "fc.bias")}  # five classes, as read from the weights
+    own = logits_of(load_small("tam_resnet18", tensors))
+    # Wrappers around the tensors and prefixes of their names are removed one after the other.
+    for wrapper, prefix in (
         ("plain", ""),
         ("plain", "model."),
         ("state_dict", "module."),
         ("model_state", "module.model."),
     ):
-        named = {f"{front}{key}": value for key, value in tensors.items()}
-        held: Any = named if wrapped == "plain" else {wrapped: named, "epoch": 3, "cfg": "SOLVER: 1"}
-        torch.save(held, tmp_path / "net.pyth")
-        read = small("tam_resnet18", tmp_path / "net.pyth")
-        assert read.head == "fc"
-        assert logits_of(read).shape == (1, 5)
-        assert torch.equal(logits_of(read), own)
+        named = {f"{prefix}{key}": value for key, value in tensors.items()}
+        content: Any = named if wrapper == "plain" else {wrapper: named, "epoch": 3, "cfg": "SOLVER: 1"}
+        torch.save(content, tmp_path / "net.pyth")
+        model = load_small("tam_resnet18", tmp_path / "net.pyth")
+        assert model.head == "fc"
+        assert logits_of(model).shape == (1, 5)
+        assert torch.equal(logits_of(model), own)
 
 
-def test_only_what_stands_before_all_names_is_taken_off() -> None:
+def test_only_prefixes_of_all_names_are_stripped() -> None:
     tensor = torch.zeros(1)
     assert set(strip_prefixes({"model.a": tensor, "b": tensor})) == {"model.a", "b"}
     assert set(strip_prefixes({"module.model.a": tensor})) == {"a"}
     assert strip_prefixes({}) == {}
 
 
-def test_wrong_weights_are_told_in_a_line() -> None:
-    tensors = dict(network_of(drawn("x3d_xs")).state_dict())
+def test_mismatched_weights_raise_a_short_message() -> None:
+    tensors = dict(network_of(load_random("x3d_xs")).state_dict())
     with pytest.raises(CheckpointError, match=r"slow_r50: the weights belong to another network: .*missing") as caught:
-        small("slow_r50", tensors)
+        load_small("slow_r50", tensors)
     assert caught.value.fault == "F54"
     assert len(str(caught.value)) < 600
     with pytest.raises(CheckpointError, match=r"x3d_xs: .*they have no blocks\.5\.proj\.bias"):
-        small("x3d_xs", {"a": torch.zeros(1)})
-    cut = {key: value for key, value in tensors.items() if key != "blocks.0.norm.bias"} | {"odd": torch.zeros(2)}
+        load_small("x3d_xs", {"a": torch.zeros(1)})
+    damaged = {key: value for key, value in tensors.items() if key != "blocks.0.norm.bias"} | {"odd": torch.zeros(2)}
     with pytest.raises(CheckpointError, match=r"1 missing: blocks\.0\.norm\.bias; 1 unexpected: odd"):
-        small("x3d_xs", cut)
+        load_small("x3d_xs", damaged)
     with pytest.raises(BadValue, match=r"give its weights: SLOW_8x8_R50\.pyth of https://dl\.fbaipublicfiles"):
         jostle.load_recogniser("slow_r50")
 
 
-def test_tables_of_positions_fix_the_clip() -> None:
-    tensors = network_of(drawn("mvit_base_16x4")).state_dict()
+def test_positional_embeddings_fix_the_clip_size() -> None:
+    tensors = network_of(load_random("mvit_base_16x4")).state_dict()
     with pytest.raises(BadValue, match="know positions of 4 frames of 32 by 32; leave frames and size at that"):
         jostle.load_recogniser("mvit_base_16x4", weights=tensors)
-    model = drawn("mvit_base_16x4")
+    model = load_random("mvit_base_16x4")
     with pytest.raises(BadValue, match="cannot take a clip of 8 frames; give it 4"):
         model(np.zeros((1, 8, 40, 40, 3), np.uint8))
 
 
 @pytest.mark.parametrize("name", IBM)
-def test_strides_in_time_are_a_setting(name: str) -> None:
+def test_time_stride_is_a_setting(name: str) -> None:
     plain, strided = (recognisers[name].settings(changes) for changes in ({}, {"time_stride": True}))
     assert (plain, strided) == ({"time_stride": False}, {"time_stride": True})
     with pytest.raises(BadValue, match=f"{name}: time_stride is False or the like, not 'yes'"):
         recognisers[name].settings({"time_stride": "yes"})
 
 
-def test_strides_in_time_change_the_scores_and_not_the_weights() -> None:
-    tensors = network_of(drawn("tam_resnet18")).state_dict()
+def test_time_stride_changes_the_scores_but_not_the_weights() -> None:
+    tensors = network_of(load_random("tam_resnet18")).state_dict()
     assert not torch.equal(
-        logits_of(small("tam_resnet18", tensors, time_stride=True)), logits_of(small("tam_resnet18", tensors))
+        logits_of(load_small("tam_resnet18", tensors, time_stride=True)), logits_of(load_small("tam_resnet18", tensors))
     )
     with pytest.raises(BadValue, match="x3d_xs: its input has no setting time_stride"):
-        small("x3d_xs", "random", time_stride=True)
+        load_small("x3d_xs", "random", time_stride=True)
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_all_have_the_published_number_of_weights(name: str) -> None:
+@pytest.mark.parametrize("name", NETWORKS)
+def test_number_of_parameters_is_the_published_one(name: str) -> None:
     with torch.device("meta"):
         network = network_of(recognisers[name].load("random", {}))
     count = sum(value.numel() for value in network.parameters())
@@ -252,8 +251,8 @@ def test_all_have_the_published_number_of_weights(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_each_is_an_extractor_too(name: str) -> None:
-    model = small(name, "random", step=2)
+def test_recogniser_as_extractor(name: str) -> None:
+    model = load_small(name, "random", step=2)
     extractor = as_extractor(model)
     assert model.spec is not None
     clips = np.random.default_rng(0).integers(0, 256, (1, 2 * model.spec.frames, 72, 80, 3), np.uint8)
@@ -264,7 +263,7 @@ def test_each_is_an_extractor_too(name: str) -> None:
     assert np.abs(scores - model(clips[:, list(model.spec.picks)])).max() < 1e-5
 
 
-def test_the_first_i3d_as_a_recogniser() -> None:
+def test_original_i3d_as_a_recogniser() -> None:
     model = jostle.load_recogniser("i3d", weights="random", frames=9, size=193)
     clips = np.random.default_rng(0).integers(0, 256, (1, 9, 200, 200, 3), np.uint8)
     assert model(clips).shape == (1, 400)
@@ -285,20 +284,26 @@ def spec_of(name: str, **changes: Any) -> InputSpec:
         ("mvit_base_32x3", 32, 3, 224, 5),
     ],
 )  # fmt: skip
-def test_clips_are_the_published_ones(name: str, frames: int, step: int, size: int, clips: int) -> None:
-    one = spec_of(name)
-    assert (one.frames, one.step, one.size, one.resize, one.fps) == (frames, step, size, size, 30)
-    assert (one.clips, one.crops, one.joined) == (None, "centre", "scores")
-    many = spec_of(name, views="published")
-    assert (many.clips, many.crops) == (clips, "three" if clips == 10 else "centre")
-    assert replace(many, clips=None, crops="centre", starts="ends") == one
-    # As the published files count them: a test of PySlowFast begins its clips at tenths, MViT's from end to end.
-    firsts = sample_frames(Sampling(), many, np.arange(300) / 30, Fraction(30), rng_for(0))[:, 0].tolist()
-    room = 300 - frames * step
-    assert firsts == [room * i // 10 if clips == 10 else i * (room // 4) for i in range(clips)]
+def test_input_specs_are_the_published_ones(name: str, frames: int, step: int, size: int, clips: int) -> None:
+    single_view = spec_of(name)
+    assert (single_view.frames, single_view.step, single_view.size, single_view.resize, single_view.fps) == (
+        frames,
+        step,
+        size,
+        size,
+        30,
+    )
+    assert (single_view.clips, single_view.crops, single_view.joined) == (None, "centre", "scores")
+    published_views = spec_of(name, views="published")
+    assert (published_views.clips, published_views.crops) == (clips, "three" if clips == 10 else "centre")
+    assert replace(published_views, clips=None, crops="centre", starts="ends") == single_view
+    # PySlowFast starts its test clips at multiples of a tenth of the slack, MViT spreads them from end to end.
+    firsts = sample_frames(Sampling(), published_views, np.arange(300) / 30, Fraction(30), rng_for(0))[:, 0].tolist()
+    slack = 300 - frames * step
+    assert firsts == [slack * i // 10 if clips == 10 else i * (slack // 4) for i in range(clips)]
 
 
-def test_the_study_of_kinetics400_p_has_its_own_loader() -> None:
+def test_kinetics400_p_views_follow_the_loader_of_the_study() -> None:
     for name, side in (
         ("i3d_r50", 224),
         ("slow_r50", 224),
@@ -314,13 +319,13 @@ def test_the_study_of_kinetics400_p_has_its_own_loader() -> None:
         assert rows.tolist() == [[i * 300 // spec.frames for i in range(spec.frames)]]
 
 
-def test_the_study_of_mini_kinetics_c_spreads_32_frames_and_averages_logits() -> None:
+def test_mini_kinetics_c_views_spread_32_frames_and_average_logits() -> None:
     for name in (*IBM, "slowfast_r50", "x3d_m"):
         spec = spec_of(name, views="kinetics-c")
         assert (spec.frames, spec.spread, spec.joined, spec.resize, spec.size) == (32, "even", "logits", 256, 224)
 
 
-def test_views_and_fields_together_and_views_that_are_not_there() -> None:
+def test_views_with_input_fields_and_unknown_views() -> None:
     assert spec_of("slow_r50", views="published", clips=3).clips == 3
     with pytest.raises(BadValue, match="slow_r50: there are no views 'kinetics-c'; choose one of published"):
         spec_of("slow_r50", views="kinetics-c")
@@ -336,7 +341,7 @@ def test_views_and_fields_together_and_views_that_are_not_there() -> None:
 @pytest.mark.parametrize(
     ("name", "millions"), [("puppet_slowfast", 0.7), ("puppet_tam", 0.7), ("puppet_tam_wide", 2.8)]
 )
-def test_those_in_small_are_for_puppets(name: str, millions: float) -> None:
+def test_small_variants_for_puppets(name: str, millions: float) -> None:
     model = jostle.load_recogniser(name, weights="random")
     clips = np.random.default_rng(0).integers(0, 256, (1, 16, 112, 112, 3), np.uint8)
     assert model(clips).shape == (1, 16)

@@ -1,4 +1,4 @@
-"""A recogniser as an extractor: what its last layer makes scores of, from the frames that it looks at."""
+"""Recognisers as extractors: features are the inputs of the last layer."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ needs_transformers = pytest.mark.skipif(
 SPEC = InputSpec(frames=2, stride=3, resize=None, size=4, step=3)
 
 
-class Small(nn.Module):
-    """Means of colours over time, and scores of them."""
+class MeanColour(nn.Module):
+    """Linear classifier of the mean colours of all frames."""
 
     def __init__(self) -> None:
         super().__init__()
         self.head = nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 4))
 
     def forward(self, clips: Tensor) -> Tensor:
-        made: Tensor = self.head(clips.mean((3, 4)).flatten(1))
-        return made
+        scores: Tensor = self.head(clips.mean((3, 4)).flatten(1))
+        return scores
 
 
-class Everywhere(nn.Module):
-    """Scores at every place, of which the mean is taken, as S3D does."""
+class DenseClassifier(nn.Module):
+    """Classifier that averages the scores of all positions, as S3D does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,8 +47,8 @@ class Everywhere(nn.Module):
         self.head = nn.Conv3d(5, 4, 1)
 
     def forward(self, clips: Tensor) -> Tensor:
-        made: Tensor = self.head(self.conv(clips)).mean((2, 3, 4))
-        return made
+        scores: Tensor = self.head(self.conv(clips)).mean((2, 3, 4))
+        return scores
 
 
 def clips_of(recogniser: Recogniser, count: int = 2, height: int = 48, width: int = 64) -> np.ndarray:
@@ -58,7 +58,7 @@ def clips_of(recogniser: Recogniser, count: int = 2, height: int = 48, width: in
 
 
 def check(recogniser: Recogniser, *, tolerance: float = 1e-5) -> None:
-    """The last layer makes of the features what the recogniser makes of the frames it looks at."""
+    """Check that the last layer maps the features to the scores of the recogniser."""
     extractor = as_extractor(recogniser)
     clips = clips_of(recogniser)
     assert recogniser.spec is not None
@@ -75,30 +75,30 @@ def check(recogniser: Recogniser, *, tolerance: float = 1e-5) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_our_own(name: str) -> None:
+def test_features_of_shipped_recognisers(name: str) -> None:
     check(load_recogniser(name, weights="random", frames=16, step=2))
 
 
 @needs_transformers
 @pytest.mark.parametrize("kind", sorted(FAMILIES))
-def test_those_of_transformers(kind: str) -> None:
+def test_features_of_transformers_recognisers(kind: str) -> None:
     check(from_config(config_of(kind)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r3d_18", "mc3_18", "r2plus1d_18", "s3d", "mvit_v2_s", "swin3d_t"])
 @pytest.mark.usefixtures("torchvision_video")
-def test_those_of_torchvision(name: str) -> None:
+def test_features_of_torchvision_recognisers(name: str) -> None:
     check(load_recogniser(name, weights="random"))
 
 
-def test_anybodys_module_that_names_its_head() -> None:
-    check(Recogniser(Small(), SPEC, head="head.1"))
-    check(Recogniser(Everywhere(), SPEC, head="head"))
+def test_features_of_a_module_with_a_named_head() -> None:
+    check(Recogniser(MeanColour(), SPEC, head="head.1"))
+    check(Recogniser(DenseClassifier(), SPEC, head="head"))
 
 
-def test_of_a_window_only_the_frames_of_a_clip_count() -> None:
-    extractor = as_extractor(Recogniser(Small(), SPEC, head="head.1"))
+def test_only_sampled_frames_of_a_window_affect_features() -> None:
+    extractor = as_extractor(Recogniser(MeanColour(), SPEC, head="head.1"))
     clips = np.random.default_rng(0).integers(0, 256, (1, 6, 8, 8, 3), np.uint8)
     other = clips.copy()
     other[:, [1, 2, 4, 5]] = 0
@@ -107,12 +107,12 @@ def test_of_a_window_only_the_frames_of_a_clip_count() -> None:
     assert not np.array_equal(extractor(clips), extractor(other))
     expected = clips[0, [0, 3], 2:6, 2:6].mean((1, 2)) / 255  # (frames, colours)
     assert extractor(clips)[0] == pytest.approx(expected.T.ravel(), abs=1e-6)
-    with pytest.raises(BadValue, match="Small: a clip must have 6 frames, not 7"):
+    with pytest.raises(BadValue, match="MeanColour: a clip must have 6 frames, not 7"):
         extractor(np.zeros((1, 7, 8, 8, 3), np.uint8))
 
 
-def test_it_travels() -> None:
-    extractor = as_extractor(Recogniser(Small(), SPEC, head="head.1"))
+def test_extractor_can_be_pickled() -> None:
+    extractor = as_extractor(Recogniser(MeanColour(), SPEC, head="head.1"))
     clips = np.random.default_rng(0).integers(0, 256, (1, 6, 8, 8, 3), np.uint8)
     assert np.array_equal(pickle.loads(pickle.dumps(extractor))(clips), extractor(clips))
 
@@ -121,19 +121,22 @@ def test_it_travels() -> None:
     ("recogniser", "message"),
     [
         (lambda: Recogniser(lambda clips: clips[:, 0, 0, 0]), "cannot make features"),
-        (lambda: Recogniser(Small(), SPEC), "Small cannot make features.*head=..."),
-        (lambda: Recogniser(Small(), SPEC, head="fc"), "Small: its network has no layer 'fc'"),
-        (lambda: Recogniser(Small(), SPEC, head="head.0"), "'head.0' is a Dropout, not a linear layer"),
-        (lambda: Recogniser(Everywhere(), SPEC, head="conv"), "'conv' is a Conv3d, not a linear layer or 1x1x1"),
+        (lambda: Recogniser(MeanColour(), SPEC), "MeanColour cannot make features.*head=..."),
+        (
+            lambda: Recogniser(MeanColour(), SPEC, head="fc"),
+            "MeanColour: its network has no layer 'fc'",
+        ),
+        (lambda: Recogniser(MeanColour(), SPEC, head="head.0"), "'head.0' is a Dropout, not a linear layer"),
+        (lambda: Recogniser(DenseClassifier(), SPEC, head="conv"), "'conv' is a Conv3d, not a linear layer or 1x1x1"),
     ],
 )
-def test_what_has_no_features_says_so(recogniser: Any, message: str) -> None:
+def test_recognisers_without_features_are_refused(recogniser: Any, message: str) -> None:
     with pytest.raises(BadValue, match=message):
         as_extractor(recogniser())
 
 
-def test_a_head_that_is_not_asked_is_noticed() -> None:
-    class Idle(Small):
+def test_head_that_is_never_called_raises() -> None:
+    class Idle(MeanColour):
         def forward(self, clips: Tensor) -> Tensor:
             return clips.mean((3, 4)).flatten(1)
 

@@ -1,4 +1,4 @@
-"""The shipped detector finds puppets and props in frames of a cast that it has not seen."""
+"""Shipped object detector on frames with an unseen cast of puppets."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def detector() -> ObjectDetector:
     return load_object_detector("puppet_boxes", weights="clean")
 
 
-def test_it_finds_what_is_there(detector: ObjectDetector) -> None:
+def test_detector_finds_puppets_and_props(detector: ObjectDetector) -> None:
     film = Video(0, "test", 2).film()
     numbers = list(range(30, film.frames, film.frames // 16))
     names = [f"v/{t:06d}" for t in numbers]
     frames = np.concatenate([film.draw(t, t + 1) for t in numbers])
     truth = dict(zip(names, puppets.boxes_of(film, numbers).values(), strict=True))
-    found = dict(zip(names, detector(frames), strict=True))
-    assert pm_k_detection(found, truth, {name: [] for name in names}).mean_ap > 0.6
-    # In other company, and twice as large, it is the same.
-    (alone,) = detector(frames[3:4])
-    assert alone.box.tolist() == found[names[3]].box.tolist()
+    predictions = dict(zip(names, detector(frames), strict=True))
+    assert pm_k_detection(predictions, truth, {name: [] for name in names}).mean_ap > 0.6
+    # Neither the batch nor twice the resolution changes the boxes.
+    (single,) = detector(frames[3:4])
+    assert single.box.tolist() == predictions[names[3]].box.tolist()
     (large,) = detector(frames[3:4].repeat(2, axis=1).repeat(2, axis=2))
-    sure = alone.sure > 0.5
-    assert np.abs(large.box[: sure.sum()] - 2 * alone.box[sure]).max() < 2
+    confident = single.sure > 0.5
+    assert np.abs(large.box[: confident.sum()] - 2 * single.box[confident]).max() < 2
 
 
-def test_its_classes_are_those_of_the_data_set() -> None:
+def test_classes_equal_those_of_the_dataset() -> None:
     assert puppets.CLASSES == CLASSES
 
 
-def test_what_is_wrong_is_said(detector: ObjectDetector) -> None:
+def test_invalid_weights_and_inputs_are_refused(detector: ObjectDetector) -> None:
     with pytest.raises(BadValue, match="an untrained network finds nothing"):
         load_with("puppet_boxes")
     with pytest.raises(CheckpointError, match=r"no middles\.bias"):

@@ -1,4 +1,4 @@
-"""The small recognisers of puppets: their shapes and sizes, and what each family can and cannot tell."""
+"""Small recognisers of puppets: output shapes, sizes and sensitivity to the order of frames."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def clips() -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_each_scores_clips_and_says_what_it_saw(name: str, clips: np.ndarray) -> None:
+def test_networks_score_clips_and_return_feature_maps(name: str, clips: np.ndarray) -> None:
     model = load_recogniser(name, weights="random")
     scores = model(clips)
     assert scores.shape == (2, 16)
     assert np.allclose(scores.sum(1), 1, atol=1e-5)
     with torch.inference_mode():
-        seen = model.network.see(SPEC.prepare(clips[0]))
-    assert seen.shape[-2:] == (7, 7)
-    assert SPEC.frames % seen.shape[2] == 0
-    assert seen.shape[1] == model.network.classifier.in_features
+        features = model.network.see(SPEC.prepare(clips[0]))
+    assert features.shape[-2:] == (7, 7)
+    assert SPEC.frames % features.shape[2] == 0
+    assert features.shape[1] == model.network.classifier.in_features
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_the_order_of_frames_matters_to_each(name: str, clips: np.ndarray) -> None:
+def test_features_depend_on_the_order_of_frames(name: str, clips: np.ndarray) -> None:
     network = load_recogniser(name, weights="random").network
     with torch.inference_mode():
         both = (clips[0], clips[0, ::-1].copy())
@@ -41,50 +41,50 @@ def test_the_order_of_frames_matters_to_each(name: str, clips: np.ndarray) -> No
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_every_weight_has_a_part_in_what_is_told(name: str) -> None:
+def test_every_weight_receives_a_gradient(name: str) -> None:
     torch.manual_seed(0)
     network = NETWORKS[name](3).train()
     network(torch.randn(2, 3, 16, 112, 112)).square().sum().backward()
-    idle = [key for key, value in network.named_parameters() if value.grad is None or not value.grad.abs().sum() > 0]
-    assert idle == []
+    unused = [key for key, value in network.named_parameters() if value.grad is None or not value.grad.abs().sum() > 0]
+    assert unused == []
 
 
-def test_two_treatments_of_all_fit_into_what_is_shipped() -> None:
+def test_weights_of_all_treatments_fit_the_size_limit() -> None:
     weights = [sum(p.numel() for p in build(16).state_dict().values()) for build in NETWORKS.values()]
     assert 2 * 2 * sum(weights) < SHIPPED_BYTES
     assert sum(p.numel() for p in FrameClassifier(9).parameters()) < 200_000
 
 
-def test_filters_apart_are_a_3d_convolution_of_each_channel() -> None:
+def test_depthwise_filters_equal_a_grouped_3d_convolution() -> None:
     torch.manual_seed(0)
     for halved in (False, True):
         apart = Apart(4, 3, 3, halved=halved)
         x = torch.randn(2, 5, 4, 8, 8)
         weight = apart.weight.permute(1, 2, 0, 3, 4)  # (C, 1, T, H, W)
         stride = (1, 2, 2) if halved else 1
-        whole = torch.nn.functional.conv3d(x.transpose(1, 2), weight, None, stride, 1, groups=4).transpose(1, 2)
-        torch.testing.assert_close(apart(x), whole)
+        expected = torch.nn.functional.conv3d(x.transpose(1, 2), weight, None, stride, 1, groups=4).transpose(1, 2)
+        torch.testing.assert_close(apart(x), expected)
 
 
-def test_shifts_lose_what_leaves_and_bring_in_nothing() -> None:
+def test_shifted_pads_with_zeros() -> None:
     x = torch.tensor([[1.0, 2.0, 3.0]])
     assert shifted(x, 0).tolist() == [[1.0, 2.0, 3.0]]
     assert shifted(x, 1).tolist() == [[0.0, 1.0, 2.0]]
     assert shifted(x, -2).tolist() == [[3.0, 0.0, 0.0]]
 
 
-def test_frames_are_told_one_by_one() -> None:
+def test_puppet_frames_scores_single_frames() -> None:
     model = load_recogniser("puppet_frames", weights="random")
     frames = np.random.default_rng(1).integers(0, 256, (3, 1, 112, 112, 3), np.uint8)
     assert model(frames).shape == (3, 9)
 
 
-def test_a_frame_is_told_by_the_place_that_is_looked_at() -> None:
+def test_frame_classifier_uses_the_attended_position() -> None:
     torch.manual_seed(0)
     network = FrameClassifier(9).eval()
-    seen = torch.rand(1, 64, 14, 14)
+    features = torch.rand(1, 64, 14, 14)
     with torch.inference_mode():
         network.where.weight.zero_()[0, 0] = 100.0
-        seen[:, 0], seen[:, 0, 3, 5] = 0.0, 1.0
-        alone = network.classifier(seen[:, :, 3, 5])
-        torch.testing.assert_close(network.classify(seen), alone)
+        features[:, 0], features[:, 0, 3, 5] = 0.0, 1.0
+        expected = network.classifier(features[:, :, 3, 5])
+        torch.testing.assert_close(network.classify(features), expected)

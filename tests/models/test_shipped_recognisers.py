@@ -1,4 +1,4 @@
-"""The recognisers that come with jostle know puppets they never saw, and `robust` stands what `clean` does not."""
+"""Accuracy of the shipped recognisers on unseen puppets; `robust` weights withstand noise better than `clean`."""
 
 from __future__ import annotations
 
@@ -22,32 +22,34 @@ NAMES = (
 
 @pytest.fixture(scope="module")
 def clips() -> Frames:
-    """(16, 16, H, W, 3): one clip of each class, of puppets of the test's cast, in a film that no subset has."""
+    """Clips (16, 16, H, W, 3), one per class, with puppets of the test cast in films of no subset."""
     films = [trimmed(7, f"shipped_{label}", label=label, puppet=CASTS["test"][i]) for i, label in enumerate(CLASSES)]
     return np.stack([[film.draw(int(t), int(t) + 1)[0] for t in evenly_spaced(film.frames, 16)] for film in films])
 
 
 @pytest.fixture(scope="module")
-def grainy(clips: Frames) -> Frames:
-    """Every second of the clips, with noise."""
-    at = np.arange(16) / 24
+def noisy_clips(clips: Frames) -> Frames:
+    """Every second clip, with Gaussian noise."""
+    times = np.arange(16) / 24
     noise = "ucf101-p/gaussian_noise:2"
-    return np.stack([jostle.corrupt(Clip(clip, at, 24.0), noise, seed=0).frames for clip in clips[1::2]])
+    return np.stack([jostle.corrupt(Clip(clip, times, 24.0), noise, seed=0).frames for clip in clips[1::2]])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_they_tell_what_a_puppet_does(name: str, clips: Frames, grainy: Frames) -> None:
+def test_actions_are_recognised_and_robust_weights_withstand_noise(
+    name: str, clips: Frames, noisy_clips: Frames
+) -> None:
     noisy = []
     for weights in ("clean", "robust"):
         model = jostle.load_recogniser(name, weights=weights)
         assert model.classes == CLASSES
         assert (model(clips).argmax(1) == np.arange(16)).sum() >= 14
-        noisy.append((model(grainy).argmax(1) == np.arange(1, 16, 2)).sum())
+        noisy.append((model(noisy_clips).argmax(1) == np.arange(1, 16, 2)).sum())
     assert noisy[1] > noisy[0]
 
 
 @pytest.mark.parametrize("weights", ["clean", "robust"])
-def test_the_frame_classifier_knows_what_is_held(weights: str) -> None:
+def test_frame_classifier_recognises_the_held_prop(weights: str) -> None:
     frames, labels = [], []
     for i in range(16):
         film = trimmed(7, f"held_{i}", label=("raise", "put_down")[i % 2], puppet=CASTS["test"][i])

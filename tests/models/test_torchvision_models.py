@@ -1,4 +1,4 @@
-"""torchvision's recognisers: our data is its presets, and their absence is said plainly."""
+"""Video recognisers of torchvision: input specs and preprocessing equal its presets; missing or broken installs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PRESETS = {
 }
 
 
-def test_without_torchvision_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_torchvision_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchvision.models.video", None)
     with pytest.raises(MissingExtra, match=r"r3d_18 needs packages .*jostle\[torchvision\]"):
         load_recogniser("r3d_18", weights="random")
 
 
-def test_a_torchvision_for_another_torch_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchvision_incompatible_with_torch_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> None:
         raise RuntimeError("operator torchvision::nms does not exist")
 
@@ -39,7 +39,7 @@ def test_a_torchvision_for_another_torch_is_told_apart(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_specs_are_the_published_presets(name: str, torchvision_video: ModuleType) -> None:
+def test_input_specs_equal_the_published_presets(name: str, torchvision_video: ModuleType) -> None:
     weights = getattr(torchvision_video, PRESETS[name]).KINETICS400_V1
     preset, spec = weights.transforms(), recognisers[name].spec
     assert spec is not None
@@ -48,10 +48,10 @@ def test_specs_are_the_published_presets(name: str, torchvision_video: ModuleTyp
     assert tuple(preset.mean) == pytest.approx(spec.mean)
     assert tuple(preset.std) == pytest.approx(spec.std)
     assert preset.interpolation.value == spec.interpolation
-    # Clips are part of how the published accuracy was measured.
-    said = weights.meta.get("_docs", "")
-    assert f"clip_len={spec.frames}" in said.replace("`", "").replace(" ", "")
-    assert f"frame_rate={spec.fps:g}" in said.replace("`", "").replace(" ", "")
+    # The clip length and frame rate of the published accuracy.
+    documentation = weights.meta.get("_docs", "")
+    assert f"clip_len={spec.frames}" in documentation.replace("`", "").replace(" ", "")
+    assert f"frame_rate={spec.fps:g}" in documentation.replace("`", "").replace(" ", "")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -59,14 +59,14 @@ def test_frames_are_prepared_as_torchvision_does(name: str, torchvision_video: M
     frames = np.random.default_rng(0).integers(0, 256, (2, 240, 320, 3), np.uint8)
     preset, spec = getattr(torchvision_video, PRESETS[name]).KINETICS400_V1.transforms(), recognisers[name].spec
     assert spec is not None
-    theirs = preset(torch.tensor(frames).permute(0, 3, 1, 2))
-    ours = spec.prepare(frames)[0]
-    # They round to whole grey levels after resizing.
-    assert (theirs - ours).abs().max() < 0.51 / 255 / min(spec.std)
+    expected = preset(torch.tensor(frames).permute(0, 3, 1, 2))
+    prepared = spec.prepare(frames)[0]
+    # torchvision rounds to integer grey levels after resizing.
+    assert (expected - prepared).abs().max() < 0.51 / 255 / min(spec.std)
 
 
 @pytest.mark.parametrize("name", ["r3d_18", "mc3_18", "r2plus1d_18"])
-def test_random_weights_run_and_others_say_their_classes(name: str, torchvision_video: ModuleType) -> None:
+def test_number_of_classes_is_read_from_the_weights(name: str, torchvision_video: ModuleType) -> None:
     network = getattr(torchvision_video, name)(weights=None, num_classes=3)
     model = load_recogniser(name, weights=network.state_dict(), size=48, resize=48)
     scores = model(np.random.default_rng(0).integers(0, 256, (1, 4, 50, 60, 3), np.uint8))
@@ -76,7 +76,7 @@ def test_random_weights_run_and_others_say_their_classes(name: str, torchvision_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["s3d", "mvit_v2_s", "swin3d_t"])
-def test_heads_are_where_the_classes_are_counted(name: str, torchvision_video: ModuleType) -> None:
+def test_number_of_classes_is_read_from_the_weights_of_large_models(name: str, torchvision_video: ModuleType) -> None:
     network = getattr(torchvision_video, name)(weights=None, num_classes=3)
     model = load_recogniser(name, weights=network.state_dict(), frames=16)
     clip = np.random.default_rng(0).integers(0, 256, (1, 16, 256, 256, 3), np.uint8)

@@ -1,4 +1,4 @@
-"""torchvision's image classifiers: prepared to the digit as its presets do, with weights of any of its files."""
+"""Image classifiers of torchvision: preprocessing equals its presets exactly, and its weights are loaded."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_frames_are_prepared_as_torchvision_does(models: ModuleType, name: str, 
     frame = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
     architecture, _, tag = name.partition(".")
     published = models.get_model_weights(architecture)
-    theirs = (published[tag] if tag else published.DEFAULT).transforms()(image.fromarray(frame))
+    expected = (published[tag] if tag else published.DEFAULT).transforms()(image.fromarray(frame))
     spec = find_kind(f"torchvision/{name}").spec
     assert spec is not None
-    assert torch.equal(spec.prepare(frame[None])[0, 0], theirs)
+    assert torch.equal(spec.prepare(frame[None])[0, 0], expected)
 
 
-def test_every_image_classifier_says_what_it_sees_and_where_its_weights_are(models: ModuleType) -> None:
+def test_every_image_classifier_has_a_spec_and_a_weight_source(models: ModuleType) -> None:
     for name in models.list_models(module=models):
         kind = find_kind(f"torchvision/{name}")
         assert kind.place is not None
@@ -42,7 +42,7 @@ def test_every_image_classifier_says_what_it_sees_and_where_its_weights_are(mode
 
 
 @pytest.mark.parametrize("name", ["alexnet", "squeezenet1_1", "googlenet", "mobilenet_v3_small"])
-def test_weights_go_in_as_they_are(models: ModuleType, name: str) -> None:
+def test_weights_are_loaded_unchanged(models: ModuleType, name: str) -> None:
     torch.manual_seed(1)
     more = {"init_weights": False, "transform_input": True} if name == "googlenet" else {}
     network = models.get_model(name, weights=None, **more).eval()
@@ -50,11 +50,11 @@ def test_weights_go_in_as_they_are(models: ModuleType, name: str) -> None:
     frames = np.random.default_rng(0).integers(0, 256, (1, 1, 240, 320, 3), np.uint8)
     assert model.spec is not None
     with torch.inference_mode():
-        theirs = network(model.spec.prepare(frames[0])[0]).softmax(1)
-    assert np.allclose(model(frames), theirs.numpy(), atol=1e-6)
+        expected = network(model.spec.prepare(frames[0])[0]).softmax(1)
+    assert np.allclose(model(frames), expected.numpy(), atol=1e-6)
 
 
-def test_what_does_not_fit_is_said(models: ModuleType) -> None:
+def test_mismatched_weights_are_refused(models: ModuleType) -> None:
     with pytest.raises(CheckpointError, match="belong to another network"):
         load_recogniser("torchvision/alexnet", weights=models.resnet18().state_dict())
     with pytest.raises(UnknownName, match="did you mean resnet18"):

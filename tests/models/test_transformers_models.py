@@ -1,4 +1,4 @@
-"""Recognisers of transformers, tiny and with random weights; skipped where the library is not installed."""
+"""Recognisers of transformers, tiny and with random weights; skipped if the library is not installed."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def clips() -> np.ndarray:
 
 @needs_transformers
 @pytest.mark.parametrize("kind", sorted(FAMILIES))
-def test_a_folder_gives_the_network_it_was_saved_from(kind: str, tmp_path: Path, clips: np.ndarray) -> None:
-    made = from_config(config_of(kind))
-    assert isinstance(made.network, torch.nn.Module)
-    assert made.spec is not None
-    assert (made.spec.frames, made.spec.size, made.spec.layout) == (4, 32, "TCHW")
-    made.network.network.save_pretrained(tmp_path)  # type: ignore[operator, union-attr]
-    again = load_recogniser(kind, weights=tmp_path)
-    assert again.spec == made.spec
-    assert again.classes == ("LABEL_0", "LABEL_1", "LABEL_2")
-    scores = again(clips)
+def test_saved_folder_is_loaded_unchanged(kind: str, tmp_path: Path, clips: np.ndarray) -> None:
+    model = from_config(config_of(kind))
+    assert isinstance(model.network, torch.nn.Module)
+    assert model.spec is not None
+    assert (model.spec.frames, model.spec.size, model.spec.layout) == (4, 32, "TCHW")
+    model.network.network.save_pretrained(tmp_path)  # type: ignore[operator, union-attr]
+    loaded = load_recogniser(kind, weights=tmp_path)
+    assert loaded.spec == model.spec
+    assert loaded.classes == ("LABEL_0", "LABEL_1", "LABEL_2")
+    scores = loaded(clips)
     assert scores.shape == (2, 3)
-    assert np.array_equal(scores, made(clips))
+    assert np.array_equal(scores, model(clips))
     assert not np.array_equal(scores[0], scores[1])
     other = next(name for name in FAMILIES if name != kind)
     with pytest.raises(CheckpointError, match=f"holds a '{kind}', not a '{other}'; load it as '{kind}'"):
@@ -48,11 +48,16 @@ def test_a_folder_gives_the_network_it_was_saved_from(kind: str, tmp_path: Path,
 
 
 @needs_transformers
-def test_what_the_folder_says_of_frames_is_followed(tmp_path: Path) -> None:
-    made = from_config(config_of("videomae"))
-    made.network.network.save_pretrained(tmp_path)  # type: ignore[union-attr, operator]
-    said = {"size": {"shortest_edge": 36}, "image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "resample": 3}
-    (tmp_path / "preprocessor_config.json").write_text(json.dumps(said))
+def test_preprocessor_config_of_the_folder_is_used(tmp_path: Path) -> None:
+    model = from_config(config_of("videomae"))
+    model.network.network.save_pretrained(tmp_path)  # type: ignore[union-attr, operator]
+    settings = {
+        "size": {"shortest_edge": 36},
+        "image_mean": [0.1, 0.2, 0.3],
+        "image_std": [0.4, 0.5, 0.6],
+        "resample": 3,
+    }
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(settings))
     spec = load_recogniser("videomae", weights=str(tmp_path), step=2).spec
     assert spec is not None
     assert (spec.resize, spec.step, spec.interpolation) == (36, 2, "bicubic")
@@ -61,25 +66,30 @@ def test_what_the_folder_says_of_frames_is_followed(tmp_path: Path) -> None:
 
 
 @needs_transformers
-def test_a_checkpoint_without_a_classifier_is_refused(tmp_path: Path) -> None:
-    made = from_config(config_of("videomae"))
-    made.network.network.videomae.save_pretrained(tmp_path)  # type: ignore[union-attr, operator]
+def test_checkpoint_without_a_classifier_is_refused(tmp_path: Path) -> None:
+    model = from_config(config_of("videomae"))
+    model.network.network.videomae.save_pretrained(tmp_path)  # type: ignore[union-attr, operator]
     with pytest.raises(CheckpointError, match="no classifier"):
         load_recogniser("videomae", weights=tmp_path)
 
 
-def test_the_scale_is_what_the_library_computes() -> None:
-    said = {"rescale_factor": 1 / 127.5, "offset": True, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.5, 0.25, 0.2]}
-    mean, std = scale_of(said, HALF, HALF)
+def test_scale_equals_the_library() -> None:
+    settings = {
+        "rescale_factor": 1 / 127.5,
+        "offset": True,
+        "image_mean": [0.5, 0.4, 0.3],
+        "image_std": [0.5, 0.25, 0.2],
+    }
+    mean, std = scale_of(settings, HALF, HALF)
     for value in (0.0, 100.0, 255.0):
-        theirs = (value / 127.5 - 1 - np.array(said["image_mean"])) / np.array(said["image_std"])
-        assert (value / 255 - np.array(mean)) / np.array(std) == pytest.approx(theirs)
+        expected = (value / 127.5 - 1 - np.array(settings["image_mean"])) / np.array(settings["image_std"])
+        assert (value / 255 - np.array(mean)) / np.array(std) == pytest.approx(expected)
     mean, std = scale_of({"do_normalize": False, "do_rescale": False}, HALF, HALF)
     assert (200 / 255 - mean[0]) / std[0] == pytest.approx(200)
     assert scale_of({}, HALF, HALF)[0] == pytest.approx((0.5, 0.5, 0.5))
 
 
-def test_a_folder_that_is_none_is_said_before_the_library_is_needed(tmp_path: Path) -> None:
+def test_invalid_folder_is_reported_before_the_library_is_imported(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"config\.json: cannot be read"):
         load_recogniser("vivit", weights=tmp_path)
     (tmp_path / "config.json").write_text("{")
@@ -89,7 +99,7 @@ def test_a_folder_that_is_none_is_said_before_the_library_is_needed(tmp_path: Pa
         load_recogniser("vivit", weights={"a": torch.zeros(1)})
 
 
-def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_transformers_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     (tmp_path / "config.json").write_text('{"model_type": "videomae"}')
     with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):

@@ -1,4 +1,4 @@
-"""R(2+1)D-34 as TSP has it: shapes by independent arithmetic, the network written out, public weights."""
+"""R(2+1)D-34 of TSP: shapes by independent arithmetic, a reference forward pass, public weights."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SMALL = {"resize": (36, 44), "size": 32}
 
 
 def shapes() -> dict[str, tuple[int, ...]]:
-    """Names and shapes in torchvision's layout, without classifiers."""
+    """Return names and shapes in the layout of torchvision, without classifiers."""
 
     def norm(name: str, n: int) -> None:
-        made.update({f"{name}.{part}": (n,) for part in ("weight", "bias", "running_mean", "running_var")})
-        made[f"{name}.num_batches_tracked"] = ()
+        result.update({f"{name}.{part}": (n,) for part in ("weight", "bias", "running_mean", "running_var")})
+        result[f"{name}.num_batches_tracked"] = ()
 
-    made: dict[str, tuple[int, ...]] = {"stem.0.weight": (45, 3, 1, 7, 7), "stem.3.weight": (64, 45, 3, 1, 1)}
+    result: dict[str, tuple[int, ...]] = {"stem.0.weight": (45, 3, 1, 7, 7), "stem.3.weight": (64, 45, 3, 1, 1)}
     norm("stem.1", 45)
     norm("stem.4", 64)
     channels = 64
@@ -36,35 +36,35 @@ def shapes() -> dict[str, tuple[int, ...]]:
         for block in range(blocks):
             for number, between in ((1, first if block == 0 else other), (2, other)):
                 at = f"layer{layer}.{block}.conv{number}"
-                made[f"{at}.0.0.weight"] = (between, channels if number == 1 else out, 1, 3, 3)
+                result[f"{at}.0.0.weight"] = (between, channels if number == 1 else out, 1, 3, 3)
                 norm(f"{at}.0.1", between)
-                made[f"{at}.0.3.weight"] = (out, between, 3, 1, 1)
+                result[f"{at}.0.3.weight"] = (out, between, 3, 1, 1)
                 norm(f"{at}.1", out)
             if block == 0 and layer > 1:
-                made[f"layer{layer}.0.downsample.0.weight"] = (out, channels, 1, 1, 1)
+                result[f"layer{layer}.0.downsample.0.weight"] = (out, channels, 1, 1, 1)
                 norm(f"layer{layer}.0.downsample.1", out)
             channels = out
-    return made
+    return result
 
 
 @pytest.fixture(scope="module")
 def weights() -> dict[str, Tensor]:
     drawn = torch.Generator().manual_seed(3)
-    made = {}
+    tensors = {}
     for name, shape in shapes().items():
         if name.endswith("num_batches_tracked"):
-            made[name] = torch.tensor(1)
+            tensors[name] = torch.tensor(1)
         elif name.endswith("running_var"):
-            made[name] = torch.rand(shape, generator=drawn) * 0.01  # so small that the epsilon shows
+            tensors[name] = torch.rand(shape, generator=drawn) * 0.01  # so small that the epsilon matters
         elif len(shape) == 5:
-            made[name] = torch.randn(shape, generator=drawn) * (0.002 / np.prod(shape[1:])) ** 0.5
+            tensors[name] = torch.randn(shape, generator=drawn) * (0.002 / np.prod(shape[1:])) ** 0.5
         else:
-            made[name] = torch.randn(shape, generator=drawn) * 0.2 + (1.0 if name.endswith(".weight") else 0.0)
-    return made
+            tensors[name] = torch.randn(shape, generator=drawn) * 0.2 + (1.0 if name.endswith(".weight") else 0.0)
+    return tensors
 
 
-def restated(w: dict[str, Tensor], clips: Tensor) -> Tensor:
-    """(B, 512): the network written out, from the names of the public weights."""
+def reference_features(w: dict[str, Tensor], clips: Tensor) -> Tensor:
+    """Compute the features (B, 512) with functional operations from the public weight names."""
 
     def norm(x: Tensor, at: str) -> Tensor:
         mean, var = w[f"{at}.running_mean"], w[f"{at}.running_var"]
@@ -88,32 +88,32 @@ def restated(w: dict[str, Tensor], clips: Tensor) -> Tensor:
     return x.flatten(2).mean(2)
 
 
-def test_names_and_shapes_are_those_of_the_public_layout() -> None:
+def test_names_and_shapes_equal_the_public_layout() -> None:
     with torch.device("meta"):
         network = R2Plus1D34()
     assert {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()} == shapes()
     assert sum(p.numel() for p in network.parameters()) == 63_491_975  # 63.7 M with a classifier of 400
 
 
-def test_features_are_those_of_the_network_written_out(weights: dict[str, Tensor]) -> None:
+def test_features_equal_the_reference(weights: dict[str, Tensor]) -> None:
     frames = np.random.default_rng(0).integers(0, 256, (2, 16, 40, 60, 3), np.uint8)
     extractor = load_extractor("tsp", weights=weights, **SMALL)
-    made = extractor(frames)
+    features = extractor(frames)
     with torch.inference_mode():
-        expected = restated(weights, torch.cat([extractor.spec.prepare(clip) for clip in frames])).numpy()
-    assert made.shape == (2, 512)
-    assert np.abs(made - expected).max() < 1e-4 * np.abs(expected).max()
+        expected = reference_features(weights, torch.cat([extractor.spec.prepare(clip) for clip in frames])).numpy()
+    assert features.shape == (2, 512)
+    assert np.abs(features - expected).max() < 1e-4 * np.abs(expected).max()
     assert expected.std() > 0.01 * np.abs(expected).max()
-    assert made[1:2].tobytes() == extractor(frames[1:2]).tobytes()  # the same bits in any company
+    assert features[1:2].tobytes() == extractor(frames[1:2]).tobytes()  # independent of the batch
 
 
-def test_public_weights_keep_the_network_beside_its_classifiers(weights: dict[str, Tensor], tmp_path: Path) -> None:
+def test_public_checkpoint_is_read_without_its_classifiers(weights: dict[str, Tensor], tmp_path: Path) -> None:
     public = {f"features.{name}": tensor for name, tensor in weights.items()}
     public |= {"fc1.weight": torch.zeros(200, 512), "fc1.bias": torch.zeros(200), "fc2.weight": torch.zeros(2, 1024)}
-    ours = rename_public_weights(public, torch.nn.Identity())
-    assert set(ours) == set(weights)
+    renamed = rename_public_weights(public, torch.nn.Identity())
+    assert set(renamed) == set(weights)
     bare = weights | {"fc.weight": torch.zeros(400, 512)}
-    assert set(rename_public_weights(bare, torch.nn.Identity())) == set(weights)  # as torchvision's own files are
+    assert set(rename_public_weights(bare, torch.nn.Identity())) == set(weights)  # the layout of torchvision files
     few = {name: public[name] for name in ("features.stem.0.weight", "fc1.weight")}
     torch.save({"model": few, "epoch": 5, "args": argparse.Namespace(backbone="r2plus1d_34")}, tmp_path / "tsp.pth")
     read = read_weights(tmp_path / "tsp.pth")
@@ -125,12 +125,12 @@ def test_public_weights_keep_the_network_beside_its_classifiers(weights: dict[st
         load_extractor("tsp")
 
 
-def test_what_it_wants_to_see() -> None:
+def test_input_spec() -> None:
     kind = extractors["tsp"]
     assert (kind.spec.frames, kind.spec.stride, kind.spec.fps, kind.dim) == (16, 16, 15, 512)
     frames = np.zeros((1, 128, 171, 3), np.uint8)
     frames[:, 8:120, 30:142] = 255  # where torchvision has the centre; 29 columns are left on the right
-    seen = SPEC.prepare(frames)[0]
+    prepared = SPEC.prepare(frames)[0]
     white = (1 - torch.tensor(SPEC.mean)) / torch.tensor(SPEC.std)
-    assert seen.shape == (3, 1, 112, 112)
-    assert torch.allclose(seen, white[:, None, None, None].expand_as(seen))
+    assert prepared.shape == (3, 1, 112, 112)
+    assert torch.allclose(prepared, white[:, None, None, None].expand_as(prepared))

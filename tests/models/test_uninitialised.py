@@ -1,4 +1,4 @@
-"""Networks whose weights are loaded next draw none, and what is not among the weights is as ever."""
+"""Construction without weight initialisation: parameters stay uninitialised, buffers keep their values."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Layers(nn.Module):
         self.register_buffer("fixed", nn.init.normal_(torch.empty(5)), persistent=False)
 
 
-def test_parameters_are_not_drawn_and_buffers_are() -> None:
+def test_parameters_are_not_initialised_but_buffers_are() -> None:
     with torch.random.fork_rng():
         torch.manual_seed(3)
         with Uninitialised():
             network = Layers()
         torch.manual_seed(3)
-        assert torch.equal(network.fixed, torch.empty(5).normal_())  # the first draw: none was made for a parameter
+        assert torch.equal(network.fixed, torch.empty(5).normal_())  # the first draw: no parameter used the generator
     assert all(parameter.requires_grad for parameter in network.parameters())
     assert torch.equal(network.norm.weight, torch.ones(4))
     known = Layers()
@@ -35,7 +35,7 @@ def test_parameters_are_not_drawn_and_buffers_are() -> None:
     assert torch.equal(network.linear(x), known.linear(x))
 
 
-def test_tensors_without_values_are_left_without() -> None:
+def test_meta_tensors_stay_without_values() -> None:
     with torch.device("meta"), Uninitialised():
         assert torch.empty(2, 3).normal_().is_meta
         assert Layers().linear.weight.is_meta

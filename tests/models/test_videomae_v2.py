@@ -1,4 +1,4 @@
-"""VideoMAE V2 through transformers: public weights find their places, and the features are the transformer's."""
+"""VideoMAE V2 through transformers: names of public weights, and features against a reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TINY = VideoMaeV2Config(frames=4, size=28, patch=14, dim=24, layers=3, heads=2, 
 
 
 def public_shapes(config: VideoMaeV2Config, classes: int = 5) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of the public checkpoints."""
+    """Return the names and shapes of the public checkpoints."""
     d, m = config.dim, config.mlp_dim
     shapes: dict[str, tuple[int, ...]] = {
         "patch_embed.proj.weight": (d, 3, 2, config.patch, config.patch),
@@ -46,22 +46,24 @@ def public_shapes(config: VideoMaeV2Config, classes: int = 5) -> dict[str, tuple
 
 def public_weights(config: VideoMaeV2Config = TINY) -> dict[str, Tensor]:
     drawn = torch.Generator().manual_seed(1)
-    made = {}
+    tensors = {}
     for name, shape in public_shapes(config).items():
         spread = 0.3 if len(shape) > 1 else 0.5
-        made[name] = torch.randn(shape, generator=drawn) * spread + (1.0 if "norm" in name and "weight" in name else 0)
-    return made
+        tensors[name] = torch.randn(shape, generator=drawn) * spread + (
+            1.0 if "norm" in name and "weight" in name else 0
+        )
+    return tensors
 
 
-def places(count: int, dim: int) -> Tensor:
-    """(count, dim): sines in even columns and cosines in odd ones, ever slower."""
+def position_encoding(count: int, dim: int) -> Tensor:
+    """Return the sinusoidal position encoding (count, dim)."""
     column = torch.arange(dim, dtype=torch.float64)
     angle = torch.arange(count, dtype=torch.float64)[:, None] / 10000 ** (2 * (column // 2) / dim)
     return torch.where(column % 2 == 0, angle.sin(), angle.cos())
 
 
-def restated(weights: dict[str, Tensor], clips: Tensor, config: VideoMaeV2Config) -> Tensor:
-    """(B, dim) of (B, T, 3, H, W): the transformer written out, in double precision."""
+def reference_features(weights: dict[str, Tensor], clips: Tensor, config: VideoMaeV2Config) -> Tensor:
+    """Compute the features (B, dim) of clips (B, T, 3, H, W) with plain operations in double precision."""
     w = {name: tensor.double() for name, tensor in weights.items()}
     d, heads = config.dim, config.heads
     cubes = F.conv3d(
@@ -69,7 +71,7 @@ def restated(weights: dict[str, Tensor], clips: Tensor, config: VideoMaeV2Config
         stride=(2, config.patch, config.patch),
     )  # fmt: skip
     x = cubes.flatten(2).transpose(1, 2)
-    x = x + places(x.shape[1], d)
+    x = x + position_encoding(x.shape[1], d)
     for i in range(config.layers):
         b = {name.removeprefix(f"blocks.{i}."): tensor for name, tensor in w.items()}
         y = F.layer_norm(x, (d,), b["norm1.weight"], b["norm1.bias"], 1e-6)
@@ -77,9 +79,9 @@ def restated(weights: dict[str, Tensor], clips: Tensor, config: VideoMaeV2Config
         q, v = q + b["attn.q_bias"], v + b["attn.v_bias"]
         mixed = []
         for h in range(heads):
-            mine = slice(h * d // heads, (h + 1) * d // heads)
-            weight = (q[..., mine] @ k[..., mine].transpose(1, 2) / (d // heads) ** 0.5).softmax(-1)
-            mixed.append(weight @ v[..., mine])
+            head_columns = slice(h * d // heads, (h + 1) * d // heads)
+            weight = (q[..., head_columns] @ k[..., head_columns].transpose(1, 2) / (d // heads) ** 0.5).softmax(-1)
+            mixed.append(weight @ v[..., head_columns])
         x = x + torch.cat(mixed, -1) @ b["attn.proj.weight"].T + b["attn.proj.bias"]
         y = F.layer_norm(x, (d,), b["norm2.weight"], b["norm2.bias"], 1e-6)
         y = F.gelu(y @ b["mlp.fc1.weight"].T + b["mlp.fc1.bias"])
@@ -96,39 +98,39 @@ def tiny(**changes: object) -> ExtractorKind:
 
 @needs_transformers
 @pytest.mark.parametrize("prefix", ["", "module.encoder.", "backbone.", "model.backbone."])
-def test_features_are_those_of_the_transformer_written_out(prefix: str) -> None:
+def test_features_equal_the_reference(prefix: str) -> None:
     public = public_weights()
     network = build_with_weights(tiny(), {prefix + name: tensor for name, tensor in public.items()}).eval()
     clips = torch.rand(3, 4, 3, 28, 28, generator=torch.Generator().manual_seed(2))
     with torch.inference_mode():
-        made = network.features(clips)  # type: ignore[operator]
-    expected = restated(public, clips, TINY)
-    assert made.shape == (3, 24)
-    assert (made - expected).abs().max() < 1e-5
+        features = network.features(clips)  # type: ignore[operator]
+    expected = reference_features(public, clips, TINY)
+    assert features.shape == (3, 24)
+    assert (features - expected).abs().max() < 1e-5
     assert expected.std() > 0.1
 
 
 @needs_transformers
 @pytest.mark.parametrize("inside", ["model", "module", None])
-def test_a_file_as_the_trainers_write_it(inside: str | None, tmp_path: Path) -> None:
+def test_training_checkpoints_are_read(inside: str | None, tmp_path: Path) -> None:
     public = public_weights()
     half = {name: tensor.half() for name, tensor in public.items()}
     torch.save({inside: half, "epoch": 3} if inside else half, tmp_path / "vit_g.pth")
     extractor = Extractor(tiny(), build_with_weights(tiny(), read_weights(tmp_path / "vit_g.pth")))
     frames = np.random.default_rng(0).integers(0, 256, (3, 4, 40, 60, 3), np.uint8)
-    made = extractor(frames)
+    features = extractor(frames)
     # Frames are squeezed to a square, and only divided by 255.
     squeezed = F.interpolate(
         torch.from_numpy(frames).flatten(0, 1).permute(0, 3, 1, 2).float() / 255, (28, 28), mode="bilinear"
     ).reshape(3, 4, 3, 28, 28)
-    expected = restated({name: tensor.float() for name, tensor in half.items()}, squeezed, TINY)
-    assert np.abs(made - expected.numpy()).max() < 1e-5
-    assert made.tobytes() == np.concatenate([extractor(frames[i : i + 1]) for i in range(3)]).tobytes()
+    expected = reference_features({name: tensor.float() for name, tensor in half.items()}, squeezed, TINY)
+    assert np.abs(features - expected.numpy()).max() < 1e-5
+    assert features.tobytes() == np.concatenate([extractor(frames[i : i + 1]) for i in range(3)]).tobytes()
 
 
 @needs_transformers
 @pytest.mark.slow
-def test_the_giant_has_a_billion_weights_and_all_find_their_place() -> None:
+def test_giant_model_loads_a_billion_public_weights() -> None:
     config = VideoMaeV2Config()
     shapes = public_shapes(config, classes=710)
     counted = sum(int(np.prod(shape)) for name, shape in shapes.items() if not name.startswith("head."))
@@ -140,7 +142,7 @@ def test_the_giant_has_a_billion_weights_and_all_find_their_place() -> None:
     assert kind.dim == config.dim
 
 
-def test_what_it_wants_to_see() -> None:
+def test_input_spec() -> None:
     thumos, anet = extractors["videomae_v2_g"], extractors["videomae_v2_g_anet"]
     assert (thumos.spec.frames, thumos.spec.stride, thumos.spec.resize, thumos.dim) == (16, 4, (224, 224), 1408)
     assert (anet.spec.frames, anet.spec.stride, anet.dim) == (16, 16, 1408)
@@ -149,8 +151,8 @@ def test_what_it_wants_to_see() -> None:
     assert torch.allclose(prepared, torch.tensor(0.2))
 
 
-class Named(nn.Module):
-    """Has the names of a network and nothing else."""
+class PublicNames(nn.Module):
+    """Module with the parameter names of a network and nothing else."""
 
     def __init__(self, *names: str) -> None:
         super().__init__()
@@ -160,26 +162,26 @@ class Named(nn.Module):
         return {name: torch.zeros(1) for name in self.names}
 
 
-def test_the_fused_tensor_is_taken_apart_and_keys_have_no_bias() -> None:
+def test_fused_qkv_is_split_and_keys_have_no_bias() -> None:
     layer = "transformer.encoder.layer.0.attention.attention"
     weights = {
         "blocks.0.attn.qkv.weight": torch.arange(12.0).reshape(6, 2),
         "blocks.0.attn.q_bias": torch.tensor([1.0, 2.0]),
         "blocks.0.attn.v_bias": torch.tensor([3.0, 4.0]),
     }
-    made = rename_public_weights(weights, Named())
-    assert made[f"{layer}.query.weight"].tolist() == [[0, 1], [2, 3]]
-    assert made[f"{layer}.key.weight"].tolist() == [[4, 5], [6, 7]]
-    assert made[f"{layer}.value.weight"].tolist() == [[8, 9], [10, 11]]
-    assert (made[f"{layer}.query.bias"].tolist(), made[f"{layer}.value.bias"].tolist()) == ([1, 2], [3, 4])
-    assert f"{layer}.key.bias" not in made
-    older = rename_public_weights(weights, Named(f"{layer}.key.bias"))
+    renamed = rename_public_weights(weights, PublicNames())
+    assert renamed[f"{layer}.query.weight"].tolist() == [[0, 1], [2, 3]]
+    assert renamed[f"{layer}.key.weight"].tolist() == [[4, 5], [6, 7]]
+    assert renamed[f"{layer}.value.weight"].tolist() == [[8, 9], [10, 11]]
+    assert (renamed[f"{layer}.query.bias"].tolist(), renamed[f"{layer}.value.bias"].tolist()) == ([1, 2], [3, 4])
+    assert f"{layer}.key.bias" not in renamed
+    older = rename_public_weights(weights, PublicNames(f"{layer}.key.bias"))
     assert older[f"{layer}.key.bias"].tolist() == [0, 0]
 
 
-def test_weights_from_before_fine_tuning_are_refused() -> None:
+def test_pretraining_weights_are_refused() -> None:
     with pytest.raises(CheckpointError, match=r"they have decoder\.norm\.weight; the fine-tuned ones") as error:
-        rename_public_weights({"decoder.norm.weight": torch.zeros(2)}, Named())
+        rename_public_weights({"decoder.norm.weight": torch.zeros(2)}, PublicNames())
     assert error.value.fault == "F54"
 
 
@@ -193,13 +195,13 @@ def test_weights_of_another_size_are_refused() -> None:
         build_with_weights(tiny(), {"fc_norm.weight": torch.zeros(24)})
 
 
-def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_transformers_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtra, match=r"videomae_v2_g needs packages .*jostle\[hf\]"):
         load_extractor("videomae_v2_g", weights={})
 
 
-def test_windows_have_the_one_length_it_knows() -> None:
+def test_windows_of_another_length_are_refused() -> None:
     with pytest.raises(BadValue, match="a clip must have 16 frames, not 8"):
         load_extractor("videomae_v2_g", weights={}, frames=8)
     with pytest.raises(BadValue, match="VideoMAEv2"):

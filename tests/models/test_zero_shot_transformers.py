@@ -1,4 +1,4 @@
-"""CLIP, SigLIP, SigLIP 2 and X-CLIP as recognisers of named classes, tiny and with random weights."""
+"""Zero-shot recognisers CLIP, SigLIP, SigLIP 2 and X-CLIP, tiny and with random weights."""
 
 from __future__ import annotations
 
@@ -30,88 +30,88 @@ def load(kind: str, folder: Path, **changes: object) -> ZeroShotRecogniser:
 
 @needs_transformers
 @pytest.mark.parametrize("kind", sorted(FAMILIES))
-def test_every_family_scores_the_classes_it_is_told_transformers(kind: str, tmp_path: Path) -> None:
+def test_every_family_scores_named_classes_transformers(kind: str, tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import save_zero_shot
 
     save_zero_shot(kind, tmp_path)
     model = load(kind, tmp_path)
     assert model.spec is not None
     assert (model.spec.spread, model.spec.clips, model.spec.size) == ("even", 1, 32)
-    told = model.for_classes(CLASSES)
-    scores = told(CLIPS)
+    classifier = model.for_classes(CLASSES)
+    scores = classifier(CLIPS)
     assert scores.shape == (3, 3)
     assert scores.sum(1) == pytest.approx(1, abs=1e-5)
-    assert np.array_equal(told(CLIPS[1:2])[0], scores[1])
+    assert np.array_equal(classifier(CLIPS[1:2])[0], scores[1])
     assert not np.array_equal(scores[0], scores[1])
     swapped = model.for_classes(CLASSES[::-1])(CLIPS)
-    assert swapped[:, ::-1] == pytest.approx(scores, abs=1e-6)  # a class has its score wherever it stands
+    assert swapped[:, ::-1] == pytest.approx(scores, abs=1e-6)  # scores do not depend on the order of the classes
     with pytest.raises(BadValue, match="for_classes"):
         model(CLIPS)
 
 
 @needs_transformers
-def test_scores_are_those_of_clip_itself_transformers(tmp_path: Path) -> None:
+def test_clip_scores_equal_the_library_transformers(tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import save_zero_shot
 
     network = save_zero_shot("clip", tmp_path)
-    told = load("clip", tmp_path, template="a photo of {}.").for_classes(CLASSES)
-    assert told.spec is not None
-    frames = told.spec.prepare(CLIPS[0])[0]
+    classifier = load("clip", tmp_path, template="a photo of {}.").for_classes(CLASSES)
+    assert classifier.spec is not None
+    frames = classifier.spec.prepare(CLIPS[0])[0]
     prompts = [f"a photo of {name}." for name in ("jump rope", "tai chi", "playing piano")]
-    texts = told.tokenizer(prompts, padding=True, return_tensors="pt")
+    texts = classifier.tokenizer(prompts, padding=True, return_tensors="pt")
     texts = {name: texts[name] for name in ("input_ids", "attention_mask")}
     with torch.inference_mode():
         logits = network(pixel_values=frames, **texts).logits_per_image
-    assert told(CLIPS[:1])[0] == pytest.approx(logits.mean(0).softmax(0).numpy(), abs=1e-5)
+    assert classifier(CLIPS[:1])[0] == pytest.approx(logits.mean(0).softmax(0).numpy(), abs=1e-5)
 
 
 @needs_transformers
 @pytest.mark.parametrize("kind", ["siglip", "siglip2"])
-def test_texts_of_siglip_are_filled_up_as_in_training_transformers(kind: str, tmp_path: Path) -> None:
+def test_siglip_texts_are_padded_as_in_training_transformers(kind: str, tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import LENGTH, save_zero_shot
 
     network = save_zero_shot(kind, tmp_path)
-    told = load(kind, tmp_path).for_classes(CLASSES)
+    classifier = load(kind, tmp_path).for_classes(CLASSES)
     prompts = [f"a video of {class_words(name)}." for name in CLASSES]
-    texts = told.tokenizer(prompts, padding="max_length", max_length=LENGTH, return_tensors="pt")
-    known = {name: texts[name] for name in ("input_ids", "attention_mask")}
+    texts = classifier.tokenizer(prompts, padding="max_length", max_length=LENGTH, return_tensors="pt")
+    inputs = {name: texts[name] for name in ("input_ids", "attention_mask")}
     with torch.inference_mode():
-        embedded = network.get_text_features(**known).pooler_output
-    assert torch.allclose(told.network.texts, embedded / embedded.norm(dim=-1, keepdim=True), atol=1e-6)
+        embedded = network.get_text_features(**inputs).pooler_output
+    assert torch.allclose(classifier.network.texts, embedded / embedded.norm(dim=-1, keepdim=True), atol=1e-6)
 
 
 @needs_transformers
-def test_scores_are_those_of_x_clip_itself_transformers(tmp_path: Path) -> None:
+def test_x_clip_scores_equal_the_library_transformers(tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import save_zero_shot
 
     network = save_zero_shot("xclip", tmp_path)
-    told = load("xclip", tmp_path).for_classes(CLASSES)
-    assert told.spec is not None
-    assert told.spec.frames == 4
-    texts = told.tokenizer([class_words(name) for name in CLASSES], padding=True, return_tensors="pt")
+    classifier = load("xclip", tmp_path).for_classes(CLASSES)
+    assert classifier.spec is not None
+    assert classifier.spec.frames == 4
+    texts = classifier.tokenizer([class_words(name) for name in CLASSES], padding=True, return_tensors="pt")
     texts = {name: texts[name] for name in ("input_ids", "attention_mask")}
     with torch.inference_mode():
-        logits = network(pixel_values=told.spec.prepare(CLIPS[0]), **texts).logits_per_video
-    assert told(CLIPS[:1]) == pytest.approx(logits.softmax(1).numpy(), abs=1e-5)
+        logits = network(pixel_values=classifier.spec.prepare(CLIPS[0]), **texts).logits_per_video
+    assert classifier(CLIPS[:1]) == pytest.approx(logits.softmax(1).numpy(), abs=1e-5)
 
 
 @needs_transformers
 @pytest.mark.fault("F177")
-def test_F177_x_clip_of_transformers_has_its_number_of_frames(tmp_path: Path) -> None:
+def test_F177_x_clip_of_transformers_needs_its_number_of_frames(tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import save_zero_shot
 
     save_zero_shot("xclip", tmp_path)
     with pytest.raises(BadValue, match="clips of 4 frames, not of 8") as caught:
         load("xclip", tmp_path, frames=8)
     assert caught.value.fault == "F177"
-    with pytest.raises(BadValue, match="clips of 4 frames") as given:
+    with pytest.raises(BadValue, match="clips of 4 frames") as short_clips:
         load("xclip", tmp_path).for_classes(CLASSES)(CLIPS[:, :3])
-    assert given.value.fault == "F177"
+    assert short_clips.value.fault == "F177"
 
 
 @needs_transformers
 @pytest.mark.fault("F178")
-def test_F178_prompts_that_transformers_would_cut_off_are_refused(tmp_path: Path) -> None:
+def test_F178_prompts_that_transformers_would_truncate_are_refused(tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import save_zero_shot
 
     save_zero_shot("clip", tmp_path)
@@ -122,7 +122,7 @@ def test_F178_prompts_that_transformers_would_cut_off_are_refused(tmp_path: Path
 
 @pytest.mark.fault("F178")
 @pytest.mark.parametrize("classes", [("run", "12"), ("JumpRope", "jump_rope"), ()])
-def test_F178_classes_without_words_of_their_own_are_refused(classes: tuple[str, ...]) -> None:
+def test_F178_classes_without_distinct_words_are_refused(classes: tuple[str, ...]) -> None:
     with pytest.raises(BadValue, match="needs classes in words") as caught:
         write_prompts("a video of {}.", classes, "zeroshot/clip")
     assert caught.value.fault == "F178"
@@ -152,9 +152,7 @@ def test_templates_are_averaged_transformers(tmp_path: Path) -> None:
     [("clip", {"size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32}}),
      ("siglip", {"size": {"height": 32, "width": 32}}), ("siglip2", {"max_num_patches": 16, "patch_size": 8})],
 )  # fmt: skip
-def test_pictures_are_prepared_as_the_library_does_transformers(
-    kind: str, settings: dict[str, object], tmp_path: Path
-) -> None:
+def test_preprocessing_equals_the_library_transformers(kind: str, settings: dict[str, object], tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import save_zero_shot
 
     save_zero_shot(kind, tmp_path, **settings)
@@ -164,29 +162,29 @@ def test_pictures_are_prepared_as_the_library_does_transformers(
     stem = FAMILIES[kind].network.removesuffix("Model")
     processor = getattr(library, f"{stem}ImageProcessorPil")(**settings)
     frames = CLIPS[0] if kind != "siglip2" else CLIPS[0][:, :, :40]  # square, so that the shape is kept
-    theirs = processor(list(frames), return_tensors="pt")["pixel_values"]
-    ours = spec.prepare(frames)[0]
+    expected = processor(list(frames), return_tensors="pt")["pixel_values"]
+    pixels = spec.prepare(frames)[0]
     if kind == "siglip2":
         from jostle.models.recognition.zero_shot import _patches
 
-        ours = _patches(ours, 8)["pixel_values"]
-    assert torch.allclose(ours, theirs, atol=1e-5)
+        pixels = _patches(pixels, 8)["pixel_values"]
+    assert torch.allclose(pixels, expected, atol=1e-5)
 
 
 @needs_transformers
-def test_a_folder_of_another_family_is_refused_transformers(tmp_path: Path) -> None:
+def test_folder_of_another_family_is_refused_transformers(tmp_path: Path) -> None:
     from helpers.tiny_zero_shot import save_zero_shot
 
     save_zero_shot("siglip", tmp_path)
-    assert load("siglip2", tmp_path).kind == "siglip"  # as SigLIP 2 of a fixed size is published
+    assert load("siglip2", tmp_path).kind == "siglip"  # fixed-size SigLIP 2 checkpoints are published as "siglip"
     with pytest.raises(CheckpointError, match="holds a 'siglip', not a 'clip'"):
         load("clip", tmp_path)
 
 
-def test_names_say_where_the_weights_are() -> None:
-    place = find_kind("zeroshot/clip-vit-base-patch32").place
-    assert place is not None
-    assert place.url == "hf:openai/clip-vit-base-patch32"
+def test_model_names_resolve_to_weight_sources() -> None:
+    source = find_kind("zeroshot/clip-vit-base-patch32").place
+    assert source is not None
+    assert source.url == "hf:openai/clip-vit-base-patch32"
     assert find_kind("zeroshot/siglip2-base-patch16-224").place.url == "hf:google/siglip2-base-patch16-224"  # type: ignore[union-attr]
     assert find_kind("zeroshot/xclip").place is None
     with pytest.raises(UnknownName, match="zeroshot/clip"):
@@ -198,14 +196,12 @@ def test_names_say_where_the_weights_are() -> None:
 
 
 @needs_transformers
-def test_a_benchmark_of_puppets_runs_with_its_class_names_transformers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_puppet_benchmark_prompts_use_class_names_transformers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import jostle
     from helpers import tiny_sets
     from helpers.tiny_zero_shot import save_zero_shot
 
-    assert tiny_sets  # registers its data set
+    assert tiny_sets  # importing it registers the dataset
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "cache"))
     save_zero_shot("clip", tmp_path / "clip")
     run = jostle.run(

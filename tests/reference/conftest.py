@@ -1,4 +1,4 @@
-"""The references live in `bench/`, beside the package and not in it; make them importable from here."""
+"""Make the reference implementations in `bench/` importable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transcribed detectors against the originals' outputs: a yardstick has to be right before it measures."""
+"""Transcribed detectors of the benchmarks against the outputs of the originals."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ def test_outputs_and_predictions(original: Any, video: str) -> None:
         offsets = [original.offsets(outputs, level)[0][mask] for level, mask in enumerate(masks)]
         np.testing.assert_allclose(np.concatenate(logits), data[f"{video}_cls_logits"], atol=5e-5)
         np.testing.assert_allclose(np.concatenate(offsets), data[f"{video}_offsets"], atol=1e-4)
-        found = candidates(original, outputs, 0)
-    assert len(found[1]) == len(data[f"{video}_pre_nms_scores"])
-    np.testing.assert_allclose(found[1], data[f"{video}_pre_nms_scores"], atol=1e-5)
+        predictions = candidates(original, outputs, 0)
+    assert len(predictions[1]) == len(data[f"{video}_pre_nms_scores"])
+    np.testing.assert_allclose(predictions[1], data[f"{video}_pre_nms_scores"], atol=1e-5)
     for suppress in (soft_nms_numpy, soft_nms_compiled):
-        segments, scores, labels = suppressed(found, original.sizes.max_segments, suppress)
+        segments, scores, labels = suppressed(predictions, original.sizes.max_segments, suppress)
         seconds = np.clip((segments * 4 + 8) / 30, 0, VIDEOS[video][2])
         expected = [data[f"{video}_pred_{x}"] for x in ("segments", "scores", "labels")]
-        assert partnered((seconds, scores, labels), expected) == len(expected[0]) == len(seconds)
+        assert count_matches((seconds, scores, labels), expected) == len(expected[0]) == len(seconds)
 
 
-def partnered(found: Any, expected: Any) -> int:
-    """How many detections have one of the same label with ends within 2 ms and a score within a thousandth.
+def count_matches(actual: Any, expected: Any) -> int:
+    """Count detections that match one of the same label, with ends within 2 ms and a score within a thousandth.
 
     Neighbours whose scores agree to six digits may change places, so rows are not compared one by one.
     """
-    ends = np.abs(found[0][:, None] - expected[0]).max(-1) < 2e-3
-    scores = np.abs(found[1][:, None] / expected[1] - 1) < 1e-3
-    return int((ends & scores & (found[2][:, None] == expected[2])).any(1).sum())
+    ends = np.abs(actual[0][:, None] - expected[0]).max(-1) < 2e-3
+    scores = np.abs(actual[1][:, None] / expected[1] - 1) < 1e-3
+    return int((ends & scores & (actual[2][:, None] == expected[2])).any(1).sum())
 
 
 def test_losses_and_gradients(original: Any) -> None:
@@ -79,22 +79,22 @@ def test_losses_and_gradients(original: Any) -> None:
     own = [torch.from_numpy(data["train_video_of_segment"] == i) for i in range(2)]
     original.normaliser = 100.0
     outputs = original([columns(video) for video in VIDEOS])
-    made = losses(original, outputs, [segments[rows] for rows in own], [labels[rows] for rows in own])
+    terms = losses(original, outputs, [segments[rows] for rows in own], [labels[rows] for rows in own])
     for name, key in (("cls", "cls_loss"), ("reg", "reg_loss"), ("total", "final_loss")):
-        assert made[name].item() == pytest.approx(float(data[f"train_{key}"]), rel=1e-5)
+        assert terms[name].item() == pytest.approx(float(data[f"train_{key}"]), rel=1e-5)
     assert original.normaliser == pytest.approx(float(data["train_loss_normalizer_after"]))
     original.zero_grad()
-    made["total"].backward()
+    terms["total"].backward()
     parameters = dict(original.named_parameters())
     names = data["train_grad_keys"].tolist()
     norms = np.array([0.0 if (g := parameters[name].grad) is None else g.norm().item() for name in names])
-    true = data["train_grad_norm"] > 1e-5  # below it the true gradient is 0 and the rest is rounding
+    true = data["train_grad_norm"] > 1e-5  # smaller gradients are only rounding of 0
     np.testing.assert_allclose(norms[true], data["train_grad_norm"][true], rtol=1e-3)
 
 
 @pytest.mark.parametrize("stitch", [True, False])
-def test_vsgn_edge_by_edge_is_vsgn(stitch: bool) -> None:
-    """What the benchmark puts in place of VSGN's operators gives the same outputs, losses and gradients."""
+def test_vsgn_with_graph_edges_equals_vsgn(stitch: bool) -> None:
+    """The operators that the benchmark uses in VSGN give the same outputs, losses and gradients."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         detector = load_detector("vsgn_puppets", input_dim=12, dim=32, max_length=160, stitch=stitch).train()
@@ -116,5 +116,5 @@ def test_vsgn_edge_by_edge_is_vsgn(stitch: bool) -> None:
         plain = step()
     for name, value in ours.items():
         torch.testing.assert_close(
-            plain[name], value, atol=1e-4, rtol=1e-4, msg=lambda said, name=name: f"{name}: {said}"
+            plain[name], value, atol=1e-4, rtol=1e-4, msg=lambda message, name=name: f"{name}: {message}"
         )

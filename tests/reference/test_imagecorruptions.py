@@ -50,14 +50,14 @@ def corrupted(name: str, frames: npt.NDArray[np.uint8], severity: int, *, seed: 
 
 @functools.cache
 def pictures(height: int, width: int) -> Frame:
-    """Real frames, a drawn one, stairs of every grey and colour, and noise: (N, height, width, 3)."""
+    """Return real frames, a drawn one, ramps of greys and colours, and noise: (N, height, width, 3)."""
     real = [real_frames(clip, 20, height, width) for clip in CLIPS]
-    found = [clip[-1] for clip in real if clip is not None]
-    return np.stack([*found, drawn_frames(1, height, width)[0], _stairs(height, width), _speckled(height, width)])
+    frames = [clip[-1] for clip in real if clip is not None]
+    return np.stack([*frames, drawn_frames(1, height, width)[0], _stairs(height, width), _speckled(height, width)])
 
 
 def _stairs(height: int, width: int) -> Frame:
-    """All greys along x; below them pure and mixed colours of every strength, black and white among them."""
+    """Return ramps along x of all greys, and of pure and mixed colours from black to full strength."""
     ramp = np.linspace(0, 255, width).astype(np.uint8)
     bands = [(1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 1, 1), (1, 0, 1), (1, 0.5, 0.25)]
     rows = np.stack([(ramp[:, None] * np.array(band)).astype(np.uint8) for band in bands])
@@ -71,7 +71,7 @@ def _speckled(height: int, width: int) -> Frame:
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[1]}x{size[0]}")
 @pytest.mark.parametrize("name", TOLERANCE)
-def test_pixels_are_those_of_the_peer(name, size, severity):
+def test_pixels_equal_the_peer(name, size, severity):
     frames = pictures(*size)
     ours = corrupted(name, frames, severity).astype(int)
     theirs = np.stack([peer(name, frame, severity) for frame in frames]).astype(int)
@@ -85,7 +85,7 @@ BAND = 14  # rows of each flat band on top of the picture: 75,264 values over th
 
 @functools.cache
 def noisy(name: str, severity: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What we changed and what the peer changed in eight copies of one picture: (8, H, W, 3) each."""
+    """Return the changes by jostle and by imagecorruptions of eight copies of one image: (8, H, W, 3) each."""
     frames = banded()
     seed(severity)
     theirs = np.stack([peer(name, frame, severity) for frame in frames])
@@ -95,7 +95,7 @@ def noisy(name: str, severity: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
 
 @functools.cache
 def banded() -> npt.NDArray[np.uint8]:
-    """Eight copies of a real picture whose upper half is flat bands of the grey levels above."""
+    """Return eight copies of a real image whose upper half has flat bands of the grey levels above."""
     clip = real_frames(CLIPS[1], 20, 224, 224)
     frame = (drawn_frames(1, 224, 224) if clip is None else clip)[-1].copy()
     frame[: len(LEVELS) * BAND] = np.repeat(LEVELS, BAND)[:, None, None]
@@ -114,7 +114,7 @@ def test_noise_has_the_mean_and_variance_of_the_peer(name, severity):
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("name", NOISE)
-def test_noise_on_each_grey_level_is_distributed_as_the_peers(name, severity):
+def test_noise_distribution_of_each_grey_level_equals_the_peer(name, severity):
     ours, theirs = noisy(name, severity)
     apart = {}
     for i, level in enumerate(LEVELS):
@@ -126,13 +126,13 @@ def test_noise_on_each_grey_level_is_distributed_as_the_peers(name, severity):
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("name", NOISE)
-def test_noise_on_a_real_picture_is_distributed_as_the_peers(name, severity):
+def test_noise_distribution_on_a_real_image_equals_the_peer(name, severity):
     ours, theirs = noisy(name, severity)
     assert ks_distance(ours, theirs) <= ks_limit(ours.size, theirs.size)
 
 
 @pytest.mark.parametrize("name", NOISE)
-def test_noise_is_drawn_anew_for_each_pixel_channel_and_frame(name):
+def test_noise_is_independent_between_pixels_channels_and_frames(name):
     noise, _ = noisy(name, 3)
     # A pixel near black or white is clipped to one side in every frame; the mean over the frames is that
     # share.
@@ -147,5 +147,5 @@ def test_noise_is_drawn_anew_for_each_pixel_channel_and_frame(name):
     expected = {"channel": 0, "x": 0, "y": 0, "time": -1 / 7}
     for way, (a, b) in pairs.items():
         correlation = (a * b).mean() / np.sqrt((a**2).mean() * (b**2).mean())
-        # Twice the usual error, because strength, and with it the weight of a pair, varies over the picture.
+        # Twice the standard error, because strength, and with it the weight of a pair, varies over the picture.
         assert abs(correlation - expected[way]) < STANDARD_ERRORS * 2 / np.sqrt(a.size), way

@@ -40,11 +40,11 @@ FROST = ((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))  # share 
 SEEDS = 24
 
 
-def ours(name: str, frame: Frame, severity: int, key: int) -> Frame:
+def corrupt_ours(name: str, frame: Frame, severity: int, key: int) -> Frame:
     return jostle.corrupt(frame[None], f"imagenet-c/{name}:{severity}", seed=key, video_id="reference")[0]
 
 
-def theirs(name: str, frame: Frame, severity: int, key: int) -> Frame:
+def corrupt_peer(name: str, frame: Frame, severity: int, key: int) -> Frame:
     seed(key)
     return peer(name, frame, severity)
 
@@ -55,22 +55,22 @@ def compare(
     severity: int,
     numbers: Callable[[Frame], dict[str, float]],
     *,
-    reference: Callable[[str, Frame, int, int], Frame] = theirs,
+    reference: Callable[[str, Frame, int, int], Frame] = corrupt_peer,
     seeds: int = SEEDS,
 ) -> None:
-    """Fail with every number whose mean over the seeds is not the reference's."""
-    sides = [[numbers(side(name, frame, severity, key)) for key in range(seeds)] for side in (ours, reference)]
-    found = disagreements(*sides)
-    assert not found, "\n".join(found)
+    """Fail with every statistic whose mean over the seeds differs from the reference."""
+    sides = [[numbers(side(name, frame, severity, key)) for key in range(seeds)] for side in (corrupt_ours, reference)]
+    differences = disagreements(*sides)
+    assert not differences, "\n".join(differences)
 
 
 @functools.cache
-def picture(height: int = 224, width: int = 224) -> Frame:
+def real_image(height: int = 224, width: int = 224) -> Frame:
     clip = real_frames("v_SoccerJuggling_g23_c01.avi", 20, height, width)
     return (drawn_frames(1, height, width) if clip is None else clip)[-1]
 
 
-# Motion blur: one block of white on black shows every tap of the kernel at its place.
+# Motion blur: a white block on black shows every tap of the kernel at its position.
 
 BLOCK, CANVAS = 5, (121, 101)
 CORNER = (58, 60)  # of the block; taps fall to its left, up to 40 away
@@ -84,7 +84,7 @@ def block_frame() -> Frame:
 
 @functools.cache
 def responses(severity: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
-    """Angles in steps of 0.05 degrees, and the picture that the peer's kernel makes of the block at each."""
+    """Return angles in steps of 0.05 degrees, and the block blurred by the kernel of the peer at each."""
     radius, sigma = MOTION[severity - 1]
     angles = np.arange(-45, 45.001, 0.05)
     return angles, np.stack([response(radius, sigma, angle) for angle in angles])
@@ -103,7 +103,7 @@ def response(radius: int, sigma: float, angle: float) -> npt.NDArray[np.float32]
 
 
 def angle_of(blurred: Frame, severity: int) -> float:
-    """The angle whose kernel explains the picture of the block best."""
+    """Return the angle whose kernel fits the blurred block best."""
     angles, predicted = responses(severity)
     coarse = angles[np.abs(predicted - blurred[..., 0]).sum(axis=(1, 2)).argmin()]
     # Offsets are whole pixels, so many angles share a kernel; some of those shares are narrower than a step.
@@ -113,36 +113,36 @@ def angle_of(blurred: Frame, severity: int) -> float:
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_motion_blur_has_the_peers_kernel_at_the_angle_drawn(severity):
+def test_motion_blur_has_the_kernel_of_the_peer(severity):
     radius, sigma = MOTION[severity - 1]
-    blurred = ours("motion_blur", block_frame(), severity, key=severity)
+    blurred = corrupt_ours("motion_blur", block_frame(), severity, key=severity)
     angle = angle_of(blurred, severity)
     expected = module()._motion_blur(block_frame(), radius, sigma, angle).astype(np.uint8)
     assert np.abs(blurred.astype(int) - expected).max() <= 1
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_motion_blur_of_a_real_picture_is_the_peers(severity):
+def test_motion_blur_of_a_real_image_equals_the_peer(severity):
     radius, sigma = MOTION[severity - 1]
     # The angle is read off one frame and used for the other of the same size, drawn with the same key.
-    angle = angle_of(ours("motion_blur", block_frame(), severity, key=severity), severity)
-    frame = picture(*CANVAS)
-    blurred = ours("motion_blur", frame, severity, key=severity)
+    angle = angle_of(corrupt_ours("motion_blur", block_frame(), severity, key=severity), severity)
+    frame = real_image(*CANVAS)
+    blurred = corrupt_ours("motion_blur", frame, severity, key=severity)
     expected = np.clip(module()._motion_blur(frame, radius, sigma, angle), 0, 255).astype(np.uint8)
     assert np.abs(blurred.astype(int) - expected).max() <= 1
 
 
-def test_motion_blur_draws_angles_evenly_between_45_degrees():
-    angles = np.array([angle_of(ours("motion_blur", block_frame(), 4, key), 4) for key in range(60)])
+def test_motion_blur_angles_are_uniform_within_45_degrees():
+    angles = np.array([angle_of(corrupt_ours("motion_blur", block_frame(), 4, key), 4) for key in range(60)])
     spread = 90 / math.sqrt(12)
-    assert np.abs(angles).max() <= 45.1  # the search goes 0.1 beyond
+    assert np.abs(angles).max() <= 45.1  # the search extends 0.1 beyond 45
     assert abs(angles.mean()) <= STANDARD_ERRORS * spread / math.sqrt(len(angles))
     assert angles.std() == pytest.approx(spread, rel=STANDARD_ERRORS * 0.45 / math.sqrt(len(angles)))
 
 
 def test_motion_blur_leaves_white_white():
     white = np.full((64, 80, 3), 255, np.uint8)
-    assert ours("motion_blur", white, 3, key=0).min() >= 254  # 255 times the sum of the taps, fraction dropped
+    assert corrupt_ours("motion_blur", white, 3, key=0).min() >= 254  # 255 times the sum of the taps, fraction dropped
 
 
 # Fog: black with one white pixel shows the map alone, times thickness / (1 + thickness).
@@ -154,7 +154,7 @@ def fog_map(fogged: Frame, severity: int) -> Map:
 
 
 def fog_numbers(fogged: Frame, severity: int) -> dict[str, float]:
-    """Distribution of the map, its steps, and how its power falls with frequency."""
+    """Return statistics of the map, of its gradients, and of its power spectrum."""
     veil = fog_map(fogged, severity)[:, :-1]
     window = np.outer(np.hanning(veil.shape[0]), np.hanning(veil.shape[1]))
     power = np.abs(np.fft.fft2((veil - veil.mean()) * window)) ** 2
@@ -174,31 +174,31 @@ def fog_numbers(fogged: Frame, severity: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_fog_maps_have_the_values_and_spectrum_of_the_peers(severity):
+def test_fog_maps_have_the_values_and_spectrum_of_the_peer(severity):
     frame = np.zeros((224, 224, 3), np.uint8)
     frame[0, -1] = 255
     compare("fog", frame, severity, lambda fogged: fog_numbers(fogged, severity))
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_fog_is_laid_over_a_picture_by_the_peers_formula(severity):
+def test_fog_is_blended_by_the_formula_of_the_peer(severity):
     thickness, _ = FOG[severity - 1]
-    frame = picture().copy()
+    frame = real_image().copy()
     frame[0, 0] = 255
     black = np.zeros_like(frame)
     black[0, 0] = 255
-    veil = fog_map(ours("fog", black, severity, key=1), severity)[..., None]
+    veil = fog_map(corrupt_ours("fog", black, severity, key=1), severity)[..., None]
     expected = np.clip((frame / 255 + thickness * veil) / (1 + thickness), 0, 1) * 255
-    fogged = ours("fog", frame, severity, key=1).astype(float)
+    fogged = corrupt_ours("fog", frame, severity, key=1).astype(float)
     # The map was read from 8 bits, which drops up to one level; the result drops up to one more.
     assert np.abs(fogged - expected)[1:].max() <= 2
 
 
-# The others: what a picture looks like in numbers.
+# The others: statistics of whole images.
 
 
-def look(frame: Frame, clean: Frame) -> dict[str, float]:
-    """Brightness, contrast, how much of the picture changed and how it varies along both axes."""
+def image_statistics(frame: Frame, clean: Frame) -> dict[str, float]:
+    """Return brightness, contrast, the changed share, and the variation along both axes."""
     value, change = frame.astype(float), frame.astype(float) - clean
     return {
         "mean": float(value.mean()),
@@ -217,31 +217,31 @@ def look(frame: Frame, clean: Frame) -> dict[str, float]:
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("size", [(224, 224), (256, 340)], ids=["224x224", "340x256"])
 @pytest.mark.parametrize("name", ["snow", "spatter", "elastic_transform"])
-def test_a_picture_looks_as_the_peers(name, size, severity):
-    frame = picture(*size)
-    compare(name, frame, severity, lambda result: look(result, frame))
+def test_image_statistics_equal_the_peer(name, size, severity):
+    frame = real_image(*size)
+    compare(name, frame, severity, lambda result: image_statistics(result, frame))
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_elastic_transform_moves_pixels_as_far_and_as_smoothly_as_the_peer(severity):
+def test_elastic_transform_displacements_equal_the_peer(severity):
     height, width = 224, 224
     y, x = np.mgrid[0:height, 0:width]
-    frame = np.stack([x, y, np.full_like(x, 128)], axis=-1).astype(np.uint8)  # one level a pixel
-    margin = 24  # at the border the ramp is reflected and no longer tells the displacement
+    frame = np.stack([x, y, np.full_like(x, 128)], axis=-1).astype(np.uint8)  # one level per pixel
+    margin = 24  # at the border the ramp is reflected and does not show the displacement
 
     def numbers(moved: Frame) -> dict[str, float]:
         shift = (moved.astype(float) - frame)[margin:-margin, margin:-margin]
-        found = {}
+        statistics = {}
         for axis, channel in (("x", 0), ("y", 1)):
             d = shift[..., channel]
-            found[f"variance of the shift in {axis}"] = float(d.var())
+            statistics[f"variance of the shift in {axis}"] = float(d.var())
             for lag in (2, 4, 8):
                 for way, along in (("y", 0), ("x", 1)):
                     step = np.take(d, range(lag, d.shape[along]), along) - np.take(
                         d, range(d.shape[along] - lag), along
                     )
-                    found[f"variance of the shift in {axis} over {lag} in {way}"] = float(step.var())
-        return found
+                    statistics[f"variance of the shift in {axis} over {lag} in {way}"] = float(step.var())
+        return statistics
 
     compare("elastic_transform", frame, severity, numbers)
 
@@ -252,25 +252,26 @@ def glassed(name: str, frame: Frame, severity: int, key: int) -> Frame:
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("subject", ["picture", "ramps"])
-def test_glass_blur_scatters_pixels_as_the_compiled_peer(subject, severity):
-    frame = picture() if subject == "picture" else ramps()
+def test_glass_blur_displacements_equal_the_compiled_peer(subject, severity):
+    frame = real_image() if subject == "picture" else ramps()
     # A single exchange moves whole patches, so a mean over the frame varies much from seed to seed; with a handful of
     # seeds its standard error is itself a guess.
     compare("glass_blur", frame, severity, lambda result: scattered(result, frame), reference=glassed, seeds=SEEDS)
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_the_compiled_glass_blur_is_that_of_the_package(severity):
+def test_compiled_glass_blur_equals_the_package(severity):
     frame = ramps()[:72, :72]
     sides = [
-        [scattered(side("glass_blur", frame, severity, key), frame) for key in range(8)] for side in (glassed, theirs)
+        [scattered(side("glass_blur", frame, severity, key), frame) for key in range(8)]
+        for side in (glassed, corrupt_peer)
     ]
-    found = disagreements(*sides)
-    assert not found, "\n".join(found)
+    differences = disagreements(*sides)
+    assert not differences, "\n".join(differences)
 
 
 def ramps() -> Frame:
-    """One level a pixel along x, then along y: a change in value is the way a pixel came.
+    """Return ramps of one level per pixel along x and y: a change in value is the displacement of a pixel.
 
     With grain, because the blur of a bare ramp is whole numbers, where the last bit decides which one is
     kept.
@@ -281,27 +282,27 @@ def ramps() -> Frame:
 
 
 def scattered(result: Frame, frame: Frame) -> dict[str, float]:
-    """Mean and spread of the change in each channel, and how it varies from pixel to pixel."""
+    """Return mean and spread of the change in each channel, and its variation between pixels."""
     change = (result.astype(float) - frame)[12:-12, 12:-12]  # the rim is not shuffled
-    found = {}
+    statistics = {}
     for channel, name in enumerate("rgb"):
         d = change[..., channel]
-        found[f"mean {name}"] = float(d.mean())
-        found[f"variance {name}"] = float(d.var())
-        found[f"step along x {name}"] = float(np.abs(np.diff(d, axis=1)).mean())
-        found[f"step along y {name}"] = float(np.abs(np.diff(d, axis=0)).mean())
-    return found
+        statistics[f"mean {name}"] = float(d.mean())
+        statistics[f"variance {name}"] = float(d.var())
+        statistics[f"step along x {name}"] = float(np.abs(np.diff(d, axis=1)).mean())
+        statistics[f"step along y {name}"] = float(np.abs(np.diff(d, axis=0)).mean())
+    return statistics
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_frost_is_blended_by_the_peers_law(severity):
+def test_frost_is_blended_by_the_formula_of_the_peer(severity):
     # The textures are our own, so only the law can agree: share of the picture plus share of the texture,
     # clipped.
     keep, add = FROST[severity - 1]
     black = np.zeros((224, 224, 3), np.uint8)
-    texture = ours("frost", black, severity, key=2).astype(float)
-    frosted = ours("frost", picture(), severity, key=2).astype(float)
-    expected = np.clip(keep * picture() + texture, 0, 255)
+    texture = corrupt_ours("frost", black, severity, key=2).astype(float)
+    frosted = corrupt_ours("frost", real_image(), severity, key=2).astype(float)
+    expected = np.clip(keep * real_image() + texture, 0, 255)
     # Both the texture and the result have lost their fraction.
     assert np.abs(frosted - expected).max() <= 1
     assert texture.max() <= math.floor(255 * add)

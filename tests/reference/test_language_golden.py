@@ -25,42 +25,45 @@ GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "language"
 pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="real answers are their owners': none at ../shared/golden")
 
 
-def printed(value: float) -> float:
+def rounded_as_printed(value: float) -> float:
     return float(f"{100 * value:.2f}")
 
 
-def test_qvhighlights_equals_its_program_to_the_printed_digits() -> None:
+def test_qvhighlights_equals_the_program_to_the_printed_digits() -> None:
     folder = GOLDEN / "qvhighlights"
     expected = json.loads((folder / "sample_val_preds_metrics_raw.json").read_text())
     truth = read_moments(folder / "highlight_val_release.jsonl.gz")
     score = score_moments(read_windows(folder / "sample_val_preds.jsonl.gz"), truth)
     for name, part in {"full": score.windows, **score.by_length}.items():
-        average_precisions = dict(zip(map(str, MAP_TIOUS), map(printed, part.map), strict=True))
-        assert average_precisions | {"average": printed(part.average_map)} == expected[name]["MR-mAP"]
-        assert dict(zip(map(str, MAP_TIOUS), map(printed, part.recall), strict=True)) == expected[name]["MR-R1"]
+        average_precisions = dict(zip(map(str, MAP_TIOUS), map(rounded_as_printed, part.map), strict=True))
+        assert average_precisions | {"average": rounded_as_printed(part.average_map)} == expected[name]["MR-mAP"]
+        assert (
+            dict(zip(map(str, MAP_TIOUS), map(rounded_as_printed, part.recall), strict=True)) == expected[name]["MR-R1"]
+        )
     for level, name in (("fair", "Fair"), ("good", "Good"), ("very_good", "VeryGood")):
         highlights = score.highlights[level]
-        assert {"HL-mAP": printed(highlights.mean_ap), "HL-Hit1": printed(highlights.hit_at_1)} == expected[
-            f"HL-min-{name}"
-        ]
+        assert {
+            "HL-mAP": rounded_as_printed(highlights.mean_ap),
+            "HL-Hit1": rounded_as_printed(highlights.hit_at_1),
+        } == expected[f"HL-min-{name}"]
 
 
-def test_nextqa_equals_its_page_by_type() -> None:
+def test_nextqa_equals_the_published_accuracy_by_type() -> None:
     questions = read_questions(GOLDEN / "nextqa" / "val.csv.gz")
     answers = read_answers(GOLDEN / "nextqa" / "HGA-bert-ft-h256-val.json.gz", questions, read_choice)
     score = score_answers(answers, questions)
-    assert {kind: (printed(share.accuracy), share.count) for kind, share in score.by_type.items()} == {
+    assert {kind: (rounded_as_printed(share.accuracy), share.count) for kind, share in score.by_type.items()} == {
         "CH": (44.22, 683), "CW": (46.99, 1924), "DC": (44.07, 177), "DL": (72.54, 295), "DO": (55.41, 305),
         "TC": (52.49, 663), "TN": (49.53, 949),
     }  # fmt: skip
-    assert printed(score.overall.accuracy) == 49.74
+    assert rounded_as_printed(score.overall.accuracy) == 49.74
 
 
 @pytest.mark.parametrize(
     ("form", "count", "by_rule"),
     [("multi-choice", 1580, 1580), ("yes_no", 2453, 2453), ("caption_matching", 1503, 1496)],
 )
-def test_tempcompass_ratings_by_rule_are_ours_item_by_item(form: str, count: int, by_rule: int) -> None:
+def test_tempcompass_rule_ratings_are_equal_for_every_item(form: str, count: int, by_rule: int) -> None:
     folder = GOLDEN / "tempcompass"
     questions = read_questions(folder / f"questions-{form}.json.gz")
     answers = read_answers(folder / f"video-llava-predictions-{form}.json.gz", questions, read_choice)
@@ -78,18 +81,18 @@ def test_tempcompass_ratings_by_rule_are_ours_item_by_item(form: str, count: int
     assert correct_answers(AnswerSet(answers.answers), items).tolist() == [bool(ratings[item.id]) for item in items]
 
 
-def test_tempcompass_equals_its_page() -> None:
+def test_tempcompass_equals_the_published_accuracy() -> None:
     folder = GOLDEN / "tempcompass"
     questions = read_questions(folder / "questions-multi-choice.json.gz")
     answers = read_answers(folder / "video-llava-predictions-multi-choice.json.gz", questions, read_choice)
     score = score_answers(answers, questions)
-    assert printed(score.overall.accuracy) == 45.57
-    assert {kind: printed(share.accuracy) for kind, share in score.by_type.items()} == {
+    assert rounded_as_printed(score.overall.accuracy) == 45.57
+    assert {kind: rounded_as_printed(share.accuracy) for kind, share in score.by_type.items()} == {
         "action": 76.04, "direction": 35.22, "speed": 35.65, "order": 37.75, "attribute_change": 40.97,
     }  # fmt: skip
 
 
-def test_charades_sta_and_activitynet_captions_are_read_whole() -> None:
+def test_charades_sta_and_activitynet_captions_are_read_completely() -> None:
     assert len(read_moments(GOLDEN / "charades-sta" / "charades_sta_test.txt.gz")) == 3720
     captions = read_moments(GOLDEN / "activitynet-captions" / "val_1.json.gz")
     assert (len(captions), len(captions.videos)) == (17505, 4917)

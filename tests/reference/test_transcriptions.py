@@ -1,4 +1,4 @@
-"""Mini Kinetics-C, UCF101-P and THUMOS14-C against plain transcriptions of their definitions."""
+"""Corruptions of Mini Kinetics-C, UCF101-P and THUMOS14-C against transcriptions of their definitions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def corrupted(spec: str, frames: Frames, **options) -> Frames:
     return jostle.corrupt(frames, spec, video_id="reference", **options)
 
 
-def numbered(n: int) -> Frames:
-    """Frames of one colour each, which is their number: the first pixel says which frame is shown."""
+def numbered_frames(n: int) -> Frames:
+    """Return frames whose constant colour is their number, so that a pixel identifies the frame."""
     return np.broadcast_to(np.arange(n, dtype=np.uint8)[:, None, None, None], (n, 8, 8, 3)).copy()
 
 
-def order(spec: str, n: int, **options) -> list[int]:
-    """The index of the frame shown at each moment of a clip of `n` frames."""
-    return corrupted(spec, numbered(n), **options)[:, 0, 0, 0].tolist()
+def frame_order(spec: str, n: int, **options) -> list[int]:
+    """Return the index of the source frame at each position of a corrupted clip of `n` frames."""
+    return corrupted(spec, numbered_frames(n), **options)[:, 0, 0, 0].tolist()
 
 
 # Mini Kinetics-C and Mini SSV2-C
@@ -38,7 +38,7 @@ def order(spec: str, n: int, **options) -> list[int]:
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("profile", ["kinetics-c", "ssv2-c"])
-def test_temporal_blur_is_the_box_average(profile, severity):
+def test_temporal_blur_equals_the_box_average(profile, severity):
     reach = kinetics_c.BLUR_REACH[profile][severity - 1]
     frames = drawn_frames(32, 40, 56)
     blurred = corrupted(f"{profile}/motion_blur:{severity}", frames)
@@ -58,24 +58,24 @@ def test_temporal_blur_keeps_every_frame_of_a_short_clip(n):
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_contrast_is_the_transcription(severity):
+def test_contrast_equals_the_transcription(severity):
     frames = drawn_frames(4, 90, 120)
     expected = np.stack([kinetics_c.contrast(frame, severity) for frame in frames])
-    ours = corrupted(f"kinetics-c/contrast:{severity}", frames)
+    actual = corrupted(f"kinetics-c/contrast:{severity}", frames)
     # One level: both drop a fraction, and where it is nearly 0 or 1 the order of the sums in the mean
     # decides.
-    assert np.abs(ours.astype(int) - expected).max() <= 1
+    assert np.abs(actual.astype(int) - expected).max() <= 1
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_rain_has_the_drops_of_the_transcription(severity):
-    # On black nothing is seen but the drops: 3x3 means of 220, scaled by 220/255.
+def test_rain_drops_equal_the_transcription(severity):
+    # On black only the drops are visible: 3x3 means of 220, scaled by 220/255.
     black = np.zeros((40, 224, 224, 3), np.uint8)
     rng = np.random.RandomState(severity)
-    theirs = [kinetics_c.rain(frame, severity, rng) for frame in black]
-    ours = corrupted(f"kinetics-c/rain:{severity}", black)
-    found = disagreements([drops(frame) for frame in ours], [drops(frame) for frame in theirs])
-    assert not found, "\n".join(found)
+    expected = [kinetics_c.rain(frame, severity, rng) for frame in black]
+    actual = corrupted(f"kinetics-c/rain:{severity}", black)
+    differences = disagreements([drops(frame) for frame in actual], [drops(frame) for frame in expected])
+    assert not differences, "\n".join(differences)
 
 
 def drops(frame: Frames) -> dict[str, float]:
@@ -91,7 +91,7 @@ def drops(frame: Frames) -> dict[str, float]:
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_rain_streaks_lean_one_pixel_to_the_left_and_have_one_length(severity):
-    # A frame as high as one streak allows them no other start than the top row.
+    # In a frame as high as one streak every streak starts in the top row.
     length = kinetics_c.RAIN_LENGTH[severity - 1]
     black = np.zeros((1, length + 1, 400, 3), np.uint8)
     wet = corrupted(f"kinetics-c/rain:{severity}", black)[0, ..., 0]
@@ -102,18 +102,18 @@ def test_rain_streaks_lean_one_pixel_to_the_left_and_have_one_length(severity):
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_rain_on_a_picture_is_as_bright_as_the_transcription(severity):
+def test_rain_brightness_equals_the_transcription(severity):
     frame = drawn_frames(1, 224, 224)[0]
     rng = np.random.RandomState(severity)
-    theirs = np.stack([kinetics_c.rain(frame, severity, rng) for _ in range(12)]).astype(float)
-    ours = corrupted(f"kinetics-c/rain:{severity}", np.repeat(frame[None], 12, axis=0)).astype(float)
-    assert ours.mean() == pytest.approx(theirs.mean(), rel=0.01)
-    assert ours.std() == pytest.approx(theirs.std(), rel=0.03)
-    assert not np.array_equal(ours[0], ours[1])  # drops are new in every frame
+    expected = np.stack([kinetics_c.rain(frame, severity, rng) for _ in range(12)]).astype(float)
+    actual = corrupted(f"kinetics-c/rain:{severity}", np.repeat(frame[None], 12, axis=0)).astype(float)
+    assert actual.mean() == pytest.approx(expected.mean(), rel=0.01)
+    assert actual.std() == pytest.approx(expected.std(), rel=0.03)
+    assert not np.array_equal(actual[0], actual[1])  # drops differ in every frame
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_fog_is_one_map_for_the_clip(severity):
+def test_fog_uses_one_map_for_the_clip(severity):
     black = np.zeros((3, 96, 96, 3), np.uint8)
     black[:, 0, 0] = 255
     fogged = corrupted(f"kinetics-c/fog:{severity}", black)
@@ -124,12 +124,12 @@ def test_fog_is_one_map_for_the_clip(severity):
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("profile", ["kinetics-c", "ssv2-c"])
-def test_frame_rate_shows_the_last_frame_of_the_slower_grid(profile, severity):
+def test_frame_rate_repeats_the_last_frame_of_the_slower_grid(profile, severity):
     rate = kinetics_c.FRAME_RATE[profile][severity - 1]
-    frames = numbered(90)
-    ours = order(f"{profile}/frame_rate:{severity}", 90, fps=30.0)
-    theirs = kinetics_c.frame_rate(frames, rate, fps=30.0)[:, 0, 0, 0].tolist()
-    assert ours == theirs
+    frames = numbered_frames(90)
+    actual = frame_order(f"{profile}/frame_rate:{severity}", 90, fps=30.0)
+    expected = kinetics_c.frame_rate(frames, rate, fps=30.0)[:, 0, 0, 0].tolist()
+    assert actual == expected
 
 
 @pytest.mark.parametrize("amount", [2, 97, 10_000])
@@ -140,8 +140,8 @@ def test_bit_errors_follow_the_byte_rule_from_packet_to_packet(amount):
     assert [damage(packet, i) for i, packet in enumerate(packets)] == kinetics_c.noisy_bytes(packets, amount)
 
 
-def test_bit_errors_count_in_32_bits():
-    # 256 a byte: the sum passes 2^32 after 2^24 bytes, and goes on from 0.
+def test_bit_error_sums_wrap_at_32_bits():
+    # 256 per byte: the sum exceeds 2^32 after 2^24 bytes and wraps to 0.
     packet = bytes([255]) * (2**24 + 300)
     damaged = np.frombuffer(ByteNoise(65_536)(packet, 0), np.uint8)
     sums = np.arange(1, len(packet) + 1, dtype=np.int64) * 256 % 2**32
@@ -163,33 +163,33 @@ def test_bit_errors_at_the_published_rates():
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("n", [1, 2, 37, 64, 100])
-def test_sampling_and_its_reverse_are_the_published_maps(n, severity):
-    assert order(f"ucf101-p/sampling:{severity}", n) == ucf101_p.sampling_order(n, severity)
-    assert order(f"ucf101-p/reverse_sampling:{severity}", n) == ucf101_p.reverse_order(n, severity)
+def test_sampling_and_reverse_sampling_equal_the_published_maps(n, severity):
+    assert frame_order(f"ucf101-p/sampling:{severity}", n) == ucf101_p.sampling_order(n, severity)
+    assert frame_order(f"ucf101-p/reverse_sampling:{severity}", n) == ucf101_p.reverse_order(n, severity)
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("n", [1, 37, 64, 200])
 def test_jumble_shuffles_inside_its_segments(n, severity):
     length = 2 ** (severity + 1)
-    shown = order(f"ucf101-p/jumble:{severity}", n)
+    indices = frame_order(f"ucf101-p/jumble:{severity}", n)
     for start in range(0, n, length):
         segment = range(start, min(start + length, n))
-        assert sorted(shown[start : start + length]) == list(segment)
-    assert n < 3 or shown != sorted(shown)
+        assert sorted(indices[start : start + length]) == list(segment)
+    assert n < 3 or indices != sorted(indices)
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("n", [1, 37, 64, 200])
 def test_box_jumble_moves_whole_segments(n, severity):
     length = BOX[severity - 1]
-    shown = order(f"ucf101-p/box_jumble:{severity}", n)
+    indices = frame_order(f"ucf101-p/box_jumble:{severity}", n)
     boxes = {start: list(range(start, min(start + length, n))) for start in range(0, n, length)}
-    assert sorted(shown) == list(range(n))
+    assert sorted(indices) == list(range(n))
     t = 0
     while t < n:
-        box = boxes.pop(shown[t])
-        assert shown[t : t + len(box)] == box
+        box = boxes.pop(indices[t])
+        assert indices[t : t + len(box)] == box
         t += len(box)
 
 
@@ -201,15 +201,15 @@ BOX = (4, 9, 16, 25, 36)
 def test_freeze_holds_a_few_frames(n, severity):
     least = 2 if severity == 4 else 1
     picks = min(n, max(int(ucf101_p.FREEZE_SHARE[severity - 1] * n), least))
-    shown = order(f"ucf101-p/freeze:{severity}", n)
-    assert shown[0] == 0
-    assert all(now in (before, t) for t, (before, now) in enumerate(itertools.pairwise(shown), 1))
-    assert len(set(shown)) == picks
+    indices = frame_order(f"ucf101-p/freeze:{severity}", n)
+    assert indices[0] == 0
+    assert all(now in (before, t) for t, (before, now) in enumerate(itertools.pairwise(indices), 1))
+    assert len(set(indices)) == picks
 
 
 @pytest.mark.parametrize("name", ["jumble", "box_jumble", "freeze"])
 def test_orders_differ_between_videos_and_repeat_for_one(name):
-    frames = numbered(120)
+    frames = numbered_frames(120)
     spec = f"ucf101-p/{name}:3"
     first, again = (jostle.corrupt(frames, spec, video_id="a") for _ in range(2))
     other = jostle.corrupt(frames, spec, video_id="b")
@@ -219,7 +219,7 @@ def test_orders_differ_between_videos_and_repeat_for_one(name):
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("size", [(224, 224), (240, 320), (61, 47)], ids=lambda size: f"{size[1]}x{size[0]}")
-def test_static_rotation_is_pillows(size, severity):
+def test_static_rotation_equals_pillow(size, severity):
     pytest.importorskip("PIL", reason="Pillow is not installed; it comes with the report extra")
     frames = drawn_frames(1, *size)
     expected = ucf101_p.static_rotate(frames, severity)
@@ -233,14 +233,17 @@ def test_dynamic_rotation_uses_whole_angles_within_its_range(severity):
     most = 6 * severity + 1
     turned = {angle: ucf101_p.turned(frame, angle) for angle in range(-most, most + 1)}
     rotated = corrupted(f"ucf101-p/rotate:{severity}", np.repeat(frame[None], 40, axis=0))
-    seen = [next((a for a, expected in turned.items() if np.array_equal(expected, one)), None) for one in rotated]
-    assert None not in seen
-    assert len(set(seen)) > 8
-    assert min(seen) < -most / 3
-    assert max(seen) > most / 3
+    angles = [
+        next((a for a, expected in turned.items() if np.array_equal(expected, frame_rotated)), None)
+        for frame_rotated in rotated
+    ]
+    assert None not in angles
+    assert len(set(angles)) > 8
+    assert min(angles) < -most / 3
+    assert max(angles) > most / 3
 
 
-# THUMOS14-C: which frames are struck. Vectors are (segment in frames, frames hit at levels 1, 5 and 10 %).
+# THUMOS14-C: corrupted frames. Vectors are (segment in frames, corrupted frames at levels 1, 5 and 10 %).
 
 VECTORS = [
     ((324, 402), [(363, 363), (361, 365), (359, 367)]),
@@ -250,8 +253,8 @@ VECTORS = [
 ]
 
 
-def struck(spec: str, n: int, seconds: list[tuple[float, float]], **options) -> list[int]:
-    """Numbers of the frames that a black frame replaced in a white clip at 30 frames a second."""
+def corrupted_frames(spec: str, n: int, seconds: list[tuple[float, float]], **options) -> list[int]:
+    """Return the indices of black frames in a corrupted white clip at 30 frames per second."""
     white = np.full((n, 8, 8, 3), 255, np.uint8)
     segments = Segments.from_pairs(seconds)
     out = corrupted(spec, white, segments=segments, fps=30.0, **options)
@@ -259,16 +262,16 @@ def struck(spec: str, n: int, seconds: list[tuple[float, float]], **options) -> 
 
 
 @pytest.mark.parametrize(("segment", "expected"), VECTORS)
-def test_black_frames_fall_on_the_published_frames(segment, expected):
+def test_black_frames_are_the_published_ones(segment, expected):
     seconds = [(segment[0] / 30, segment[1] / 30)]
     for severity, (first, last) in enumerate(expected, 1):
-        assert struck(f"thumos14-c/black_frame:{severity}", 1300, seconds) == list(range(first, last + 1))
+        assert corrupted_frames(f"thumos14-c/black_frame:{severity}", 1300, seconds) == list(range(first, last + 1))
 
 
-def test_actions_of_a_video_are_struck_together():
+def test_all_actions_of_a_video_are_corrupted():
     seconds = [(a / 30, b / 30) for (a, b), _ in VECTORS]
     expected = sorted({t for _, levels in VECTORS for t in range(levels[2][0], levels[2][1] + 1)})
-    assert struck("thumos14-c/black_frame:3", 1300, seconds) == expected
+    assert corrupted_frames("thumos14-c/black_frame:3", 1300, seconds) == expected
 
 
 @pytest.mark.parametrize(
@@ -278,19 +281,19 @@ def test_actions_of_a_video_are_struck_together():
         ((61.4204, 64.5601), [None, (1887, 1890), (1884, 1893)]),
     ],
 )
-def test_the_activitynet_rule_gives_its_published_frames(seconds, expected):
+def test_activitynet_rule_gives_the_published_frames(seconds, expected):
     for level, span in zip((1, 5, 10), expected, strict=True):
-        frames = struck("thumos14-c/black_frame:1", 2500, [seconds], placement=f"centre:{level}%@activitynet")
+        frames = corrupted_frames("thumos14-c/black_frame:1", 2500, [seconds], placement=f"centre:{level}%@activitynet")
         assert frames == ([] if span is None else list(range(span[0], span[1] + 1)))
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, [363]), (5, [361, 362, 363, 364, 365])])
-def test_the_position_study_strikes_frames_around_a_point(count, expected):
+def test_position_study_corrupts_frames_around_a_point(count, expected):
     seconds = [(324 / 30, 402 / 30)]
-    assert struck("thumos14-c/black_frame:1", 500, seconds, placement=f"at:50%x{count}") == expected
+    assert corrupted_frames("thumos14-c/black_frame:1", 500, seconds, placement=f"at:50%x{count}") == expected
 
 
-def test_a_clip_without_segments_counts_as_one_action():
+def test_clip_without_segments_counts_as_one_action():
     white = np.full((200, 8, 8, 3), 255, np.uint8)
     out = corrupted("thumos14-c/black_frame:3", white)
     assert np.flatnonzero(out.max(axis=(1, 2, 3)) == 0).tolist() == list(range(90, 111))

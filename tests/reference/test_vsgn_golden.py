@@ -1,4 +1,4 @@
-"""VSGN against numbers of the public programs; `tests/golden/detectors2/README.md` describes them."""
+"""VSGN against results of the public programs; `tests/golden/detectors2/README.md` describes them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def form(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def detector(form: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """From a file as the program saves it."""
+    """Detector of a form, loaded from a checkpoint as the program saves it."""
     path = tmp_path_factory.mktemp("weights") / "best.pth.tar"
     drawn = {f"module.{key}": torch.from_numpy(value) for key, value in vsgn_rule.weights(form).items()}
     torch.save({"epoch": 9, "state_dict": drawn, "optimizer": {"state": {}, "param_groups": []}}, path)
@@ -48,12 +48,12 @@ def detector(form: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
         return load_detector(vsgn_rule.NAMES[form], weights=path, **vsgn_rule.SIZES[form])
 
 
-def golden(form: str, which: str) -> dict[str, Any]:
-    return by_rule.stored(f"detectors2/vsgn/{form}_{which}.npz")
+def golden(form: str, section: str) -> dict[str, Any]:
+    return by_rule.stored(f"detectors2/vsgn/{form}_{section}.npz")
 
 
 def streams(video: str, steps: int) -> Rows:
-    """Both streams of a video of ActivityNet's form, each resized to so many steps."""
+    """Return both streams of a video of the ActivityNet form, each resized to a number of steps."""
     rgb, flow, seed = vsgn_rule.PAIRS[video]
     parts = (by_rule.rows_of(rgb, 16, seed), by_rule.rows_of(flow, 16, seed + 1000))
     sized = [F.interpolate(torch.from_numpy(x.T[None].copy()), steps, mode="linear", align_corners=True) for x in parts]
@@ -62,25 +62,25 @@ def streams(video: str, steps: int) -> Rows:
 
 @pytest.fixture
 def anet_copies(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
-    """ActivityNet's program resizes the copy of each stream from the stream itself, which need not be of one length."""
-    made: dict[int, str] = {}
+    """Let the copies be resized from the original streams of different lengths, as the ActivityNet program does."""
+    copies: dict[int, str] = {}
     fill = Stitching.fill
 
     def from_streams(self: Stitching, features: Any) -> Any:
         window = fill(self, features)
         for i in self.stitched.nonzero()[:, 0].tolist():
-            video, begin = made.get(int(self.rows[i])), int(self.begin[i])
+            video, begin = copies.get(int(self.rows[i])), int(self.begin[i])
             if video is not None:
                 window[i, :, begin:] = torch.from_numpy(streams(video, LENGTH - begin).T.copy())
         return window
 
     monkeypatch.setattr(Stitching, "fill", from_streams)
-    return made
+    return copies
 
 
-def batch_of(form: str, wanted: dict[str, Any], copies: dict[int, str]) -> list[Rows]:
+def batch_of(form: str, expected: dict[str, Any], copies: dict[int, str]) -> list[Rows]:
     if form != "anet":
-        windows = wanted["windows_val"][wanted["batch_index"]]
+        windows = expected["windows_val"][expected["batch_index"]]
         return [vsgn_rule.features(video)[first : last + 1] for video, first, last in windows]
     copies[100] = "v_b"
     return [streams("v_a", 240), streams("v_b", 100)]
@@ -90,10 +90,10 @@ ANNOTATED = {"thumos": [(20, 50, 1), (60, 72, 2), (180, 200, 3)], "anet": [(10, 
 SECOND = {"thumos": [(38, 58, 3)], "anet": [(7.5, 30, 3), (40, 97.5, 1)]}  # 9.0 to 10.0 s; 1.5 to 6.0, 8.0 to 19.5 s
 
 
-def actions_of(form: str, wanted: dict[str, Any]) -> Actions:
-    """Annotations of the batch on the feature grid, where row g stands at g; copies are for the detector to make."""
+def actions_of(form: str, expected: dict[str, Any]) -> Actions:
+    """Return the annotations of the batch on the feature grid, without the copies, which the detector adds."""
     if form == "thumos_plain":
-        boxes = wanted["gt_boxes"]
+        boxes = expected["gt_boxes"]
         videos = [boxes[boxes[:, 0] == i, 1:] * [LENGTH, LENGTH, 1] for i in (0, 1)]
     else:
         videos = [np.array(ANNOTATED[form]), np.array(SECOND[form])]
@@ -101,34 +101,34 @@ def actions_of(form: str, wanted: dict[str, Any]) -> Actions:
     return Actions.of([(rows[:, :2] - 0.5, (rows[:, 2].astype(int) - 1) * classes) for rows in videos])
 
 
-def test_outputs_targets_losses_gradients(form: str, detector: VSGN, anet_copies: dict[int, str]) -> None:
-    wanted = golden(form, "train")
-    x, lengths = detector.batch(batch_of(form, wanted, anet_copies))
-    assert lengths.tolist() == wanted["num_frames"].tolist()
+def test_outputs_targets_losses_and_gradients(form: str, detector: VSGN, anet_copies: dict[int, str]) -> None:
+    expected = golden(form, "train")
+    x, lengths = detector.batch(batch_of(form, expected, anet_copies))
+    assert lengths.tolist() == expected["num_frames"].tolist()
     outputs = detector(x, lengths)
     window = outputs.stitching.fill(x)
-    assert by_rule.digest([window.numpy()]) == str(wanted["input_sha256"])
+    assert by_rule.digest([window.numpy()]) == str(expected["input_sha256"])
     width = outputs.logits.shape[-1]
-    for name, found, columns in (("cls_logits", outputs.logits, width), ("reg", None, 2)):
+    for name, actual, columns in (("cls_logits", outputs.logits, width), ("reg", None, 2)):
         stored = np.concatenate(
-            [wanted[f"{name}_{i}"].transpose(0, 2, 1).reshape(2, -1, columns) for i in range(4, -1, -1)], 1
+            [expected[f"{name}_{i}"].transpose(0, 2, 1).reshape(2, -1, columns) for i in range(4, -1, -1)], 1
         )
-        if found is None:
+        if actual is None:
             boxes = decode_boxes(torch.from_numpy(stored), detector.anchors)
             np.testing.assert_allclose(outputs.boxes.detach(), boxes, rtol=5e-5, atol=5e-4)
         else:
-            np.testing.assert_allclose(found.detach(), stored, rtol=0, atol=1e-4)
+            np.testing.assert_allclose(actual.detach(), stored, rtol=0, atol=1e-4)
     for i, name in enumerate(("action", "start", "end")):
-        np.testing.assert_allclose(outputs.curves[:, i].detach(), wanted[name], rtol=0, atol=1e-5)
-    np.testing.assert_array_equal(detector.anchors, wanted["anchors"])
+        np.testing.assert_allclose(outputs.curves[:, i].detach(), expected[name], rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(detector.anchors, expected["anchors"])
 
-    actions = actions_of(form, wanted)
+    actions = actions_of(form, expected)
     placed = detector.place_actions(outputs, actions)
-    found = placed.segments[placed.present] / LENGTH
-    np.testing.assert_allclose(found, wanted["gt_boxes"][:, 1:3], rtol=0, atol=1e-6)
+    actual = placed.segments[placed.present] / LENGTH
+    np.testing.assert_allclose(actual, expected["gt_boxes"][:, 1:3], rtol=0, atol=1e-6)
     curves = curve_targets(placed, LENGTH)
     for i, name in enumerate(("gt_action", "gt_start", "gt_end")):
-        np.testing.assert_array_equal(curves[:, i], wanted[name] > 0.5)
+        np.testing.assert_array_equal(curves[:, i], expected[name] > 0.5)
     labels = placed.labels + 1
     for name, boxes, threshold in (
         ("anchor", detector.anchors.expand(2, -1, -1), detector.config.match_threshold),
@@ -136,9 +136,11 @@ def test_outputs_targets_losses_gradients(form: str, detector: VSGN, anet_copies
         ("stage2", outputs.boxes, detector.config.adjust_threshold),
     ):
         positive, action = match(boxes, placed, threshold=threshold, reproduce_bugs=True)
-        made = torch.where(positive, labels.gather(1, action), 0)
-        stored = wanted[f"labels_{name}"]
-        np.testing.assert_array_equal(made > 0 if form == "anet" else made, stored > 0 if form == "anet" else stored)
+        assigned = torch.where(positive, labels.gather(1, action), 0)
+        stored = expected[f"labels_{name}"]
+        np.testing.assert_array_equal(
+            assigned > 0 if form == "anet" else assigned, stored > 0 if form == "anet" else stored
+        )
 
     losses = detector.loss(outputs, actions)
     adjustment = "loss_reg_st2" if form == "anet" else "loss_bd_adjust"
@@ -153,11 +155,11 @@ def test_outputs_targets_losses_gradients(form: str, detector: VSGN, anet_copies
         "loss_total": losses.total,
     }
     for name, term in terms.items():
-        assert term.item() == pytest.approx(float(wanted[name]), rel=2e-5), name
+        assert term.item() == pytest.approx(float(expected[name]), rel=2e-5), name
     detector.zero_grad()
     losses.total.backward()
     parameters = dict(detector.named_parameters())
-    for key, norm in zip(by_rule.shapes(vsgn_rule.keys(form)), wanted["grad_norm"], strict=True):
+    for key, norm in zip(by_rule.shapes(vsgn_rule.keys(form)), expected["grad_norm"], strict=True):
         if not key.startswith("head_enc.") and norm > 1e-5:
             gradient = parameters[key.replace("bd_refine", "bd_adjust")].grad
             assert gradient is not None
@@ -166,77 +168,77 @@ def test_outputs_targets_losses_gradients(form: str, detector: VSGN, anet_copies
 
 @pytest.mark.parametrize("form", ["thumos", "anet"], scope="module")
 def test_neighbours(form: str, detector: VSGN, anet_copies: dict[int, str]) -> None:
-    wanted = golden(form, "train")
-    x, lengths = detector.batch(batch_of(form, wanted, anet_copies))
+    expected = golden(form, "train")
+    x, lengths = detector.batch(batch_of(form, expected, anet_copies))
     stitching = Stitching.of(lengths, LENGTH, 30, on=True)
     with torch.inference_mode():
         y = detector.xGPN.conv0(stitching.fill(x))
         for i, block in enumerate(detector.xGPN.levels_enc):
-            found = nearest(y, 4, stitching).sort(-1).values
-            stored = np.sort(wanted[f"neighbours_{i}"].astype(np.int64), -1)
-            rows = (found.numpy() == stored).all(-1)
-            # Where equals are left, of padding or too few to choose from, any of them will do.
+            neighbours = nearest(y, 4, stitching).sort(-1).values
+            stored = np.sort(expected[f"neighbours_{i}"].astype(np.int64), -1)
+            rows = (neighbours.numpy() == stored).all(-1)
+            # Equal candidates (padding, or too few to choose from) are interchangeable.
             steps = y.transpose(1, 2)
             alike = torch.cdist(steps, steps, compute_mode="donot_use_mm_for_euclid_dist")
             for video, row in np.argwhere(~rows):
-                mine, theirs = (set(z[video, row].tolist()) for z in (found, stored))
-                apart = alike[video][sorted(mine - theirs)][:, sorted(theirs - mine)]
+                actual, expected_neighbours = (set(z[video, row].tolist()) for z in (neighbours, stored))
+                apart = alike[video][sorted(actual - expected_neighbours)][:, sorted(expected_neighbours - actual)]
                 assert apart.min(1).values.max() < 1e-5, (i, video, row)
             y = block(y, stitching)
 
 
 @pytest.mark.parametrize("form", ["thumos", "thumos_plain"], scope="module")
 def test_windows_and_segments(form: str, detector: VSGN) -> None:
-    wanted, rows = golden(form, "infer"), vsgn_rule.features(2)
+    expected, rows = golden(form, "infer"), vsgn_rule.features(2)
     windows = detector.windows(len(rows))
     stored = golden(form, "train")["windows_infer"]
     assert [(first, first + count - 1) for first, count in windows] == [tuple(row) for row in stored[:, 1:].tolist()]
-    ambiguous = wanted["proposals_per_window"][:, 3] > 0
+    ambiguous = expected["proposals_per_window"][:, 3] > 0
     parts = []
     for i, (first, count) in enumerate(windows):
-        assert count == wanted[f"w{i}_num_frames"]
+        assert count == expected[f"w{i}_num_frames"]
         if ambiguous[i]:
             continue
         with torch.inference_mode():
             outputs = detector._outputs([rows[first : first + count]])
         assert isinstance(outputs, VsgnOutputs)
-        for name, found in (("loc", outputs.boxes), ("adjusted", outputs.adjusted)):
-            np.testing.assert_allclose(found[0], wanted[f"w{i}_{name}"], rtol=5e-5, atol=5e-4)
-        np.testing.assert_allclose(outputs.logits[0].softmax(-1), wanted[f"w{i}_score"], rtol=0, atol=1e-4)
-        found, proposals = detector.decode(outputs)[0], wanted[f"w{i}_proposals"]
-        assert len(found) == len(proposals) == wanted["proposals_per_window"][i, 2]
-        ends = (found.segments + first) / 20
-        check_all(np.c_[ends, found.scores, found.labels + 1], proposals, apart=2e-3)
-        parts.append((found, first))
-    # The window whose answer is not determined is left out, as in the golden file.
+        for name, result in (("loc", outputs.boxes), ("adjusted", outputs.adjusted)):
+            np.testing.assert_allclose(result[0], expected[f"w{i}_{name}"], rtol=5e-5, atol=5e-4)
+        np.testing.assert_allclose(outputs.logits[0].softmax(-1), expected[f"w{i}_score"], rtol=0, atol=1e-4)
+        result, proposals = detector.decode(outputs)[0], expected[f"w{i}_proposals"]
+        assert len(result) == len(proposals) == expected["proposals_per_window"][i, 2]
+        ends = (result.segments + first) / 20
+        check_all(np.c_[ends, result.scores, result.labels + 1], proposals, tolerance=2e-3)
+        parts.append((result, first))
+    # The window with ambiguous results is left out, as in the golden file.
     together = Candidates(
         np.concatenate([part.segments + np.float32(first) for part, first in parts]),
         np.concatenate([part.scores for part, _ in parts]),
         np.concatenate([part.labels for part, _ in parts]),
     )
-    kept = detector.suppress(together, seconds_a_step=1 / 20)
-    made = np.c_[kept.segments / 20, kept.scores, kept.labels + 1]
-    pred = wanted["pred"]
-    assert len(made) == len(pred)
-    check_all(made, pred[:, [2, 3, 4, 1]], apart=0.1)
+    suppressed = detector.suppress(together, seconds_a_step=1 / 20)
+    rows_found = np.c_[suppressed.segments / 20, suppressed.scores, suppressed.labels + 1]
+    pred = expected["pred"]
+    assert len(rows_found) == len(pred)
+    check_all(rows_found, pred[:, [2, 3, 4, 1]], tolerance=0.1)
     if not ambiguous.any():
-        found = detector.detect(rows, fps=20, duration=14.1, stride=1, window=1)
-        long = made[:, 0] < made[:, 1]  # the program keeps what lies beside the video, as segments of no length
-        np.testing.assert_allclose(np.c_[found.start, found.end], made[long, :2], rtol=0, atol=1e-5)
+        result = detector.detect(rows, fps=20, duration=14.1, stride=1, window=1)
+        long = rows_found[:, 0] < rows_found[:, 1]  # the program keeps segments outside the video with zero length
+        np.testing.assert_allclose(np.c_[result.start, result.end], rows_found[long, :2], rtol=0, atol=1e-5)
 
 
-def check_all(found: npt.NDArray[Any], wanted: npt.NDArray[Any], *, apart: float) -> None:
-    """Of rows [start, end, score, class], nearly all have a partner."""
+def check_all(actual: npt.NDArray[Any], expected: npt.NDArray[Any], *, tolerance: float) -> None:
+    """Check that at least 99 % of the expected rows [start, end, score, class] have a match."""
     matched = 0
-    for start, end, score, label in wanted:
-        near = (np.abs(found[:, :2] - [start, end]) <= apart).all(1) & (found[:, 3] == label)
-        matched += bool((near & (np.abs(found[:, 2] - score) <= 1e-3 * score)).any())
-    assert matched >= 0.99 * len(wanted)
+    for start, end, score, label in expected:
+        near = (np.abs(actual[:, :2] - [start, end]) <= tolerance).all(1) & (actual[:, 3] == label)
+        matched += bool((near & (np.abs(actual[:, 2] - score) <= 1e-3 * score)).any())
+    assert matched >= 0.99 * len(expected)
 
 
 @pytest.mark.parametrize("form", ["anet"], scope="module")
 def test_proposals_of_activitynet(form: str, detector: VSGN, anet_copies: dict[int, str]) -> None:
-    wanted = golden(form, "infer")
+    expected = golden(form, "infer")
     anet_copies[102] = "v_d"
     rng = np.random.Generator(np.random.PCG64(11))
     for number, (video, steps) in enumerate((("v_c", 256), ("v_d", 102)), 2):
@@ -246,17 +248,21 @@ def test_proposals_of_activitynet(form: str, detector: VSGN, anet_copies: dict[i
         assert isinstance(outputs, VsgnOutputs)
         likely = outputs.logits[0, :, 0].sigmoid().numpy()
         order = np.argsort(-likely, kind="stable")
-        np.testing.assert_allclose(likely[order], wanted[f"{video}_score"], rtol=0, atol=1e-5)
-        made = np.c_[outputs.boxes[0].numpy(), outputs.adjusted[0].numpy()][order]
-        stored = np.c_[wanted[f"{video}_loc"], wanted[f"{video}_adjusted"]]
-        same = np.isclose(made, stored, rtol=5e-5, atol=5e-4).all(1)  # neighbours of one score may change places
+        np.testing.assert_allclose(likely[order], expected[f"{video}_score"], rtol=0, atol=1e-5)
+        boxes = np.c_[outputs.boxes[0].numpy(), outputs.adjusted[0].numpy()][order]
+        stored = np.c_[expected[f"{video}_loc"], expected[f"{video}_adjusted"]]
+        same = np.isclose(boxes, stored, rtol=5e-5, atol=5e-4).all(1)  # neighbours with equal scores may be swapped
         assert same.mean() > 0.98
         duration = vsgn_rule.DURATIONS[video]
-        found = detector.detect(rows, fps=steps / duration, duration=duration, stride=1, window=1, video_scores=scores)
-        pred = wanted["pred"][wanted["pred"][:, 0] == number]
-        assert found.score is not None
-        assert len(found) == len(pred) == 100
-        check_all(np.c_[found.start, found.end, found.score, found.label], pred[:, [2, 3, 4, 1]], apart=2e-3)
+        segments = detector.detect(
+            rows, fps=steps / duration, duration=duration, stride=1, window=1, video_scores=scores
+        )
+        pred = expected["pred"][expected["pred"][:, 0] == number]
+        assert segments.score is not None
+        assert len(segments) == len(pred) == 100
+        check_all(
+            np.c_[segments.start, segments.end, segments.score, segments.label], pred[:, [2, 3, 4, 1]], tolerance=2e-3
+        )
 
 
 @pytest.fixture(scope="module")
@@ -273,9 +279,9 @@ def test_graph_block(ops: dict[str, Any]) -> None:
     x = ops["graph_x"].requires_grad_()
     stitching = Stitching.of(ops["graph_num_frames"], 64, 6, on=True)
     assert nearest(x, 6, stitching).sort(-1).values.equal(ops["graph_neighbours"].long().sort(-1).values)
-    made = block(x, stitching)
-    made.backward(ops["graph_grad_out"])
-    torch.testing.assert_close(made, ops["graph_out"], **CLOSE)
+    outputs = block(x, stitching)
+    outputs.backward(ops["graph_grad_out"])
+    torch.testing.assert_close(outputs, ops["graph_out"], **CLOSE)
     torch.testing.assert_close(x.grad, ops["graph_grad_x"], **CLOSE)
     for name, weight in block.named_parameters():
         torch.testing.assert_close(weight.grad, ops[f"graph_grad_{name}"], **CLOSE)
@@ -284,8 +290,8 @@ def test_graph_block(ops: dict[str, Any]) -> None:
 def test_stitched_window(ops: dict[str, Any]) -> None:
     first, last = ops["stitch_window"].tolist()
     rows = ops["stitch_in"][None, :, first : last + 1]
-    made = Stitching.of(torch.tensor([rows.shape[-1]]), 64, 6, on=True).fill(rows)
-    torch.testing.assert_close(made[0], ops["stitch_out"], **CLOSE)
+    window = Stitching.of(torch.tensor([rows.shape[-1]]), 64, 6, on=True).fill(rows)
+    torch.testing.assert_close(window[0], ops["stitch_out"], **CLOSE)
 
 
 def test_anchors_and_codes(ops: dict[str, Any]) -> None:
@@ -309,18 +315,18 @@ def test_matching(ops: dict[str, Any], case: str) -> None:
     assert bool((mended < positive).any()) == (case == "match_none")
 
 
-def test_moved_ends(ops: dict[str, Any]) -> None:
+def test_boundary_adjustment(ops: dict[str, Any]) -> None:
     layers = EndShift(8)
     layers.load_state_dict({key.removeprefix("adjust_w_"): x for key, x in ops.items() if key.startswith("adjust_w_")})
     x, boxes = ops["adjust_feature"].requires_grad_(), ops["adjust_boxes"]
-    made = layers(x, boxes, 64) - boxes
-    torch.testing.assert_close(made[..., 0], ops["adjust_start"], **CLOSE)
-    torch.testing.assert_close(made[..., 1], ops["adjust_end"], **CLOSE)
-    (made.sum(-1) * ops["adjust_grad_out"]).sum().backward()
+    offsets = layers(x, boxes, 64) - boxes
+    torch.testing.assert_close(offsets[..., 0], ops["adjust_start"], **CLOSE)
+    torch.testing.assert_close(offsets[..., 1], ops["adjust_end"], **CLOSE)
+    (offsets.sum(-1) * ops["adjust_grad_out"]).sum().backward()
     torch.testing.assert_close(x.grad, ops["adjust_grad_feature"], **CLOSE)
 
 
-def test_losses_alone(ops: dict[str, Any]) -> None:
+def test_loss_terms_and_input_gradients(ops: dict[str, Any]) -> None:
     boxes = ops["giou_pred"].requires_grad_()
     total = generalised_iou(boxes, ops["giou_gt"]).sum()
     total.backward()
@@ -331,10 +337,10 @@ def test_losses_alone(ops: dict[str, Any]) -> None:
     total.backward()
     torch.testing.assert_close(total, ops["focal_sum"], **CLOSE)
     torch.testing.assert_close(logits.grad, ops["focal_grad"], **CLOSE)
-    made = load_detector("vsgn", **vsgn_rule.SIZES["thumos"])
-    assert isinstance(made, VSGN)
+    network = load_detector("vsgn", **vsgn_rule.SIZES["thumos"])
+    assert isinstance(network, VSGN)
     curve = ops["bce_pred"].requires_grad_()
-    total = made._curve(curve, ops["bce_gt"] > 0.5, 1e-5)
+    total = network._curve(curve, ops["bce_gt"] > 0.5, 1e-5)
     total.backward()
     torch.testing.assert_close(total, ops["bce_loss"], **CLOSE)
     torch.testing.assert_close(curve.grad, ops["bce_grad"], **CLOSE)
@@ -343,16 +349,16 @@ def test_losses_alone(ops: dict[str, Any]) -> None:
 def test_suppression(ops: dict[str, Any]) -> None:
     rows = ops["nms_in"].numpy()
     segments, scores, labels = rows[:, :2], rows[:, 2], rows[:, 3].astype(int)
-    kept = hard_nms(segments, scores, labels, threshold=0.4, max_segments=80, multiclass=False)[1]
-    np.testing.assert_allclose(kept, scores[ops["nms_hard_keep"].numpy()], rtol=1e-6)
+    kept_scores = hard_nms(segments, scores, labels, threshold=0.4, max_segments=80, multiclass=False)[1]
+    np.testing.assert_allclose(kept_scores, scores[ops["nms_hard_keep"].numpy()], rtol=1e-6)
     scores = np.where(segments[:, 1] - segments[:, 0] < 50, scores, 0)
-    kept = soft_nms(segments, scores, labels, sigma=0.46, min_score=0, max_segments=79, multiclass=False)[1]
-    np.testing.assert_allclose(kept, ops["nms_soft_out"].numpy()[:, 2], rtol=1e-4, atol=1e-7)
+    kept_scores = soft_nms(segments, scores, labels, sigma=0.46, min_score=0, max_segments=79, multiclass=False)[1]
+    np.testing.assert_allclose(kept_scores, ops["nms_soft_out"].numpy()[:, 2], rtol=1e-4, atol=1e-7)
 
 
-def test_saved_weights_are_those_of_thumos14(tmp_path: Any) -> None:
-    made = load_detector("vsgn_anet_i3d", **vsgn_rule.SIZES["anet"])
-    write_weights(made.state_dict(), tmp_path / "a.safetensors")
+def test_saved_weights_have_the_layout_of_thumos14(tmp_path: Any) -> None:
+    network = load_detector("vsgn_anet_i3d", **vsgn_rule.SIZES["anet"])
+    write_weights(network.state_dict(), tmp_path / "a.safetensors")
     again = load_detector("vsgn_anet_i3d", weights=tmp_path / "a.safetensors", **vsgn_rule.SIZES["anet"])
     tensors = again.state_dict()
-    assert all(torch.equal(value, tensors[key]) for key, value in made.state_dict().items())
+    assert all(torch.equal(value, tensors[key]) for key, value in network.state_dict().items())

@@ -1,4 +1,4 @@
-"""Makes the small world importable from the tests beside it, and one for all of them."""
+"""Shared fixture: a small dataset of features, generated once per session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training as it was published: rates, methods, what decays, looks, AFSD's lesson, backbones learned elsewhere."""
+"""Published training settings: schedules, optimisers, weight decay, augmentation, AFSD's lesson and backbones."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ BASICTAD = OptimiserConfig(
 )  # fmt: skip
 
 
-def test_basictad_restarts_every_hundred_epochs_and_is_warmed_up_over_steps() -> None:
+def test_basictad_schedule_restarts_every_100_epochs_with_warm_up_steps() -> None:
     for step in (0, 1, 130, 499, 500, 1299, 1300, 2613, 15599):
         epoch = step // 13
-        wanted = 1e-4 + 0.5 * 0.0099 * (1 + math.cos(math.pi * (epoch % 100) / 100))
-        wanted *= 0.1 + 0.9 * step / 500 if step < 500 else 1
-        assert learning_rate(BASICTAD, step, 13) == pytest.approx(wanted, rel=1e-12)
-    assert learning_rate(BASICTAD, 1300, 13) == 0.01  # begun again
+        expected = 1e-4 + 0.5 * 0.0099 * (1 + math.cos(math.pi * (epoch % 100) / 100))
+        expected *= 0.1 + 0.9 * step / 500 if step < 500 else 1
+        assert learning_rate(BASICTAD, step, 13) == pytest.approx(expected, rel=1e-12)
+    assert learning_rate(BASICTAD, 1300, 13) == 0.01  # restarted
 
 
-def test_rates_that_stay_and_that_drop() -> None:
+def test_constant_and_dropping_learning_rates() -> None:
     constant = OptimiserConfig(lr=1e-5, schedule="constant", warmup_epochs=0, epochs=16)
     assert {learning_rate(constant, step, 10) for step in range(160)} == {1e-5}
     drops = OptimiserConfig(lr=1e-4, schedule="drops", drop_at=(14,), warmup_epochs=0, epochs=16)
-    made = [learning_rate(drops, step, 10) for step in range(160)]
-    assert made[:140] == [1e-4] * 140
-    assert made[140:] == [pytest.approx(1e-5)] * 20
+    rates = [learning_rate(drops, step, 10) for step in range(160)]
+    assert rates[:140] == [1e-4] * 140
+    assert rates[140:] == [pytest.approx(1e-5)] * 20
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_rates_that_stay_and_that_drop() -> None:
         ({"momentum": 1.0}, "momentum below 1"),
     ],
 )
-def test_schedules_that_make_no_sense_are_named(changes: dict[str, Any], message: str) -> None:
+def test_invalid_schedules_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(BadValue, match=message):
         OptimiserConfig(**changes)
 
 
-class Small(nn.Module):
-    """A convolution and a norm, twice."""
+class ConvNormNet(nn.Module):
+    """Network of two convolutions, each with a norm."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,33 +80,33 @@ class Small(nn.Module):
 
 
 @pytest.mark.parametrize(("method", "kind"), [("adamw", "AdamW"), ("adam", "Adam"), ("sgd", "SGD")])
-def test_methods_and_what_decays(method: Any, kind: str) -> None:
+def test_optimisers_and_weight_decay_groups(method: Any, kind: str) -> None:
     for decays, count in (("convolutions", 3), ("all", 8)):
         config = OptimiserConfig(method=method, decays=decays, weight_decay=0.1, momentum=0.8)
-        made = make_optimiser(Small(), config)
-        assert type(made).__name__ == kind
-        assert sum(len(group["params"]) for group in made.param_groups if group["weight_decay"] == 0.1) == count
-        assert sum(len(group["params"]) for group in made.param_groups) == 8
-        assert made.defaults.get("momentum", 0.8) == 0.8
+        optimiser = make_optimiser(ConvNormNet(), config)
+        assert type(optimiser).__name__ == kind
+        assert sum(len(group["params"]) for group in optimiser.param_groups if group["weight_decay"] == 0.1) == count
+        assert sum(len(group["params"]) for group in optimiser.param_groups) == 8
+        assert optimiser.defaults.get("momentum", 0.8) == 0.8
 
 
-def test_rates_go_by_a_part_of_a_name() -> None:
-    made = make_optimiser(Small(), OptimiserConfig(), {"backbone.": 0.05, "sampling_offsets": 0.1})
-    shares = {group["share"]: 0 for group in made.param_groups}
-    for group in made.param_groups:
+def test_learning_rates_by_parameter_name() -> None:
+    optimiser = make_optimiser(ConvNormNet(), OptimiserConfig(), {"backbone.": 0.05, "sampling_offsets": 0.1})
+    shares = {group["share"]: 0 for group in optimiser.param_groups}
+    for group in optimiser.param_groups:
         shares[group["share"]] += len(group["params"])
     assert shares == {1.0: 2, 0.05: 4, 0.1: 2}
 
 
-def test_a_step_of_sgd_and_of_adam_is_the_published_one() -> None:
-    """Adam's decay goes through its second moment, AdamW's does not; momentum adds up."""
-    for method, wanted in (("adam", 1 - 0.1), ("adamw", 1 - 0.1 * 0.5 - 0.1), ("sgd", 1 - 0.1 * (2 + 0.5))):
+def test_single_steps_of_the_optimisers() -> None:
+    """The weight decay of Adam is scaled by its second moment, that of AdamW is not; momentum accumulates."""
+    for method, expected in (("adam", 1 - 0.1), ("adamw", 1 - 0.1 * 0.5 - 0.1), ("sgd", 1 - 0.1 * (2 + 0.5))):
         model = nn.Conv1d(1, 1, 1, bias=False)
         nn.init.ones_(model.weight)
         optimiser = make_optimiser(model, OptimiserConfig(lr=0.1, method=method, weight_decay=0.5))
         model.weight.grad = torch.full_like(model.weight, 2.0)
         optimiser.step()
-        assert model.weight.item() == pytest.approx(wanted, abs=1e-6)
+        assert model.weight.item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_examples_have_the_published_values() -> None:
@@ -127,57 +127,57 @@ def test_examples_have_the_published_values() -> None:
     assert (one.optimiser.method, one.optimiser.lr, one.optimiser.weight_decay, one.lesson) == ("adam", 1e-5, 1e-3, 0.1)
     assert learning_rate(one.optimiser, 1000, 100) == 1e-5
     assert config["vsgn"].optimiser.batch == 32
-    for made in config.values():
-        assert made.optimiser.decays == "all"
-        assert made.optimiser.average == 0
-        assert made.detector in jostle.names("detectors")
+    for value in config.values():
+        assert value.optimiser.decays == "all"
+        assert value.optimiser.average == 0
+        assert value.detector in jostle.names("detectors")
 
 
-def picture(seed: int = 0) -> np.ndarray:
+def random_image(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (2, 12, 15, 3)).astype(np.uint8)
 
 
-def test_colours_change_as_their_definition_says() -> None:
-    """By Python's own conversion, of values that stay between black and white."""
-    frames = (picture() // 2 + 40).astype(np.uint8)
+def test_colour_changes_equal_their_definition() -> None:
+    """Compare with `colorsys`, for values that are not clipped."""
+    frames = (random_image() // 2 + 40).astype(np.uint8)
     changes = {"brightness": 10, "contrast": 0.9, "contrast_first": False, "saturation": 0.7, "hue": -17}
-    look = ClipTransform(recoloured=True, order=(2, 0, 1), **changes)
-    made = look.apply(frames)
-    for place in ((0, 0, 0), (1, 5, 9), (1, 11, 14), (0, 7, 3)):
-        hue, strong, value = colorsys.rgb_to_hsv(*((frames[place] + 10.0) / 255))
+    transform = ClipTransform(recoloured=True, order=(2, 0, 1), **changes)
+    changed = transform.apply(frames)
+    for position in ((0, 0, 0), (1, 5, 9), (1, 11, 14), (0, 7, 3)):
+        hue, strong, value = colorsys.rgb_to_hsv(*((frames[position] + 10.0) / 255))
         rgb = 255 * np.array(colorsys.hsv_to_rgb((hue - 17 / 360) % 1, 0.7 * strong, value)) * 0.9
-        np.testing.assert_allclose(made[place], rgb[[2, 0, 1]], atol=0.51)
-    first = ClipTransform(recoloured=True, contrast=1.5).apply(picture())
-    np.testing.assert_allclose(first, np.minimum(1.5 * picture(), 255), atol=0.51)
+        np.testing.assert_allclose(changed[position], rgb[[2, 0, 1]], atol=0.51)
+    first = ClipTransform(recoloured=True, contrast=1.5).apply(random_image())
+    np.testing.assert_allclose(first, np.minimum(1.5 * random_image(), 255), atol=0.51)
     assert ClipTransform().apply(frames) is frames
 
 
-def test_pictures_are_turned_about_their_middle() -> None:
-    square = picture()[:, :, :12]
+def test_images_are_rotated_about_their_centre() -> None:
+    square = random_image()[:, :, :12]
     assert np.array_equal(ClipTransform(angle=90.0).apply(square), np.rot90(square, 1, (1, 2)))
-    assert np.array_equal(ClipTransform(angle=180.0).apply(picture()), picture()[:, ::-1, ::-1])
+    assert np.array_equal(ClipTransform(angle=180.0).apply(random_image()), random_image()[:, ::-1, ::-1])
     assert np.array_equal(ClipTransform(angle=0.0).apply(square), square)
     odd = np.random.default_rng(1).integers(0, 256, (1, 13, 15, 3)).astype(np.uint8)
-    rows = [1, *range(13), 11]  # beyond the edge it is mirrored at the middle of the outermost pixel
-    wanted = odd[:, rows][:, :, ::-1].transpose(0, 2, 1, 3)[:, 1:14]
-    assert np.array_equal(ClipTransform(angle=90.0).apply(odd), wanted)
+    rows = [1, *range(13), 11]  # mirrored at the centre of the outermost pixel
+    expected = odd[:, rows][:, :, ::-1].transpose(0, 2, 1, 3)[:, 1:14]
+    assert np.array_equal(ClipTransform(angle=90.0).apply(odd), expected)
 
 
-def test_looks_are_drawn_as_often_as_asked() -> None:
-    looks = [draw_transform(np.random.default_rng(i), 0.5, 45.0) for i in range(400)]
-    assert 150 < sum(look.recoloured for look in looks) < 250
-    turned = [look.angle for look in looks if look.angle]
+def test_augmentations_are_drawn_with_their_probability() -> None:
+    transforms = [draw_transform(np.random.default_rng(i), 0.5, 45.0) for i in range(400)]
+    assert 150 < sum(transform.recoloured for transform in transforms) < 250
+    turned = [transform.angle for transform in transforms if transform.angle]
     assert 150 < len(turned) < 250
     assert max(map(abs, turned)) <= 45
-    coloured = [look for look in looks if look.recoloured]
-    for name, usual in (("brightness", 0.0), ("contrast", 1.0), ("saturation", 1.0), ("order", (0, 1, 2))):
-        share = sum(getattr(look, name) != usual for look in coloured) / len(coloured)
+    coloured = [transform for transform in transforms if transform.recoloured]
+    for name, neutral in (("brightness", 0.0), ("contrast", 1.0), ("saturation", 1.0), ("order", (0, 1, 2))):
+        share = sum(getattr(transform, name) != neutral for transform in coloured) / len(coloured)
         assert 0.3 < share < 0.65, name
-    assert all(look.hue for look in coloured)
+    assert all(transform.hue for transform in coloured)
     assert draw_transform(np.random.default_rng(0), 0.0, 0.0) == ClipTransform()
 
 
-def test_background_is_moved_into_an_action() -> None:
+def test_afsd_lesson_moves_background_into_an_action() -> None:
     segments = np.array([[20.0, 60.0], [80.0, 86.5]], np.float32)
     for seed in range(50):
         gap = draw_cut(segments, 100, np.random.default_rng(seed))
@@ -193,17 +193,17 @@ def test_background_is_moved_into_an_action() -> None:
         assert set(inside) <= set(moved)
 
 
-def test_clips_without_room_teach_nothing() -> None:
+def test_clips_without_background_have_no_afsd_lesson() -> None:
     rng = np.random.default_rng(0)
-    assert draw_cut(np.array([[20.0, 60.0]], np.float32), 100, rng) is None  # its own length is twice too long
+    assert draw_cut(np.array([[20.0, 60.0]], np.float32), 100, rng) is None  # twice its length does not fit
     assert draw_cut(np.array([[0.0, 90.0], [91, 98]], np.float32), 100, rng) is None  # no background
     assert draw_cut(np.array([[20.0, 60.0]], np.float32), 100, rng, activitynet=True) is not None
     assert between(np.array([[0.0, 10.0]]), 10) == []
 
 
 @pytest.mark.parametrize("prefix", ["", "backbone.", "base_model."])
-def test_a_backbone_learned_elsewhere_is_put_in(prefix: str, tmp_path: Path) -> None:
-    """Whatever its program puts before the names; the classifier is left."""
+def test_pretrained_backbone_is_loaded(prefix: str, tmp_path: Path) -> None:
+    """Any name prefix is accepted, and the classifier is ignored."""
     settings = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "backbone_width": 0.06}
     detector = jostle.load_detector("afsd", **settings)
     torch.manual_seed(3)
@@ -216,8 +216,8 @@ def test_a_backbone_learned_elsewhere_is_put_in(prefix: str, tmp_path: Path) -> 
         assert torch.equal(tensor, public[own] if name.startswith("backbone.") else before[name]), name
 
 
-def test_short_names_are_not_taken_for_longer_ones(tmp_path: Path) -> None:
-    """A ResNet has bn1 at its beginning and in every block."""
+def test_short_parameter_names_do_not_match_longer_ones(tmp_path: Path) -> None:
+    """A ResNet has `bn1` in its stem and in every block."""
     small = {"backbone": "tsm18", "backbone_width": 0.125, "max_length": 32, "clip_stride": 24}
     detector = jostle.load_detector("e2e_tad", **small)
     public = {
@@ -225,8 +225,8 @@ def test_short_names_are_not_taken_for_longer_ones(tmp_path: Path) -> None:
         for name, tensor in detector.state_dict().items()
         if name.startswith("backbone.")
     }
-    kept = {name.replace("backbone.", "base_model."): tensor for name, tensor in public.items()}
-    write_weights({name: tensor for name, tensor in kept.items() if "num_batches" not in name}, tmp_path / "net.st")
+    renamed = {name.replace("backbone.", "base_model."): tensor for name, tensor in public.items()}
+    write_weights({name: tensor for name, tensor in renamed.items() if "num_batches" not in name}, tmp_path / "net.st")
     fill_backbone(detector, tmp_path / "net.st", "e2e_tad")
     filled = detector.state_dict()
     for name, tensor in public.items():
@@ -234,7 +234,7 @@ def test_short_names_are_not_taken_for_longer_ones(tmp_path: Path) -> None:
             assert torch.equal(filled[f"backbone.{name}"], tensor), name
 
 
-def test_another_backbone_is_refused(tmp_path: Path) -> None:
+def test_mismatched_backbone_is_refused(tmp_path: Path) -> None:
     settings = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "backbone_width": 0.06}
     detector = jostle.load_detector("afsd", **settings)
     write_weights({"fc.bias": torch.zeros(3)}, tmp_path / "other.safetensors")

@@ -1,4 +1,4 @@
-"""The consistency loss: the vectors of the fact sheet, both forms, and no infinities."""
+"""Consistency loss: known values, both forms and finite results."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ALL = {
 }
 
 
-@pytest.mark.parametrize(("p", "q", "wanted"), [(0.2, 0.5, 0.035515), (0.05, 0.4, 0.104480), (0.9, 0.8, 0.001473)])
-def test_the_known_vectors(p: float, q: float, wanted: float) -> None:
-    assert divergence(torch.tensor([p]), torch.tensor([q])).item() == pytest.approx(wanted, abs=1e-6)
+@pytest.mark.parametrize(("p", "q", "expected"), [(0.2, 0.5, 0.035515), (0.05, 0.4, 0.104480), (0.9, 0.8, 0.001473)])
+def test_divergence_of_known_values(p: float, q: float, expected: float) -> None:
+    assert divergence(torch.tensor([p]), torch.tensor([q])).item() == pytest.approx(expected, abs=1e-6)
     assert divergence(torch.tensor([p]), torch.tensor([p])).item() == 0
-    assert divergence(torch.tensor([q]), torch.tensor([p])).item() == pytest.approx(wanted, abs=1e-6)  # symmetric
+    assert divergence(torch.tensor([q]), torch.tensor([p])).item() == pytest.approx(expected, abs=1e-6)  # symmetric
 
 
 @pytest.mark.parametrize("kind", ["js", "kl", "mse"])
-def test_perfect_and_hopeless_values_stay_finite(kind) -> None:
+def test_extreme_probabilities_stay_finite(kind) -> None:
     p = torch.tensor([0.0, 1.0, 0.5], requires_grad=True)
     value = divergence(p, torch.tensor([1.0, 0.0, 0.5]), kind)
     value.backward()
@@ -41,8 +41,8 @@ def test_perfect_and_hopeless_values_stay_finite(kind) -> None:
 
 
 @lru_cache
-def scene(name: str):
-    """A detector, what it answers to clean and to corrupted features, and the actions in them."""
+def outputs_of(name: str):
+    """Return a detector, its outputs for clean and corrupted features, and the actions in them."""
     torch.manual_seed(0)
     detector = load_detector(name, **(SIZES | ALL[name]))
     rng = np.random.default_rng(0)
@@ -59,8 +59,8 @@ def scene(name: str):
 @pytest.mark.parametrize("form", ["released", "paper"])
 @pytest.mark.parametrize("selection", ["centre", "action", "video"])
 @pytest.mark.parametrize("kind", ["js", "kl", "mse"])
-def test_every_form_is_zero_for_equal_answers_and_teaches_otherwise(name, form, selection, kind) -> None:
-    detector, clean, corrupted, actions = scene(name)
+def test_every_form_is_zero_for_equal_outputs_and_has_a_gradient(name, form, selection, kind) -> None:
+    detector, clean, corrupted, actions = outputs_of(name)
     config = ConsistencyConfig(form=form, selection=selection, divergence=kind, nearest=4)
     assert consistency_loss(detector, clean, clean, actions, config).item() == pytest.approx(0, abs=1e-6)
     value = consistency_loss(detector, clean, corrupted, actions, config)
@@ -73,8 +73,8 @@ def test_every_form_is_zero_for_equal_answers_and_teaches_otherwise(name, form, 
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_selections_grow(name) -> None:
-    detector, clean, _, actions = scene(name)
+def test_selections_are_nested(name) -> None:
+    detector, clean, _, actions = outputs_of(name)
     counts = [
         len(select_points(detector, clean, actions, ConsistencyConfig(selection=which))[0][0])
         for which in ("centre", "action", "video")
@@ -83,16 +83,16 @@ def test_selections_grow(name) -> None:
 
 
 @pytest.mark.parametrize("normalise", ["sum", "softmax", "none"])
-def test_the_papers_form_takes_the_nearest_centres(normalise) -> None:
-    detector, clean, corrupted, actions = scene("actionformer")
+def test_paper_form_uses_the_nearest_centres(normalise) -> None:
+    detector, clean, corrupted, actions = outputs_of("actionformer")
     config = ConsistencyConfig(form="paper", normalise=normalise, nearest=1000)
-    value = consistency_loss(detector, clean, corrupted, actions, config)  # fewer points than asked for
+    value = consistency_loss(detector, clean, corrupted, actions, config)  # fewer points than requested
     assert torch.isfinite(value)
     none = Actions.of([([], []), ([], [])])
     assert consistency_loss(detector, clean, corrupted, none, config).item() == 0
 
 
-def test_settings_are_checked() -> None:
+def test_invalid_settings_are_refused() -> None:
     for wrong in ({"nearest": 0}, {"epsilon": 0.0}, {"weight": -1.0}):
         with pytest.raises(BadValue, match=f"consistency: {next(iter(wrong))}"):
             ConsistencyConfig(**wrong)

@@ -1,4 +1,4 @@
-"""The transform for data loaders: bytes of `jostle.corrupt`, one draw a clip, keyed by epoch, worker and call."""
+"""Corrupt transform for data loaders: equals `jostle.corrupt`, with one draw per clip, epoch, worker and call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def frames() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def clip(frames: np.ndarray) -> Any:
-    """The frames as a tensor of torchvision's layout."""
+    """Frames as a tensor in the layout of torchvision."""
     return torch.from_numpy(frames).permute(0, 3, 1, 2)
 
 
@@ -38,17 +38,17 @@ def expected(frames: np.ndarray, spec: str, key: str, seed: int = 0) -> Any:
 
 
 @pytest.mark.parametrize(("layout", "axes"), [("TCHW", (0, 3, 1, 2)), ("CTHW", (3, 0, 1, 2)), ("THWC", (0, 1, 2, 3))])
-def test_every_layout_gives_the_bytes_of_corrupt(frames: np.ndarray, layout: str, axes: tuple[int, ...]) -> None:
-    given = torch.from_numpy(frames).permute(axes)
-    before = given.clone()
-    rough = Corrupt("shot_noise:3", seed=5, layout=layout)(given, video_id="v")
+def test_every_layout_equals_corrupt(frames: np.ndarray, layout: str, axes: tuple[int, ...]) -> None:
+    tensor = torch.from_numpy(frames).permute(axes)
+    before = tensor.clone()
+    rough = Corrupt("shot_noise:3", seed=5, layout=layout)(tensor, video_id="v")
     assert torch.equal(rough, expected(frames, "shot_noise:3", "-1/v", 5).permute(axes))
-    assert torch.equal(given, before)
-    assert rough.shape == given.shape
+    assert torch.equal(tensor, before)
+    assert rough.shape == tensor.shape
 
 
-def test_floats_have_the_bytes_and_untouched_pixels_their_last_bit(frames: np.ndarray, clip: Any) -> None:
-    floats = clip.to(torch.float32) * (1 / 255)  # as torchvision scales, which is not always x / 255
+def test_float_clips_equal_corrupt_and_keep_untouched_pixels(frames: np.ndarray, clip: Any) -> None:
+    floats = clip.to(torch.float32) * (1 / 255)  # the scaling of torchvision, which does not always equal x / 255
     rough = Corrupt("thumos14-c/black_frame:3", placement="frame:2")(floats, video_id="v")
     assert not rough[2].any()
     untouched = [0, 1, 3, 4, 5]
@@ -59,7 +59,7 @@ def test_floats_have_the_bytes_and_untouched_pixels_their_last_bit(frames: np.nd
     assert torch.equal(levels, expected(frames, "shot_noise:3", "-1/v").permute(0, 3, 1, 2))
 
 
-def test_a_batch_draws_for_each_clip_what_the_clip_draws_alone(clip: Any) -> None:
+def test_batched_clips_equal_single_clips(clip: Any) -> None:
     names = [f"v{number}" for number in range(12)]
     batch = torch.stack([clip.roll(number, -1) for number in range(12)])
     transform = Corrupt(SPECS, p=0.7, seed=3)
@@ -79,10 +79,10 @@ def test_specs_are_drawn_evenly_and_two_transforms_independently() -> None:
     assert abs(sum(name in SPECS for name in names) - 300) < 60
     assert all(abs(names.count(name) - 100) < 40 for name in SPECS)
     both = sum(one._draw(key).severity > 0 and other._draw(key).severity > 0 for key in keys)
-    assert abs(both - 150) < 50  # 300, if one draw decided for both
+    assert abs(both - 150) < 50  # it would be 300 if one draw decided for both
 
 
-def test_calls_epochs_and_seeds_differ_and_come_again(clip: Any) -> None:
+def test_calls_epochs_and_seeds_give_reproducible_draws(clip: Any) -> None:
     def epoch(number: int, seed: int = 0) -> list[bytes]:
         transform = Corrupt("shot_noise:3", seed=seed)
         transform.set_epoch(number)
@@ -95,11 +95,11 @@ def test_calls_epochs_and_seeds_differ_and_come_again(clip: Any) -> None:
     first = [transform(clip).numpy().tobytes() for _ in range(2)]
     transform.set_epoch(1)
     transform(clip)
-    transform.set_epoch(0)  # counting begins anew with the epoch
+    transform.set_epoch(0)  # the counter restarts with the epoch
     assert [transform(clip).numpy().tobytes() for _ in range(2)] == first == epoch(0)
 
 
-def test_workers_are_told_apart_and_torch_seeds_stand_for_the_epoch(clip: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_depend_on_worker_and_torch_seed(clip: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def in_worker(number: int, base: int, epoch: int | None = None) -> bytes:
         info = types.SimpleNamespace(id=number, seed=base + number)
         monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: info)
@@ -116,7 +116,7 @@ def test_workers_are_told_apart_and_torch_seeds_stand_for_the_epoch(clip: Any, m
 
 
 @pytest.mark.processes
-def test_set_epoch_reaches_workers_that_outlive_an_epoch(clip: Any) -> None:
+def test_set_epoch_reaches_persistent_workers(clip: Any) -> None:
     transform = Corrupt("shot_noise:3")
     data = RepeatedClip(clip[:2, :, :8, :8].contiguous(), transform, 4)
     ways: dict[str, Any] = {"num_workers": 1, "persistent_workers": True, "multiprocessing_context": "spawn"}
@@ -129,18 +129,18 @@ def test_set_epoch_reaches_workers_that_outlive_an_epoch(clip: Any) -> None:
     assert len({*epochs[0], *epochs[1]}) == 8
 
 
-def test_a_copy_and_a_pickle_draw_the_same(clip: Any) -> None:
+def test_copied_and_pickled_transforms_draw_the_same(clip: Any) -> None:
     transform = Corrupt(SPECS, seed=2)
     transform.set_epoch(3)
     copies = [pickle.loads(pickle.dumps(transform)), copy.deepcopy(transform)]
     reference = transform(clip)
     assert all(torch.equal(again(clip), reference) for again in copies)
     assert transform.state_dict() == {}
-    assert transform._epoch.is_shared()  # with the workers of a data loader
+    assert transform._epoch.is_shared()  # shared with the workers of a data loader
     assert "seed=2" in repr(transform)
 
 
-def test_nested_samples_pass_everything_else_through(frames: np.ndarray, clip: Any) -> None:
+def test_other_values_of_nested_samples_are_unchanged(frames: np.ndarray, clip: Any) -> None:
     transform = Corrupt("shot_noise:3")
     label = torch.tensor([4, 5])
     sample = {"label": label, "clip": (clip, "name"), "other": clip}
@@ -148,28 +148,28 @@ def test_nested_samples_pass_everything_else_through(frames: np.ndarray, clip: A
     assert rough["label"] is label
     assert rough["clip"][1] == "name"
     assert not torch.equal(rough["clip"][0], clip)
-    assert rough["other"] is clip  # as v2 does: the first plain one
+    assert rough["other"] is clip  # as in torchvision v2: only the first plain tensor
     corrupted, same = transform(clip, label)
     assert same is label
     assert not torch.equal(corrupted, clip)
     assert np.array_equal(transform(frames, video_id="v"), jostle.corrupt(frames, "shot_noise:3", video_id="-1/v"))
 
 
-def test_keywords_give_a_dict_as_albumentations_does(frames: np.ndarray) -> None:
+def test_keyword_call_returns_a_dict_as_in_albumentations(frames: np.ndarray) -> None:
     transform = Corrupt("shot_noise:3")
-    whole = jostle.corrupt(frames, "shot_noise:3", video_id="-1/v")
+    corrupted = jostle.corrupt(frames, "shot_noise:3", video_id="-1/v")
     rough = transform(images=frames, mask=frames[0, ..., 0], video_id="v")
-    assert np.array_equal(rough["images"], whole)
+    assert np.array_equal(rough["images"], corrupted)
     assert rough["mask"].shape == (20, 24)
-    assert np.array_equal(transform(image=frames[0], video_id="v")["image"], whole[0])
+    assert np.array_equal(transform(image=frames[0], video_id="v")["image"], corrupted[0])
     floats = (frames[0] / np.float32(255)).astype(np.float32)
     noisy = transform(image=floats, video_id="v")["image"]
     assert noisy.dtype == np.float32
-    assert np.array_equal(np.round(noisy * 255).astype(np.uint8), whole[0])
+    assert np.array_equal(np.round(noisy * 255).astype(np.uint8), corrupted[0])
 
 
 @pytest.mark.fault("F181")
-def test_an_input_without_a_clip_is_refused(clip: Any) -> None:
+def test_input_without_a_clip_is_refused(clip: Any) -> None:
     transform = Corrupt("fog:2")
     with pytest.raises(BadValue, match="no clip to corrupt") as caught:
         transform({"label": torch.tensor(1), "name": "v"})
@@ -181,7 +181,7 @@ def test_an_input_without_a_clip_is_refused(clip: Any) -> None:
 
 
 @pytest.mark.fault("F182")
-def test_another_layout_is_refused_not_guessed(clip: Any) -> None:
+def test_mismatched_layout_is_refused(clip: Any) -> None:
     with pytest.raises(BadValue, match="layout CTHW needs three channels") as caught:
         Corrupt("fog:2", layout="CTHW")(clip)
     assert caught.value.fault == "F182"
@@ -201,7 +201,7 @@ def test_normalised_or_unscaled_floats_are_refused(clip: Any, values: Any) -> No
         Corrupt("fog:2")(clip.to(torch.int64))
 
 
-def test_bad_settings_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     for arguments, settings in ((([],), {}), (("fog:2",), {"p": 1.5}), (("fog:2",), {"fps": 0})):
         with pytest.raises(BadValue):
             Corrupt(*arguments, **settings)
@@ -209,8 +209,8 @@ def test_bad_settings_are_refused() -> None:
         Corrupt("fog:2").set_epoch(-1)
 
 
-def test_a_video_of_torchvision_stays_one(clip: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here with the two names of `tv_tensors` that are used; with torchvision itself where it is installed."""
+def test_torchvision_video_type_is_kept(clip: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uses a stub with the two names of `tv_tensors` that are needed, or torchvision if it is installed."""
     tv_tensors: Any
     try:
         tv_tensors = importlib.import_module("torchvision.tv_tensors")
@@ -222,10 +222,10 @@ def test_a_video_of_torchvision_stays_one(clip: Any, monkeypatch: pytest.MonkeyP
         tv_tensors.wrap = lambda value, like: value.as_subclass(type(like))
         monkeypatch.setitem(sys.modules, "torchvision.tv_tensors", tv_tensors)
     video = clip.as_subclass(tv_tensors.Video)
-    transform = Corrupt("shot_noise:3", layout="CTHW")  # a Video has a layout of its own
+    transform = Corrupt("shot_noise:3", layout="CTHW")  # a Video has its own layout
     rough, plain = transform(video, clip, video_id="v")
     assert type(rough) is tv_tensors.Video
-    assert plain is clip  # where something is marked, plain tensors are something else
+    assert plain is clip  # next to a Video, plain tensors are not clips
     assert torch.equal(rough.as_subclass(torch.Tensor), Corrupt("shot_noise:3")(clip, video_id="v"))
     picture = clip[0].as_subclass(tv_tensors.Image)
     assert torch.equal(transform(picture, video_id="v").as_subclass(torch.Tensor), rough.as_subclass(torch.Tensor)[0])

@@ -1,4 +1,4 @@
-"""Training on a GPU: it learns there too, in both precisions, and a stopped run goes on."""
+"""Training on a GPU: both precisions, resuming, and agreement with the CPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = {
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("detector", SIZES)
-def test_it_learns_on_a_gpu(world: Path, tmp_path: Path, detector: str, precision: str) -> None:
+def test_training_on_a_gpu(world: Path, tmp_path: Path, detector: str, precision: str) -> None:
     config = made_config(
         world,
         detector=detector,
@@ -33,13 +33,13 @@ def test_it_learns_on_a_gpu(world: Path, tmp_path: Path, detector: str, precisio
         precision=precision,
         chosen_by="map@0.5",
     )
-    done = train(config, tmp_path)
-    assert done.skipped == 0
-    assert done.score > 0.3
-    assert train(config, tmp_path) == done
+    result = train(config, tmp_path)
+    assert result.skipped == 0
+    assert result.score > 0.3
+    assert train(config, tmp_path) == result
 
 
-def test_a_stopped_run_goes_on_at_the_step_it_had_come_to(world: Path, tmp_path: Path) -> None:
+def test_resumed_run_continues_at_its_step(world: Path, tmp_path: Path) -> None:
     config = made_config(world, device="cuda", save_every=0.0)
 
     def stop(step: int, total: int) -> None:
@@ -48,23 +48,23 @@ def test_a_stopped_run_goes_on_at_the_step_it_had_come_to(world: Path, tmp_path:
 
     with pytest.raises(KeyboardInterrupt):
         train(config, tmp_path / "stopped", on_step=stop)
-    done, whole = train(config, tmp_path / "stopped"), train(config, tmp_path / "whole")
-    assert done.steps == whole.steps
+    resumed, uninterrupted = train(config, tmp_path / "stopped"), train(config, tmp_path / "whole")
+    assert resumed.steps == uninterrupted.steps
 
 
 @pytest.mark.parametrize("detector", SIZES)
-def test_a_gpu_answers_as_the_cpu_does(detector: str) -> None:
+def test_gpu_outputs_equal_the_cpu(detector: str) -> None:
     torch.manual_seed(0)
     sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4} | SIZES[detector]
-    made = load_detector(detector, **sizes)
-    x, lengths = made.batch([torch.randn(n, 8).numpy() for n in (40, 96)])
+    network = load_detector(detector, **sizes)
+    x, lengths = network.batch([torch.randn(n, 8).numpy() for n in (40, 96)])
     with torch.inference_mode():
-        here = made(x, lengths)
-        there = made.cuda()(x.cuda(), lengths.cuda())
-    torch.testing.assert_close(there.logits.cpu(), here.logits, rtol=1e-3, atol=1e-3)
+        expected = network(x, lengths)
+        actual = network.cuda()(x.cuda(), lengths.cuda())
+    torch.testing.assert_close(actual.logits.cpu(), expected.logits, rtol=1e-3, atol=1e-3)
 
 
-def test_compiled_answers_as_eager_does() -> None:
+def test_compiled_outputs_equal_eager() -> None:
     torch.manual_seed(0)
     sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
     eager = load_detector("temporalmaxer", **sizes).cuda()
@@ -72,5 +72,5 @@ def test_compiled_answers_as_eager_does() -> None:
     compiled.load_state_dict(eager.state_dict())
     features = torch.randn(60, 8).numpy()
     one, other = (model.raw(features) for model in (eager, compiled))
-    for here, there in zip(one["cls"], other["cls"], strict=True):
-        assert abs(here - there).max() < 1e-3
+    for expected, actual in zip(one["cls"], other["cls"], strict=True):
+        assert abs(expected - actual).max() < 1e-3

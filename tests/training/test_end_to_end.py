@@ -1,4 +1,4 @@
-"""Training detectors of frames: it learns, goes on after a stop with the same bytes, and strikes are what they say."""
+"""End-to-end training of detectors on frames: learning, resuming, corrupted clips and settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jostle.training.end_to_end import EndToEndLearner, corrupt_clip, enable_che
 from jostle.training.frame_store import FilmClip, TrainingFilm, cut_clip
 from jostle.training.loop import Trainer, train
 
-SLOW = pytest.mark.slow  # combinations
+SLOW = pytest.mark.slow  # further combinations
 SIZE, RATE = (40, 48), 10
 BASIC = {"dim": 32, "classes": 2, "max_length": 32, "levels": 2, "frame_size": 36, "crop": 32, "clip_stride": 24}
 BASIC |= {"backbone_width": 0.06, "neck_dim": 32, "max_segments": 50, "fps": 10.0}
@@ -45,13 +45,13 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Enough for two steps an epoch, where nothing has to be learned."""
+def few_videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Videos for two steps per epoch, for tests that need no learning."""
     return write_films(tmp_path_factory.mktemp("few"), training=4)
 
 
 def write_films(folder: Path, training: int) -> Path:
-    """Videos of six seconds, in each of which it is red or green for a while, and two more to choose by."""
+    """Write videos of six seconds with a red or green action each, and two more for validation."""
     database = {}
     for number in range(training + 2):
         rng = np.random.default_rng(number)
@@ -68,14 +68,14 @@ def write_films(folder: Path, training: int) -> Path:
     return folder
 
 
-def made(videos: Path, name: str = "basictad", data: dict[str, Any] | None = None, **changes: Any) -> Any:
-    own = {"dataset": "folder", "root": str(videos), "jobs": 1, "cache": str(videos / "cache")}
+def make_config(videos: Path, name: str = "basictad", data: dict[str, Any] | None = None, **changes: Any) -> Any:
+    data_settings = {"dataset": "folder", "root": str(videos), "jobs": 1, "cache": str(videos / "cache")}
     optimiser = {"lr": 1e-3, "epochs": 2, "warmup_epochs": 0, "batch": 2, **changes.pop("optimiser", {})}
-    asked = {"detector": name, "settings": SETTINGS[name], "device": "cpu", "optimiser": optimiser, **changes}
-    return make_settings(FrameTrainingConfig, {**asked, "data": own | (data or {})})
+    settings = {"detector": name, "settings": SETTINGS[name], "device": "cpu", "optimiser": optimiser, **changes}
+    return make_settings(FrameTrainingConfig, {**settings, "data": data_settings | (data or {})})
 
 
-def steps(folder: Path) -> list[dict[str, Any]]:
+def logged_steps(folder: Path) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [row for row in rows if row["event"] == "step"]
 
@@ -83,18 +83,18 @@ def steps(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("name", "epochs"), [("basictad", 9), pytest.param("afsd", 5, marks=SLOW), pytest.param("e2e_tad", 7, marks=SLOW)]
 )
-def test_it_learns_and_the_weights_find_segments_in_video(videos: Path, tmp_path: Path, name: str, epochs: int) -> None:
+def test_training_reduces_the_loss_and_writes_a_detector(videos: Path, tmp_path: Path, name: str, epochs: int) -> None:
     optimiser = {"epochs": epochs, "lr": 3e-3}
-    config = made(videos, name, optimiser=optimiser, data={"select": "validation"}, score_every=epochs)
-    done = train(config, tmp_path)
-    losses = [row["total"] for row in steps(tmp_path)]
+    config = make_config(videos, name, optimiser=optimiser, data={"select": "validation"}, score_every=epochs)
+    result = train(config, tmp_path)
+    losses = [row["total"] for row in logged_steps(tmp_path)]
     assert np.mean(losses[-6:]) < 0.8 * np.mean(losses[:6])
-    assert done.score is not None
-    detector = jostle.load_detector(name, weights=done.weights)
+    assert result.score is not None
+    detector = jostle.load_detector(name, weights=result.weights)
     assert detector.config.class_names == ("green", "red")
-    assert read_metadata(done.weights)["detector"] == name
-    found = jostle.detect(videos / "film7.mkv", detector)
-    assert found.videos == ("film7",)
+    assert read_metadata(result.weights)["detector"] == name
+    detections = jostle.detect(videos / "film7.mkv", detector)
+    assert detections.videos == ("film7",)
 
 
 SGD = {"method": "sgd", "schedule": "restarts", "period": 1, "warmup_steps": 3, "average": 0.0}
@@ -110,12 +110,12 @@ ADAM = {"method": "adam", "schedule": "drops", "drop_at": [1], "decays": "all"}
         ("e2e_tad", {}, {"rates": {"sampling_offsets": 0.1}}),
     ],
 )
-def test_a_stopped_run_goes_on_with_the_same_bytes(
-    few: Path, tmp_path: Path, name: str, optimiser: dict[str, Any], more: dict[str, Any]
+def test_resumed_run_gives_the_same_weights(
+    few_videos: Path, tmp_path: Path, name: str, optimiser: dict[str, Any], more: dict[str, Any]
 ) -> None:
     data = {"drop": {"specs": ["black_frame", "gaussian_noise:2"]}, "learn_from": "both", **more.pop("data", {})}
-    config = made(few, name, data=data, optimiser=optimiser, **more)
-    whole = train(config, tmp_path / "whole")
+    config = make_config(few_videos, name, data=data, optimiser=optimiser, **more)
+    uninterrupted = train(config, tmp_path / "whole")
 
     class Stop(Exception):
         pass
@@ -124,16 +124,20 @@ def test_a_stopped_run_goes_on_with_the_same_bytes(
         if step == 3:
             raise Stop
 
-    trainer = Trainer(make_settings(FrameTrainingConfig, {**vars_of(config), "save_every": 0.0}), tmp_path / "stopped")
+    trainer = Trainer(
+        make_settings(FrameTrainingConfig, {**as_settings(config), "save_every": 0.0}), tmp_path / "stopped"
+    )
     with pytest.raises(Stop):
         trainer.run(stop)
-    again = train(make_settings(FrameTrainingConfig, {**vars_of(config), "save_every": 0.0}), tmp_path / "stopped")
-    one, other = read_weights(whole.weights), read_weights(again.weights)
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[key], other[key]) for key in one)
+    resumed = train(
+        make_settings(FrameTrainingConfig, {**as_settings(config), "save_every": 0.0}), tmp_path / "stopped"
+    )
+    expected, actual = read_weights(uninterrupted.weights), read_weights(resumed.weights)
+    assert expected.keys() == actual.keys()
+    assert all(torch.equal(expected[key], actual[key]) for key in expected)
 
 
-def vars_of(config: FrameTrainingConfig) -> dict[str, Any]:
+def as_settings(config: FrameTrainingConfig) -> dict[str, Any]:
     from jostle.core.config import settings_as_dict
 
     return settings_as_dict(config)
@@ -141,7 +145,7 @@ def vars_of(config: FrameTrainingConfig) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 @pytest.mark.parametrize("form", ["released", "paper"])
-def test_consistency_is_nothing_between_equals_and_has_a_gradient(name: str, form: str) -> None:
+def test_consistency_is_zero_for_equal_outputs_and_has_a_gradient(name: str, form: str) -> None:
     torch.manual_seed(0)
     detector: Any = jostle.load_detector(name, **SETTINGS[name])
     for parameter in detector.parameters():
@@ -152,41 +156,45 @@ def test_consistency_is_nothing_between_equals_and_has_a_gradient(name: str, for
     clips = torch.randn(2, 3, 32, 32, 32)
     outputs = detector(clips)
     assert float(clip_consistency(detector, outputs, outputs, actions, config).detach()) == pytest.approx(0, abs=1e-6)
-    other = torch.randn(2, 3, 32, 32, 32) * 3 + 1  # far enough apart that no rounding decides the sign
+    other = torch.randn(2, 3, 32, 32, 32) * 3 + 1  # large enough differences that rounding does not decide the sign
     apart = clip_consistency(detector, outputs, detector(other), actions, config)
     assert float(apart.detach()) > 0
     apart.backward()
     assert any(p.grad is not None and p.grad.abs().max() > 0 for p in detector.backbone.parameters())
 
 
-def test_a_robust_run_compares_clean_and_struck_clips(few: Path, tmp_path: Path) -> None:
-    config = made(few, data={"drop": {}, "learn_from": "corrupted"}, optimiser={"epochs": 1})
+def test_robust_run_compares_clean_and_corrupted_clips(few_videos: Path, tmp_path: Path) -> None:
+    config = make_config(few_videos, data={"drop": {}, "learn_from": "corrupted"}, optimiser={"epochs": 1})
     train(config, tmp_path / "both")
-    assert all(row["consistency"] >= 0 for row in steps(tmp_path / "both"))
-    plain = made(few, data={"drop": {}, "learn_from": "both"}, consistency={"weight": 0.0}, optimiser={"epochs": 1})
+    assert all(row["consistency"] >= 0 for row in logged_steps(tmp_path / "both"))
+    plain = make_config(
+        few_videos, data={"drop": {}, "learn_from": "both"}, consistency={"weight": 0.0}, optimiser={"epochs": 1}
+    )
     train(plain, tmp_path / "plain")
-    assert "consistency" not in steps(tmp_path / "plain")[0]
+    assert "consistency" not in logged_steps(tmp_path / "plain")[0]
 
 
-def test_strikes_are_drawn_by_their_key() -> None:
+def test_corrupted_frames_depend_on_the_key() -> None:
     frames = np.random.default_rng(0).integers(1, 256, (24, 16, 16, 3)).astype(np.uint8)
     clip = FilmClip(frames, np.array([[4.0, 16.0]], np.float32), np.array([0]))
     config = ClipDropConfig(placement="each:1")
-    hit = corrupt_clip(clip, 10.0, config, (0, "drop", "film", 0, 0))
-    black = np.flatnonzero((hit == 0).all((1, 2, 3)))
+    corrupted = corrupt_clip(clip, 10.0, config, (0, "drop", "film", 0, 0))
+    black = np.flatnonzero((corrupted == 0).all((1, 2, 3)))
     assert len(black) == 1
     assert 4 <= black[0] < 16
-    np.testing.assert_array_equal(hit, corrupt_clip(clip, 10.0, config, (0, "drop", "film", 0, 0)))
-    other = {int(np.flatnonzero((corrupt_clip(clip, 10.0, config, (0, "drop", "film", e, 0)) == 0).all((1, 2, 3)))[0])
-             for e in range(12)}  # fmt: skip
-    assert len(other) > 3
+    np.testing.assert_array_equal(corrupted, corrupt_clip(clip, 10.0, config, (0, "drop", "film", 0, 0)))
+    frame_indices = {
+        int(np.flatnonzero((corrupt_clip(clip, 10.0, config, (0, "drop", "film", e, 0)) == 0).all((1, 2, 3)))[0])
+        for e in range(12)
+    }
+    assert len(frame_indices) > 3
     kinds = ClipDropConfig(("gaussian_noise", "thumos14-c/overexposure:3", "jumble:1"), (2, 4), "everywhere")
-    made = {corrupt_clip(clip, 10.0, kinds, (0, e)).tobytes() for e in range(12)}
-    assert len(made) > 5
-    assert frames.min() > 0  # what was given is not written into
+    results = {corrupt_clip(clip, 10.0, kinds, (0, e)).tobytes() for e in range(12)}
+    assert len(results) > 5
+    assert frames.min() > 0  # the input is not modified
 
 
-def test_clips_show_an_action() -> None:
+def test_clips_contain_an_action() -> None:
     frames = np.zeros((100, 4, 4, 3), np.uint8)
     film = TrainingFilm("a", frames, np.array([[80.0, 90.0], [10.0, 12.0]], np.float32), np.array([1, 0]), 10.0, 10.0)
     for key in range(20):
@@ -204,22 +212,22 @@ def test_clips_show_an_action() -> None:
         )
 
 
-def test_a_backbone_may_learn_less_or_nothing(few: Path, tmp_path: Path) -> None:
-    learner = EndToEndLearner(made(few, backbone_rate=0.0), Processes.join("cpu"))
-    begun = {key: value.clone() for key, value in learner.model.state_dict().items()}
-    done = train(made(few, backbone_rate=0.0, optimiser={"average": 0.0}), tmp_path / "none")
-    after = read_weights(done.weights)
-    assert all(torch.equal(begun[key], after[key]) for key in begun if key.startswith("backbone."))
-    assert any(not torch.equal(begun[key], after[key]) for key in begun if key.startswith("head."))
-    trainer = Trainer(made(few, backbone_rate=0.1), tmp_path / "less")
+def test_backbone_rate_scales_or_freezes_the_backbone(few_videos: Path, tmp_path: Path) -> None:
+    learner = EndToEndLearner(make_config(few_videos, backbone_rate=0.0), Processes.join("cpu"))
+    initial = {key: value.clone() for key, value in learner.model.state_dict().items()}
+    result = train(make_config(few_videos, backbone_rate=0.0, optimiser={"average": 0.0}), tmp_path / "none")
+    after = read_weights(result.weights)
+    assert all(torch.equal(initial[key], after[key]) for key in initial if key.startswith("backbone."))
+    assert any(not torch.equal(initial[key], after[key]) for key in initial if key.startswith("head."))
+    trainer = Trainer(make_config(few_videos, backbone_rate=0.1), tmp_path / "less")
     assert [group["share"] for group in trainer.optimiser.param_groups] == [1.0, 1.0, 0.1, 0.1]
     count = sum(len(group["params"]) for group in trainer.optimiser.param_groups)
     assert count == sum(p.requires_grad for p in trainer.learner.model.parameters())
 
 
-def test_afsd_learns_from_clips_that_are_cut_up(few: Path) -> None:
-    """Where one action is more than twice as long as the shortest; here there is but one, so a second is put in."""
-    config = made(few, "afsd", lesson=0.5, optimiser={"batch": 2})
+def test_afsd_lesson_uses_rearranged_clips(few_videos: Path) -> None:
+    """This needs an action more than twice as long as the shortest, so a second, short one is added."""
+    config = make_config(few_videos, "afsd", lesson=0.5, optimiser={"batch": 2})
     learner = EndToEndLearner(config, Processes.join("cpu"))
     film = learner.films[0]
     short = np.concatenate([film.segments, [[0.0, 4.0]]]).astype(np.float32)
@@ -233,17 +241,19 @@ def test_afsd_learns_from_clips_that_are_cut_up(few: Path) -> None:
     assert sorted(frame.tobytes() for frame in frames) == sorted(frame.tobytes() for frame in sample.clean)
     learner.ready()
     losses = learner.losses_of([sample, dataclasses.replace(sample, moved=None)])
-    alone = learner.losses_of([dataclasses.replace(sample, moved=None)] * 2)
-    assert "lesson" not in alone
-    torch.testing.assert_close(losses["total"], alone["total"] + 0.5 * losses["lesson"], rtol=1e-4, atol=1e-4)
+    losses_without_lesson = learner.losses_of([dataclasses.replace(sample, moved=None)] * 2)
+    assert "lesson" not in losses_without_lesson
+    torch.testing.assert_close(
+        losses["total"], losses_without_lesson["total"] + 0.5 * losses["lesson"], rtol=1e-4, atol=1e-4
+    )
     losses["lesson"].backward()
     assert sum(p.grad.abs().sum() for p in learner.model.parameters() if p.grad is not None) > 0
 
 
-def test_clips_look_otherwise_and_struck_ones_alike(few: Path) -> None:
-    asked = {"recolour": 1.0, "rotate": 45.0, "drop": {"placement": "frames:3-4"}}
-    plain = EndToEndLearner(made(few, data={"drop": asked["drop"]}), Processes.join("cpu"))
-    changed = EndToEndLearner(made(few, data=asked), Processes.join("cpu"))
+def test_clean_and_corrupted_clips_are_augmented_alike(few_videos: Path) -> None:
+    settings = {"recolour": 1.0, "rotate": 45.0, "drop": {"placement": "frames:3-4"}}
+    plain = EndToEndLearner(make_config(few_videos, data={"drop": settings["drop"]}), Processes.join("cpu"))
+    changed = EndToEndLearner(make_config(few_videos, data=settings), Processes.join("cpu"))
     one, other = (learner._sample(learner.films[0], 0, 0) for learner in (plain, changed))
     assert not np.array_equal(one.clean, other.clean)
     same = (other.clean == other.corrupted).all((1, 2, 3))
@@ -252,40 +262,40 @@ def test_clips_look_otherwise_and_struck_ones_alike(few: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_computing_again_changes_nothing_but_memory(name: str) -> None:
-    clips, gradients, counted = torch.randn(1, 3, 32, 32, 32), [], []
-    for again in (False, True):
+def test_checkpointing_changes_no_gradients_or_buffers(name: str) -> None:
+    clips, gradients, buffers = torch.randn(1, 3, 32, 32, 32), [], []
+    for checkpointed in (False, True):
         torch.manual_seed(0)
         detector: Any = jostle.load_detector(name, **SETTINGS[name])
-        if again:
+        if checkpointed:
             enable_checkpointing(detector.backbone)
         outputs = detector.train()(clips)
         detector.loss(outputs, Actions.of([([[4.0, 20.0]], [1])])).total.backward()
         gradients.append({key: p.grad for key, p in detector.named_parameters() if p.grad is not None})
-        counted.append(dict(detector.named_buffers()))
+        buffers.append(dict(detector.named_buffers()))
     assert gradients[0].keys() == gradients[1].keys()
     for key, value in gradients[0].items():
         torch.testing.assert_close(value, gradients[1][key])
-    for key, value in counted[0].items():  # what norms have seen is counted once
-        torch.testing.assert_close(value, counted[1][key])
+    for key, value in buffers[0].items():  # the norms count every batch once
+        torch.testing.assert_close(value, buffers[1][key])
 
 
-def test_what_is_wrong_is_said(videos: Path, tmp_path: Path) -> None:
+def test_invalid_settings_are_refused(videos: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match='write task = "detection"'):
         EndToEndLearner(
             make_settings(FrameTrainingConfig, {"detector": "temporalmaxer_puppets", "device": "cpu"}),
             Processes.join("cpu"),
         )
     with pytest.raises(BadValue, match="needs corrupted clips: set drop"):
-        made(videos, data={"learn_from": "both"})
+        make_config(videos, data={"learn_from": "both"})
     with pytest.raises(BadValue, match="would choose the model on the test set"):
-        made(videos, data={"select": "test"})
+        make_config(videos, data={"select": "test"})
     for changes, message in (
         ({"lesson": 0.1}, "lesson works with AFSD only, not with basictad"),
         ({"rates": {"reference_points": 0.1}}, "basictad has no parameter with 'reference_points' in its name"),
     ):
         with pytest.raises(BadValue, match=message):
-            EndToEndLearner(made(videos, **changes), Processes.join("cpu"))
+            EndToEndLearner(make_config(videos, **changes), Processes.join("cpu"))
     for changes, message in (
         ({"lesson": -1.0}, "lesson must not be below 0"),
         ({"rates": {"head": 0.0}}, "rates are shares above 0"),
@@ -293,7 +303,7 @@ def test_what_is_wrong_is_said(videos: Path, tmp_path: Path) -> None:
         ({"weights": "a.st", "backbone_weights": "b.st"}, "weights have a backbone already"),
     ):
         with pytest.raises(BadValue, match=message):
-            made(videos, **changes)
+            make_config(videos, **changes)
     (tmp_path / "a.toml").write_text(
         'task = "end-to-end"\ndetector = "afsd_puppets"\n[data.drop]\nplacement = "pair"\n'
     )

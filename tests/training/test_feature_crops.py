@@ -1,4 +1,4 @@
-"""Videos to learn from: the grid, the crops, and what is refused."""
+"""Training crops of features: grid, crops, splits and validation of inputs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def video(steps: int = 40, segments=((4.0, 10.0), (30.0, 36.0))) -> FeatureVideo
     return FeatureVideo("v", rows, rows + 0.5, np.array(segments, np.float32), np.arange(len(segments)), 25.0, 10.0)
 
 
-def test_seconds_become_grid_steps(world: Path) -> None:
+def test_seconds_are_converted_to_grid_steps(world: Path) -> None:
     config = made_config(world).data
     videos, truth = load_videos(config, "validation", NUMBERS, channels=8)
     assert len(videos) == 10
-    assert videos[0].segments[0, 0] == pytest.approx(6, abs=1e-4)  # the world starts its first action at step 6
+    assert videos[0].segments[0, 0] == pytest.approx(6, abs=1e-4)  # the first action starts at step 6
     assert len(truth) == 20
 
 
@@ -41,7 +41,7 @@ def test_resizing_keeps_the_actions_where_they_are(world: Path) -> None:
     assert plain[0].features[round(plain[0].segments[0].mean()), label] > 1
 
 
-def test_a_crop_is_drawn_by_name_and_epoch(world: Path) -> None:
+def test_crop_depends_on_name_and_epoch(world: Path) -> None:
     config = made_config(world).data
 
     def drawn(**changes):
@@ -53,25 +53,25 @@ def test_a_crop_is_drawn_by_name_and_epoch(world: Path) -> None:
     assert lengths <= set(range(36, 41))
     assert len(lengths) > 2
     sample = drawn()
-    assert (sample.corrupted - sample.features == 0.5).all()  # the same stretch of both
+    assert (sample.corrupted - sample.features == 0.5).all()  # both are cropped alike
 
 
-def test_a_long_video_is_cut_and_mostly_hidden_actions_go(world: Path) -> None:
+def test_long_video_is_cropped_and_mostly_hidden_actions_are_dropped(world: Path) -> None:
     config = made_config(world).data
     for epoch in range(60):
         sample = crop(video(), longest=12, config=config, slack=2.0, seed=0, epoch=epoch)
         assert len(sample.features) == 12
         start = sample.features[0, 0]
         for (a, b), label in zip(sample.segments, sample.labels, strict=True):
-            whole = video().segments[label]
+            action = video().segments[label]
             assert -2 <= a <= b <= 14
-            assert (b - a) / (whole[1] - whole[0]) >= 0.5
-            assert a == pytest.approx(max(whole[0] - start, -2), abs=1e-5)
+            assert (b - a) / (action[1] - action[0]) >= 0.5
+            assert a == pytest.approx(max(action[0] - start, -2), abs=1e-5)
 
 
-def test_the_held_out_videos_depend_on_the_seed_alone(world: Path) -> None:
+def test_held_out_videos_depend_only_on_the_seed(world: Path) -> None:
     sizes = type("Sizes", (), {"classes": 2, "input_dim": 8, "max_length": 64, "resize": False, "stretches": False})()
-    made = []
+    splits = []
     for seed in (0, 0, 1):
         config = made_config(world, data={"select": 0.3}, seed=seed)
         names, learn, held = split_videos(config, sizes)
@@ -79,11 +79,11 @@ def test_the_held_out_videos_depend_on_the_seed_alone(world: Path) -> None:
         assert not {v.name for v in learn} & {v.name for v in held[0]}
         assert (len(learn), len(held[0])) == (7, 3)
         assert set(held[1].videos) == {v.name for v in held[0]}
-        made.append({v.name for v in held[0]})
-    assert made[0] == made[1] != made[2]
+        splits.append({v.name for v in held[0]})
+    assert splits[0] == splits[1] != splits[2]
 
 
-def test_a_subset_to_choose_by_may_be_named(world: Path, tmp_path: Path) -> None:
+def test_validation_subset_by_name(world: Path, tmp_path: Path) -> None:
     content = json.loads((world / "truth.json").read_text())
     for name in ("video08", "video09"):
         content["database"][name]["subset"] = "Choose"
@@ -109,14 +109,14 @@ def test_more_classes_than_the_detector_has_are_refused(world: Path) -> None:
 
 
 @pytest.mark.fault("F50", "F51")
-def test_F50_F51_features_that_do_not_fit_are_refused(world: Path, tmp_path: Path) -> None:
+def test_F50_F51_mismatched_features_are_refused(world: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"expected .*9") as caught:
         load_videos(made_config(world).data, "validation", NUMBERS, channels=9)
     assert caught.value.fault == "F50"
-    for which, rows in (("clean", 64), ("rough", 63)):
-        (tmp_path / which).mkdir()
-        for path in (world / which).iterdir():
-            np.save(tmp_path / which / path.name, np.load(path)[:rows])
+    for variant, rows in (("clean", 64), ("rough", 63)):
+        (tmp_path / variant).mkdir()
+        for path in (world / variant).iterdir():
+            np.save(tmp_path / variant / path.name, np.load(path)[:rows])
     config = made_config(world, data={"features": str(tmp_path / "clean"), "corrupted": str(tmp_path / "rough")}).data
     with pytest.raises(DataError, match=r"corrupted features are \(63, 8\), clean ones \(64, 8\)") as caught:
         load_videos(config, "validation", NUMBERS, channels=8)
@@ -128,7 +128,7 @@ def test_F50_F51_features_that_do_not_fit_are_refused(world: Path, tmp_path: Pat
 
 
 @pytest.mark.fault("F34")
-def test_F34_a_rate_must_come_from_somewhere(world: Path, tmp_path: Path) -> None:
+def test_F34_missing_frame_rate_is_refused(world: Path, tmp_path: Path) -> None:
     content = json.loads((world / "truth.json").read_text())
     for entry in content["database"].values():
         del entry["fps"]

@@ -1,4 +1,4 @@
-"""FrameDrop: the features of a draw are those of the struck video, and an epoch draws anew."""
+"""FrameDrop: drawn features equal those of the corrupted video, and every epoch draws again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a random `puppet_net` joins of made-up sights of ten videos, clean and with every frame struck."""
+    """Random frame features of ten videos, clean and all black, and what a random `puppet_net` joins of them."""
     folder = tmp_path_factory.mktemp("drop")
     extractor = load_extractor("puppet_net", weights="random")
     write_weights(extractor.network.state_dict(), folder / "net.safetensors")
@@ -37,13 +37,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i in range(10):
         rng = np.random.default_rng(i)
         name = f"video{i}"
-        for which in ("clean", "black"):
-            (folder / which / "frames").mkdir(parents=True, exist_ok=True)
-            seen = rng.standard_normal((FRAMES, 160)).astype(np.float32)
-            if which == "black":
-                seen[:] = seen[0]
-            np.save(folder / which / "frames" / f"{name}.npy", seen)
-            np.save(folder / which / f"{name}.npy", joined(extractor, seen))
+        for variant in ("clean", "black"):
+            (folder / variant / "frames").mkdir(parents=True, exist_ok=True)
+            frame_features = rng.standard_normal((FRAMES, 160)).astype(np.float32)
+            if variant == "black":
+                frame_features[:] = frame_features[0]
+            np.save(folder / variant / "frames" / f"{name}.npy", frame_features)
+            np.save(folder / variant / f"{name}.npy", window_features(extractor, frame_features))
         annotations = [
             {"label": label, "label_id": k, "segment": [2.0 + 5 * k, 4.5 + 5 * k]}
             for k, label in enumerate(("bow", "wave"))
@@ -58,12 +58,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def joined(extractor: Extractor, seen: np.ndarray) -> np.ndarray:
+def window_features(extractor: Extractor, frame_features: np.ndarray) -> np.ndarray:
     grid = WindowGrid(16, 4)
-    return extractor.join(seen[grid.frames_of(np.arange(grid.count(len(seen))), len(seen))])
+    return extractor.join(
+        frame_features[grid.frames_of(np.arange(grid.count(len(frame_features))), len(frame_features))]
+    )
 
 
-def data_of(world: Path, **drop: Any) -> DataConfig:
+def make_data_config(world: Path, **drop: Any) -> DataConfig:
     content = {
         "features": str(world / "clean"),
         "truth": str(world / "truth.json"),
@@ -73,16 +75,16 @@ def data_of(world: Path, **drop: Any) -> DataConfig:
     return make_settings(DataConfig, content)
 
 
-def loaded(data: DataConfig, seed: int = 5) -> tuple[FrameDrop, list[Any]]:
+def load_drop(data: DataConfig, seed: int = 5) -> tuple[FrameDrop, list[Any]]:
     videos, _ = load_videos(data, "training", {"bow": 0, "wave": 1}, channels=128)
-    made = FrameDrop.of(data, videos, seed, CPU)
-    assert made is not None
-    return made, videos
+    drop = FrameDrop.of(data, videos, seed, CPU)
+    assert drop is not None
+    return drop, videos
 
 
 @pytest.mark.parametrize("placement", ["pair", "pair:released", "each:1", "random:3"])
-def test_features_are_those_of_the_struck_video(world: Path, placement: str) -> None:
-    drop, videos = loaded(data_of(world, placement=placement))
+def test_drawn_features_equal_those_of_the_corrupted_video(world: Path, placement: str) -> None:
+    drop, videos = load_drop(make_data_config(world, placement=placement))
     for epoch in range(3):
         video = videos[epoch]
         actions = np.array([[2.0, 4.5], [7.0, 9.5]]) * FPS
@@ -90,36 +92,36 @@ def test_features_are_those_of_the_struck_video(world: Path, placement: str) -> 
         assert mask.any()
         clean = np.load(world / "clean" / "frames" / f"{video.name}.npy")
         black = np.load(world / "black" / "frames" / f"{video.name}.npy")
-        whole = joined(drop.extractor, np.where(mask[:, None], black, clean))
-        beside = drop.draw([videos[7], video, videos[8]], epoch)
-        assert np.array_equal(beside[1].corrupted, whole)
-        assert not np.array_equal(whole, video.features)
+        expected = window_features(drop.extractor, np.where(mask[:, None], black, clean))
+        drawn = drop.draw([videos[7], video, videos[8]], epoch)
+        assert np.array_equal(drawn[1].corrupted, expected)
+        assert not np.array_equal(expected, video.features)
 
 
-def test_fresh_draws_differ_by_epoch_and_fixed_ones_do_not(world: Path) -> None:
-    fresh, videos = loaded(data_of(world))
-    fixed, _ = loaded(data_of(world, fresh=False))
+def test_only_fresh_draws_differ_by_epoch(world: Path) -> None:
+    fresh, videos = load_drop(make_data_config(world))
+    fixed, _ = load_drop(make_data_config(world, fresh=False))
     first, second = (fresh.draw(videos[:1], epoch)[0].corrupted for epoch in (0, 1))
     assert not np.array_equal(first, second)
     assert np.array_equal(first, fresh.draw(videos[:1], 0)[0].corrupted)
     assert np.array_equal(fixed.draw(videos[:1], 0)[0].corrupted, fixed.draw(videos[:1], 1)[0].corrupted)
 
 
-def test_what_was_seen_must_fit(world: Path, tmp_path: Path) -> None:
+def test_mismatched_frame_features_are_refused(world: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="video0"):
-        loaded(data_of(world, struck=str(tmp_path)))
+        load_drop(make_data_config(world, struck=str(tmp_path)))
     (tmp_path / "frames").mkdir()
     for i in range(10):
         np.save(tmp_path / "frames" / f"video{i}.npy", np.ones((FRAMES - 9, 160), np.float32))
     with pytest.raises(DataError, match=r"\(291, 160\), those of the clean video \(300, 160\)"):
-        loaded(data_of(world, struck=str(tmp_path)))
+        load_drop(make_data_config(world, struck=str(tmp_path)))
 
 
-def test_an_extractor_of_windows_cannot_drop(world: Path, tmp_path: Path) -> None:
+def test_window_extractors_are_refused(world: Path, tmp_path: Path) -> None:
     network = load_extractor("i3d_rgb", weights="random").network
     write_weights(network.state_dict(), tmp_path / "i3d.safetensors")
     with pytest.raises(BadValue, match=r"processes whole windows.*set data\.corrupted"):
-        loaded(data_of(world, extractor="i3d_rgb", weights=str(tmp_path / "i3d.safetensors")))
+        load_drop(make_data_config(world, extractor="i3d_rgb", weights=str(tmp_path / "i3d.safetensors")))
 
 
 def run_config(world: Path, **data: Any) -> TrainingConfig:
@@ -139,9 +141,9 @@ def run_config(world: Path, **data: Any) -> TrainingConfig:
     return make_settings(TrainingConfig, content)
 
 
-def test_a_robust_run_goes_on_to_the_same_bytes(world: Path, tmp_path: Path) -> None:
+def test_resumed_robust_run_gives_the_same_weights(world: Path, tmp_path: Path) -> None:
     config = run_config(world)
-    whole = train(config, tmp_path / "whole")
+    uninterrupted = train(config, tmp_path / "whole")
 
     class Stopped(Exception):
         pass
@@ -152,29 +154,31 @@ def test_a_robust_run_goes_on_to_the_same_bytes(world: Path, tmp_path: Path) -> 
 
     with pytest.raises(Stopped):
         train(config, tmp_path / "parts", on_step=stop)
-    again = train(config, tmp_path / "parts")
-    assert again.weights.read_bytes() == whole.weights.read_bytes()
+    resumed = train(config, tmp_path / "parts")
+    assert resumed.weights.read_bytes() == uninterrupted.weights.read_bytes()
     rows = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
     assert all(row["consistency"] > 0 for row in rows if row["event"] == "step")
 
 
 @pytest.mark.parametrize("learn_from", ["clean", "corrupted", "both"])
-def test_what_is_learned_from(world: Path, tmp_path: Path, learn_from: str) -> None:
+def test_learn_from_clean_corrupted_or_both(world: Path, tmp_path: Path, learn_from: str) -> None:
     base = run_config(world, learn_from=learn_from)
-    alone = replace(base, consistency=replace(base.consistency, weight=0.0))
-    train(alone, tmp_path / "alone")
+    config_without_consistency = replace(base, consistency=replace(base.consistency, weight=0.0))
+    train(config_without_consistency, tmp_path / "alone")
     rows = [json.loads(line) for line in (tmp_path / "alone" / "log.jsonl").read_text().splitlines()]
     steps = [row for row in rows if row["event"] == "step"]
     assert len(steps) == 4
     assert all("consistency" not in row for row in steps)
-    if learn_from == "both":  # of the first step, before anything was learned: the mean of the other two
-        ways = []
+    if learn_from == "both":  # in the first step, before any update: the mean of the other two
+        losses = []
         for other in ("clean", "corrupted"):
-            config = replace(alone, data=replace(alone.data, learn_from=other))
+            config = replace(
+                config_without_consistency, data=replace(config_without_consistency.data, learn_from=other)
+            )
             train(config, tmp_path / other)
-            ways.append(json.loads((tmp_path / other / "log.jsonl").read_text().splitlines()[0])["classification"])
-        assert steps[0]["classification"] == pytest.approx(np.mean(ways), rel=1e-5)
-        assert ways[0] != ways[1]
+            losses.append(json.loads((tmp_path / other / "log.jsonl").read_text().splitlines()[0])["classification"])
+        assert steps[0]["classification"] == pytest.approx(np.mean(losses), rel=1e-5)
+        assert losses[0] != losses[1]
 
 
 def test_views_are_other_crops_of_the_same_videos(world: Path, tmp_path: Path) -> None:
@@ -184,7 +188,7 @@ def test_views_are_other_crops_of_the_same_videos(world: Path, tmp_path: Path) -
     assert len({(len(sample.features), float(sample.features[0, 0])) for sample in samples}) > 5
 
 
-def test_settings_that_contradict(world: Path) -> None:
+def test_contradictory_settings_are_refused(world: Path) -> None:
     with pytest.raises(BadValue, match="from a folder or from drop"):
         run_config(world, corrupted=str(world / "black"))
     with pytest.raises(BadValue, match="needs corrupted features"):
@@ -193,7 +197,7 @@ def test_settings_that_contradict(world: Path) -> None:
         run_config(world, views=0)
 
 
-def test_videos_to_choose_by_need_no_corrupted_features(world: Path, tmp_path: Path) -> None:
+def test_validation_videos_need_no_corrupted_features(world: Path, tmp_path: Path) -> None:
     truth = json.loads((world / "truth.json").read_text())
     for name in ("video8", "video9"):
         truth["database"][name]["subset"] = "validation"
@@ -202,8 +206,8 @@ def test_videos_to_choose_by_need_no_corrupted_features(world: Path, tmp_path: P
     for i in range(8):
         np.save(tmp_path / "some" / f"video{i}.npy", np.load(world / "black" / f"video{i}.npy"))
     data = {"drop": "none", "truth": str(tmp_path / "truth.json"), "corrupted": str(tmp_path / "some")}
-    done = train(run_config(world, **data, select="validation", train="training"), tmp_path / "run")
-    assert done.score is not None
+    result = train(run_config(world, **data, select="validation", train="training"), tmp_path / "run")
+    assert result.score is not None
 
 
 def test_weights_name_the_extractor_of_their_features(world: Path, tmp_path: Path) -> None:

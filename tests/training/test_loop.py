@@ -1,4 +1,4 @@
-"""The loop: it learns, it goes on after a stop as if nothing had happened, and bad steps do no harm."""
+"""Training loop: learning, resuming, non-finite steps, checkpoints and distributed training."""
 
 from __future__ import annotations
 
@@ -30,58 +30,58 @@ class Stop(Exception):
     pass
 
 
-def stop_at(wanted: int):
+def stop_at(last_step: int):
     def on_step(step: int, total: int) -> None:
-        if step == wanted:
+        if step == last_step:
             raise Stop
 
     return on_step
 
 
-def rows(folder: Path, event: str) -> list[dict]:
+def logged_rows(folder: Path, event: str) -> list[dict]:
     return [row for row in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if row["event"] == event]
 
 
-def test_it_learns_and_chooses_by_held_out_videos(world: Path, tmp_path: Path) -> None:
+def test_training_reduces_the_loss_and_selects_by_held_out_videos(world: Path, tmp_path: Path) -> None:
     config = made_config(world, optimiser={"epochs": 14, "lr": 5e-3}, data={"select": 0.2}, chosen_by="map@0.5")
-    done = train(config, tmp_path)
-    steps = rows(tmp_path, "step")
-    assert len(steps) == done.steps == 15 * 4  # 10 videos, 2 held out, 2 a step
+    result = train(config, tmp_path)
+    steps = logged_rows(tmp_path, "step")
+    assert len(steps) == result.steps == 15 * 4  # 10 videos, 2 held out, 2 per step
     assert np.mean([row["total"] for row in steps[-4:]]) < 0.5 * np.mean([row["total"] for row in steps[:4]])
-    assert done.score == max(row["map@0.5"] for row in rows(tmp_path, "score"))
-    assert done.score > 0.5
-    assert done.weights == tmp_path / "best.safetensors"
+    assert result.score == max(row["map@0.5"] for row in logged_rows(tmp_path, "score"))
+    assert result.score > 0.5
+    assert result.weights == tmp_path / "best.safetensors"
     settings = {"input_dim": 8, "dim": 16, "classes": 2, "max_length": 64, "levels": 4}
-    detector = load_detector("temporalmaxer", weights=done.weights, **settings)
+    detector = load_detector("temporalmaxer", weights=result.weights, **settings)
     features = np.load(world / "clean" / "video13.npy")
     assert len(detector.detect(features, fps=25.0, duration=10.0)) > 0
 
 
-def anchored(world: Path, **changes: Any) -> TrainingConfig:
-    """A run of a detector with anchors, whose settings are not those of points."""
-    made = made_config(world, **changes)
+def anchor_config(world: Path, **changes: Any) -> TrainingConfig:
+    """Return the configuration of a detector with anchors."""
+    config = made_config(world, **changes)
     settings = {"input_dim": 8, "dim": 32, "classes": 2, "max_length": 64, "levels": 4, "neighbours": 4, "gap": 4}
-    return replace(made, detector="vsgn", settings=settings)
+    return replace(config, detector="vsgn", settings=settings)
 
 
-def test_a_detector_with_anchors_learns(world: Path, tmp_path: Path) -> None:
+def test_detector_with_anchors_learns(world: Path, tmp_path: Path) -> None:
     data = {"select": 0.2, "corrupted": str(world / "rough")}
-    done = train(anchored(world, optimiser={"epochs": 5, "lr": 5e-3}, data=data), tmp_path)
-    steps = rows(tmp_path, "step")
+    result = train(anchor_config(world, optimiser={"epochs": 5, "lr": 5e-3}, data=data), tmp_path)
+    steps = logged_rows(tmp_path, "step")
     terms = {"classification", "regression", "adjustment", "action", "start", "end", "consistency", "total"}
     assert terms <= set(steps[0])
     assert np.mean([row["total"] for row in steps[-4:]]) < 0.7 * np.mean([row["total"] for row in steps[:4]])
-    assert done.score is not None
-    assert done.score > 0.1
+    assert result.score is not None
+    assert result.score > 0.1
 
 
-def test_a_detector_with_anchors_goes_on_after_a_stop(world: Path, tmp_path: Path) -> None:
-    config = anchored(world, data={"select": 0.2, "corrupted": str(world / "rough")}, save_every=0.0)
-    whole = train(config, tmp_path / "whole")
+def test_detector_with_anchors_resumes(world: Path, tmp_path: Path) -> None:
+    config = anchor_config(world, data={"select": 0.2, "corrupted": str(world / "rough")}, save_every=0.0)
+    uninterrupted = train(config, tmp_path / "whole")
     with pytest.raises(Stop):
         train(config, tmp_path / "parts", on_step=stop_at(5))
     again = train(config, tmp_path / "parts")
-    assert again.weights.read_bytes() == whole.weights.read_bytes()
+    assert again.weights.read_bytes() == uninterrupted.weights.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -93,26 +93,26 @@ def test_a_detector_with_anchors_goes_on_after_a_stop(world: Path, tmp_path: Pat
         pytest.param("actionformer", True, marks=pytest.mark.slow),
     ],
 )
-def test_a_stopped_run_ends_with_the_same_bytes(world: Path, tmp_path: Path, detector: str, robust: bool) -> None:
+def test_resumed_run_gives_the_same_weights(world: Path, tmp_path: Path, detector: str, robust: bool) -> None:
     changes = {"detector": detector, "save_every": 0.0, "data": {"select": 0.2}}
     if detector == "actionformer":  # drop-path draws in every step
         changes["settings"] = {"heads": 2, "window": 5, "mlp_dim": 32}
     if robust:
         changes["data"] = {"select": 0.2, "corrupted": str(world / "rough")}
     config = made_config(world, **changes)
-    whole = train(config, tmp_path / "whole")
+    uninterrupted = train(config, tmp_path / "whole")
     for stop in (3, 4, 9):
         with pytest.raises(Stop):
             train(config, tmp_path / "stopped", on_step=stop_at(stop))
     again = train(config, tmp_path / "stopped")
-    assert whole.weights.read_bytes() == again.weights.read_bytes()
-    assert (whole.score, whole.epoch, whole.steps) == (again.score, again.epoch, again.steps)
-    assert rows(tmp_path / "whole", "step") == rows(tmp_path / "stopped", "step")
+    assert uninterrupted.weights.read_bytes() == again.weights.read_bytes()
+    assert (uninterrupted.score, uninterrupted.epoch, uninterrupted.steps) == (again.score, again.epoch, again.steps)
+    assert logged_rows(tmp_path / "whole", "step") == logged_rows(tmp_path / "stopped", "step")
     if robust:
-        assert all(row["consistency"] >= 0 for row in rows(tmp_path / "whole", "step"))
+        assert all(row["consistency"] >= 0 for row in logged_rows(tmp_path / "whole", "step"))
 
 
-def test_a_finished_run_is_not_trained_again(world: Path, tmp_path: Path) -> None:
+def test_finished_run_is_not_repeated(world: Path, tmp_path: Path) -> None:
     config = made_config(world)
     first = train(config, tmp_path)
     before = (tmp_path / CHECKPOINT).stat().st_mtime_ns
@@ -132,23 +132,23 @@ def test_F72_other_settings_or_data_are_refused(world: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.fault("F95")
-def test_F95_a_step_that_is_not_finite_is_skipped_and_counted(
+def test_F95_non_finite_step_is_skipped_and_counted(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = Trainer(made_config(world), tmp_path)
-    honest, calls = trainer.learner.losses_of, []
+    original, calls = trainer.learner.losses_of, []
 
     def sometimes(samples):
         calls.append(1)
-        losses = honest(samples)
+        losses = original(samples)
         return losses | {"total": losses["total"] * torch.nan} if len(calls) in (2, 5) else losses
 
     monkeypatch.setattr(trainer.learner, "losses_of", sometimes)
-    done = trainer.run()
-    assert done.skipped == 2
-    assert len(rows(tmp_path, "skipped")) == 2
-    assert len(rows(tmp_path, "step")) == done.steps == 15 - 2
-    assert all(torch.isfinite(value).all() for value in read_weights(done.weights).values())
+    result = trainer.run()
+    assert result.skipped == 2
+    assert len(logged_rows(tmp_path, "skipped")) == 2
+    assert len(logged_rows(tmp_path, "step")) == result.steps == 15 - 2
+    assert all(torch.isfinite(value).all() for value in read_weights(result.weights).values())
 
 
 @pytest.mark.fault("F95")
@@ -157,11 +157,11 @@ def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
 ) -> None:
     config = made_config(world, bad_steps=3, save_every=0.0)
     trainer = Trainer(config, tmp_path)
-    honest, calls = trainer.learner.losses_of, []
+    original, calls = trainer.learner.losses_of, []
 
     def from_the_fourth(samples):
         calls.append(1)
-        losses = honest(samples)
+        losses = original(samples)
         return losses | {"total": losses["total"] * torch.inf} if len(calls) > 3 else losses
 
     monkeypatch.setattr(trainer.learner, "losses_of", from_the_fourth)
@@ -172,14 +172,14 @@ def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
 
 
 @pytest.mark.fault("F95")
-def test_F95_no_action_in_any_crop_is_said(world: Path, tmp_path: Path) -> None:
+def test_F95_crops_without_any_action_are_reported(world: Path, tmp_path: Path) -> None:
     config = made_config(world, data={"crop": [0.02, 0.02], "visible": 1.0})
     with pytest.raises(DataError, match="none of 200 crops of at most 64 steps shows an action"):
         train(config, tmp_path)
 
 
 @pytest.mark.fault("F96")
-def test_F96_a_checkpoint_killed_while_it_is_written_leaves_the_one_before(
+def test_F96_interrupted_checkpoint_write_keeps_the_previous_one(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = made_config(world, save_every=0.0)
@@ -195,13 +195,13 @@ def test_F96_a_checkpoint_killed_while_it_is_written_leaves_the_one_before(
         train(config, tmp_path / "run")
     monkeypatch.undo()
     assert (tmp_path / "run" / CHECKPOINT).read_bytes() == before
-    done = train(config, tmp_path / "run")
-    assert done.weights.read_bytes() == train(config, tmp_path / "whole").weights.read_bytes()
+    result = train(config, tmp_path / "run")
+    assert result.weights.read_bytes() == train(config, tmp_path / "whole").weights.read_bytes()
 
 
 @pytest.mark.fault("F114")
-def test_F114_rows_of_a_run_without_a_checkpoint_are_forgotten(world: Path, tmp_path: Path) -> None:
-    """It begins again from nothing, and a line that was cut off does not swallow the next one."""
+def test_F114_log_rows_without_a_checkpoint_are_discarded(world: Path, tmp_path: Path) -> None:
+    """The run restarts from step 0, and a truncated line does not merge with the next one."""
     train(made_config(world), tmp_path / "whole")
     (tmp_path / "killed").mkdir()
     (tmp_path / "killed" / "log.jsonl").write_text('{"event": "step", "step": 1, "epoch": 9}\n{"event": "step", "st')
@@ -211,17 +211,17 @@ def test_F114_rows_of_a_run_without_a_checkpoint_are_forgotten(world: Path, tmp_
 
 
 @pytest.mark.fault("F114")
-def test_F114_what_is_under_its_name_is_whole(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also the description of a run, and a log that is cut back to its checkpoint."""
+def test_F114_files_are_replaced_atomically(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This includes the run description and a log truncated to its checkpoint."""
     config = made_config(world, save_every=0.0)
     with pytest.raises(Stop):
         train(config, tmp_path / "run", on_step=stop_at(4))
     placed = []
-    put = os.replace
+    replace_file = os.replace
 
     def note(source: os.PathLike[str], target: os.PathLike[str]) -> None:
         placed.append(Path(target).name)
-        put(source, target)
+        replace_file(source, target)
 
     monkeypatch.setattr(os, "replace", note)
     train(config, tmp_path / "run")
@@ -230,14 +230,14 @@ def test_F114_what_is_under_its_name_is_whole(world: Path, tmp_path: Path, monke
 
 
 @pytest.mark.fault("F115")
-def test_F115_two_do_not_train_into_one_folder(world: Path, tmp_path: Path) -> None:
+def test_F115_concurrent_runs_in_one_folder_are_refused(world: Path, tmp_path: Path) -> None:
     with FolderLock(tmp_path / "run"), pytest.raises(ResourceError, match="another process works in this folder"):
         train(made_config(world), tmp_path / "run")
     train(made_config(world), tmp_path / "run")
 
 
 @pytest.mark.fault("F117")
-def test_F117_a_checkpoint_that_does_not_say_where_it_stood(world: Path, tmp_path: Path) -> None:
+def test_F117_checkpoint_without_its_position_is_refused(world: Path, tmp_path: Path) -> None:
     config = made_config(world, save_every=0.0)
     with pytest.raises(Stop):
         train(config, tmp_path, on_step=stop_at(3))
@@ -258,7 +258,7 @@ print(train(made_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 
 
 @pytest.mark.fault("F96")
 @pytest.mark.slow
-def test_F96_killed_for_good_at_any_moment(world: Path, tmp_path: Path) -> None:
+def test_F96_killed_process_resumes_with_the_same_weights(world: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", SCRIPT, str(world), str(tmp_path / "killed")]
     log = tmp_path / "killed" / "log.jsonl"
     for steps in (3, 8, 17):
@@ -270,13 +270,13 @@ def test_F96_killed_for_good_at_any_moment(world: Path, tmp_path: Path) -> None:
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    whole = train(made_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "whole")
-    assert Path(done.stdout.strip()).read_bytes() == whole.weights.read_bytes()
+    process_result = subprocess.run(words, capture_output=True, text=True, check=True)
+    uninterrupted = train(made_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "whole")
+    assert Path(process_result.stdout.strip()).read_bytes() == uninterrupted.weights.read_bytes()
 
 
 @pytest.mark.slow
-def test_two_processes_learn_what_one_does(world: Path, tmp_path: Path) -> None:
+def test_two_processes_give_the_result_of_one(world: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", str(script)]
@@ -293,7 +293,7 @@ def test_two_processes_learn_what_one_does(world: Path, tmp_path: Path) -> None:
         torch.testing.assert_close(together[name], value, rtol=1e-3, atol=1e-4)
 
 
-def test_what_cannot_be_trained_is_refused(world: Path, tmp_path: Path) -> None:
+def test_invalid_training_settings_are_refused(world: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="would choose the model on the test set"):
         made_config(world, data={"select": "Test"})
     with pytest.raises(BadValue, match="select and train are both"):
@@ -310,7 +310,7 @@ def test_what_cannot_be_trained_is_refused(world: Path, tmp_path: Path) -> None:
         train(made_config(world, chosen_by="f1", data={"select": 0.2}), tmp_path)
 
 
-def test_a_detector_of_one_class_takes_every_action_for_it(world: Path, tmp_path: Path) -> None:
+def test_detector_with_one_class_trains_on_all_actions(world: Path, tmp_path: Path) -> None:
     config = made_config(world, settings={"classes": 1, "resize": True}, data={"select": 0.2})
-    done = train(config, tmp_path)
-    assert done.score is not None
+    result = train(config, tmp_path)
+    assert result.score is not None

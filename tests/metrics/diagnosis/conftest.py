@@ -1,4 +1,4 @@
-"""Small ground truth and predictions, written row by row."""
+"""Fixtures that build small ground truth and predictions from rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = tuple[Any, ...]
 
 
 def make_truth(rows: Sequence[Row], videos: Sequence[str] = ("u", "v", "w"), **more: Any) -> Truth:
-    """Instances as (video, class, start, end)."""
+    """Build ground truth from rows of (video, class, start, end)."""
     classes = tuple(dict.fromkeys(row[1] for row in rows))
     return Truth(
         videos=tuple(videos),
@@ -28,7 +28,7 @@ def make_truth(rows: Sequence[Row], videos: Sequence[str] = ("u", "v", "w"), **m
 
 
 def make_predictions(rows: Sequence[Row]) -> Predictions:
-    """Detections as (video, class, start, end, score)."""
+    """Build predictions from rows of (video, class, start, end, score)."""
     videos = tuple(dict.fromkeys(row[0] for row in rows))
     classes = tuple(dict.fromkeys(row[1] for row in rows))
     return Predictions(
@@ -48,5 +48,5 @@ def truth_of() -> Callable[..., Truth]:
 
 
 @pytest.fixture(scope="session")
-def found_of() -> Callable[..., Predictions]:
+def predictions_of() -> Callable[..., Predictions]:
     return make_predictions

@@ -1,4 +1,4 @@
-"""Tables of average precision from ranks."""
+"""Average precision tables computed from ranks."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from jostle.metrics.matching import rank
 from jostle.metrics.mean_ap import average_precision_table, interpolated_ap, mean_of_table, precise_enough, reverse_ties
 
 
-def test_the_table_is_interpolated_ap_of_each_class() -> None:
+def test_table_has_the_interpolated_ap_of_each_class() -> None:
     ranks = np.array([[4, 0, -1, 7], [-1, -1, 2, 1]])
     label, positives = np.array([1, 1, 0, 1]), np.array([1, 3, 0])
-    made = average_precision_table(ranks, label, positives, normaliser=2.0)
-    assert made[1, 0] == interpolated_ap(np.array([0, 4, 7]), 3, normaliser=2.0)
-    assert made[0].tolist() == [0.0, interpolated_ap(np.array([2]), 1, normaliser=2.0)]
-    assert np.isnan(made[2]).all()
-    assert mean_of_table(made) == pytest.approx(made[:2].mean())
-    assert mean_of_table(made[2:]) == 0.0
+    table = average_precision_table(ranks, label, positives, normaliser=2.0)
+    assert table[1, 0] == interpolated_ap(np.array([0, 4, 7]), 3, normaliser=2.0)
+    assert table[0].tolist() == [0.0, interpolated_ap(np.array([2]), 1, normaliser=2.0)]
+    assert np.isnan(table[2]).all()
+    assert mean_of_table(table) == pytest.approx(table[:2].mean())
+    assert mean_of_table(table[2:]) == 0.0
 
 
-def test_precision_may_climb_above_the_floor_again() -> None:
-    """N = positives = 4: precision at the hits is 1/5, 2/6, 3/7 of ranks 4, 5, 6."""
+def test_precision_may_rise_above_the_floor_again() -> None:
+    """With N = positives = 4, precision at ranks 4, 5 and 6 is 1/5, 2/6 and 3/7."""
     ranks, label, positives = np.array([[6, 4, 5, -1]]), np.zeros(4, int), np.array([4])
-    kept = precise_enough(ranks, label, positives, normaliser=4, floor=0.2)
-    assert kept.tolist() == [[True, False, True, False]]  # 1/5 is at the floor, and goes
+    precise = precise_enough(ranks, label, positives, normaliser=4, floor=0.2)
+    assert precise.tolist() == [[True, False, True, False]]  # 1/5 is not above the floor
     assert precise_enough(ranks, label, positives, normaliser=4, floor=0.0).tolist() == [[True, True, True, False]]
 
 
-def test_ties_are_turned_within_a_class(truth_of, found_of) -> None:
+def test_ties_are_reversed_within_a_class(truth_of, predictions_of) -> None:
     truth = truth_of([("u", "A", 0, 1), ("u", "B", 0, 1)])
     rows = [("u", "A", 0, 1, 0.5), ("u", "B", 0, 1, 0.5), ("u", "A", 0, 2, 0.5), ("u", "A", 0, 3, 0.7)]
-    aligned = align(found_of(rows), truth)
+    aligned = align(predictions_of(rows), truth)
     ranking = rank(aligned, truth)
     turned = reverse_ties(ranking, aligned)
     assert ranking.order.tolist() == [3, 2, 0, 1]

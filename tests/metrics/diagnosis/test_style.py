@@ -1,4 +1,4 @@
-"""The bucket sets, and what lands in which bucket."""
+"""Styles of diagnosis: buckets, edges and thresholds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jostle.errors import BadValue, UnknownName
 from jostle.metrics.diagnosis import Buckets, Style, styles
 
 
-def test_a_bucket_holds_its_upper_edge_and_the_first_its_lower_too() -> None:
+def test_buckets_include_the_upper_edge_and_the_first_also_the_lower() -> None:
     buckets = Buckets("length", (0, 3, 6, np.inf), ("XS", "S", "M"))
     values = np.array([0, 1e-9, 3, np.nextafter(3, 4), 6, 7, 1e9])
     assert buckets.sort(values).tolist() == [0, 0, 0, 1, 1, 2, 2]
 
 
-def test_what_is_missing_or_outside_has_no_bucket() -> None:
+def test_missing_and_outside_values_have_no_bucket() -> None:
     buckets = Buckets("coverage", (0, 0.5, 1), ("S", "L"))
     assert buckets.sort(np.array([-0.1, 1.1, np.nan])).tolist() == [-1, -1, -1]
     assert buckets.sort(np.zeros(0)).tolist() == []
@@ -36,7 +36,7 @@ def test_published_thresholds_and_edges() -> None:
     assert {len(style.buckets) for style in styles.values()} == {3, 6}
 
 
-def test_mistakes_are_refused() -> None:
+def test_invalid_buckets_and_styles_are_refused() -> None:
     with pytest.raises(BadValue, match="'length' need rising edges, one more than labels; got 2 edges and 2 labels"):
         Buckets("length", (0, 1), ("a", "b"))
     with pytest.raises(BadValue, match="rising edges"):

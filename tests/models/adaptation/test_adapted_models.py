@@ -1,4 +1,4 @@
-"""Extractors that adapt to windows of a video: features by the usual way are those of the adapted network."""
+"""Extractors adapted to the windows of a video: extracted features are those of the adapted network."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_features_are_those_of_the_adapted_network(extractor: Extractor) -> None
     adapted = AdaptedExtractor(extractor, AdaptationOptions("bn"))
     with adapted.adapter.state(None):
         blended = adapted.adapter.adapt(adapted.prepare(windows), 48).numpy()
-        features = extractor(windows)  # by the usual way, which folds statistics into weights
+        features = extractor(windows)  # the default path folds the statistics into the weights
     np.testing.assert_allclose(features, blended, rtol=1e-3, atol=1e-3)
     assert np.abs(features - plain).max() > 0.1
     assert np.array_equal(extractor(windows), plain)
@@ -48,8 +48,8 @@ def test_features_are_those_of_the_adapted_network(extractor: Extractor) -> None
 
 
 @pytest.mark.parametrize("method", ["bn", "vitta"])
-def test_a_run_of_detection_adapts_its_extractor(tmp_path: Path, method: str) -> None:
-    """With a network that sees windows whole, which is a recogniser without its last layer."""
+def test_detection_run_adapts_the_extractor(tmp_path: Path, method: str) -> None:
+    """The extractor processes whole windows: a recogniser without its last layer."""
     extractor = as_extractor(Recogniser(small_network(3), SPEC, head="8", name="small"))
     videos, before = write_videos(tmp_path), tensors(extractor.network)
     plain = BenchmarkModel(partial(FeatureDetectionPredictor, extractor, Leaning()), "leaning", extractor="small")
@@ -58,16 +58,16 @@ def test_a_run_of_detection_adapts_its_extractor(tmp_path: Path, method: str) ->
     data = Dataset("folder", "test", Path("data"), (TRUTH,), videos)
     cells = select_cells(RECIPE, ["thumos14-c/black_frame:1"])
     for name, model in {"plain": plain, "adapted": add_adaptation(plain, options, clean_videos=clean)}.items():
-        done = run_benchmark(RECIPE, data, model, tmp_path / name, cells=cells)
-    assert done.adaptation is not None
-    assert done.adaptation.plain == 8
-    assert done.adaptation.backward == (8 if method == "vitta" else 0)
+        run = run_benchmark(RECIPE, data, model, tmp_path / name, cells=cells)
+    assert run.adaptation is not None
+    assert run.adaptation.plain == 8
+    assert run.adaptation.backward == (8 if method == "vitta" else 0)
     files = [(tmp_path / name / "predictions" / "clean.json").read_bytes() for name in ("plain", "adapted")]
     assert files[0] != files[1]
     assert all(torch.equal(value, before[name]) for name, value in extractor.network.state_dict().items())
 
 
-def test_what_cannot_adapt_is_refused(extractor: Extractor) -> None:
+def test_unsupported_models_are_refused(extractor: Extractor) -> None:
     with pytest.raises(BadValue, match="tent needs class scores, and puppet_net computes features; take bn or vitta"):
         AdaptedExtractor(extractor, AdaptationOptions("tent"))
     with pytest.raises(BadValue, match="layers of a torch network, and the extractor is a TwoParts"):

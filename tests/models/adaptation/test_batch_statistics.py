@@ -1,4 +1,4 @@
-"""Blended BatchNorm statistics against the formula, layer by layer, and the network after it."""
+"""Blended BatchNorm statistics against the formula, layer by layer, and restoring of the network."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from jostle.errors import BadValue, UnknownName
 from jostle.models.adaptation.method import AdaptationOptions
 
 
-def blended_by_hand(network: nn.Module, seen: list[torch.Tensor], source_count: float, count: float) -> torch.Tensor:
-    """Outputs of the last batch, with (N source + n test) / (N + n) over all batches seen, layer by layer."""
-    values = seen
+def blended_by_hand(
+    network: nn.Module, batches_so_far: list[torch.Tensor], source_count: float, count: float
+) -> torch.Tensor:
+    """Return outputs of the last batch, with (N source + n test) / (N + n) over all batches seen, layer by layer."""
+    values = batches_so_far
     for layer in network:
         if isinstance(layer, nn.BatchNorm3d):
             pooled = torch.cat(values).double()
@@ -35,7 +37,7 @@ def blended_by_hand(network: nn.Module, seen: list[torch.Tensor], source_count: 
 
 
 @pytest.mark.parametrize("source_count", [0.0, 16.0])
-def test_statistics_are_the_formula(source_count: float) -> None:
+def test_blended_statistics_equal_the_formula(source_count: float) -> None:
     network, (batch, *_) = small_network(), batches()
     before = tensors(network)
     adapter = adapter_of(network, "bn", pseudo_count=source_count)
@@ -50,21 +52,21 @@ def test_statistics_are_the_formula(source_count: float) -> None:
     assert (adapter.passes.forward, adapter.passes.backward) == (1, 0)
 
 
-def test_online_statistics_are_those_of_all_videos_so_far() -> None:
-    """By hand for one layer, whose inputs do not depend on earlier statistics."""
+def test_online_statistics_are_blended_over_all_videos_so_far() -> None:
+    """Computed by hand for the first layer, whose inputs do not depend on earlier statistics."""
     network = nn.Sequential(*list(small_network())[:2])
     adapter = adapter_of(network, "bn", "online", pseudo_count=3.0)
-    seen, state = batches(), None
-    for number, batch in enumerate(seen, 1):
+    videos, state = batches(), None
+    for number, batch in enumerate(videos, 1):
         with torch.no_grad():
-            by_hand = blended_by_hand(network, seen[:number], 3.0, 8)
+            by_hand = blended_by_hand(network, videos[:number], 3.0, 8)
         with adapter.state(state):
             outputs = adapter.adapt(batch, 8)
             state = adapter.save_state()
         torch.testing.assert_close(outputs, by_hand, rtol=1e-4, atol=1e-5)
 
 
-def test_episodic_videos_do_not_see_each_other() -> None:
+def test_episodic_videos_are_independent() -> None:
     network, (first, second, _) = small_network(), batches()
     alone, after = adapter_of(network, "bn"), adapter_of(network, "bn")
     with after.state(None):
@@ -76,7 +78,7 @@ def test_episodic_videos_do_not_see_each_other() -> None:
     assert torch.equal(*outputs)
 
 
-def test_one_and_two_dimensions_have_their_statistics_too() -> None:
+def test_batch_norm_1d_and_2d_are_adapted_too() -> None:
     torch.manual_seed(0)
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 5), nn.BatchNorm1d(5))
     adapter = adapter_of(network.eval(), "bn", pseudo_count=0)
@@ -85,15 +87,15 @@ def test_one_and_two_dimensions_have_their_statistics_too() -> None:
     torch.testing.assert_close(outputs.mean(0), torch.zeros(5), rtol=0, atol=1e-6)
 
 
-def test_the_source_returns_after_an_error_too() -> None:
+def test_source_weights_are_restored_after_an_error() -> None:
     network, (batch, *_) = small_network(), batches()
     network[0].weight.requires_grad_(False)
-    network[1].weight.grad = given = torch.ones(4)
+    network[1].weight.grad = gradient = torch.ones(4)
     before, adapter = tensors(network), adapter_of(network, "tent", lr=0.1)
     with pytest.raises(RuntimeError), adapter.state(None):
         adapter.adapt(batch[:, :2], 8)
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
-    assert network[1].weight.grad is given
+    assert network[1].weight.grad is gradient
     assert [value.requires_grad for value in network.parameters()] == [False, *[True] * 9]
     assert not any(layer.training for layer in network.modules())
     assert "forward" not in vars(network[1])

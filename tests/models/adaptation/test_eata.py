@@ -16,7 +16,7 @@ SETTINGS = {"lr": 0.01, "entropy_share": 0.5, "redundancy": 0.995}
 
 
 def sharp_network() -> nn.Module:
-    """A network whose predictions differ from clip to clip."""
+    """Return a network whose predictions differ between clips."""
     network = small_network()
     network[-1].weight.data.mul_(20)
     return network
@@ -31,25 +31,25 @@ def trainable_copy(network: nn.Module) -> tuple[nn.Module, list[nn.Parameter]]:
     return network, [value for layer in norms for value in layer.parameters()]
 
 
-def fisher_by_hand(network: nn.Module, seen: list[torch.Tensor]) -> list[torch.Tensor]:
+def fisher_by_hand(network: nn.Module, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
     network, parameters = trainable_copy(network)
     total = [torch.zeros_like(value) for value in parameters]
-    for batch in seen:
+    for batch in inputs:
         logits = network(batch)
         loss = nn.functional.nll_loss(logits.log_softmax(1), logits.max(1).indices)
         gradients = torch.autograd.grad(loss, parameters)
-        total = [one + gradient.square() / len(seen) for one, gradient in zip(total, gradients, strict=True)]
+        total = [one + gradient.square() / len(inputs) for one, gradient in zip(total, gradients, strict=True)]
     return total
 
 
-def transcribe(network: nn.Module, seen: list[torch.Tensor]) -> tuple[list[torch.Tensor], list[int]]:
-    """Outputs before each step, and how many predictions of each batch counted."""
+def transcribe(network: nn.Module, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], list[int]]:
+    """Return the outputs before each step, and the number of predictions used of each batch."""
     fisher = fisher_by_hand(network, batches(2))
     network, parameters = trainable_copy(network)
     start = [value.detach().clone() for value in parameters]
     optimiser = torch.optim.SGD(parameters, lr=SETTINGS["lr"], momentum=0.9)
     mean, outputs, counted = None, [], []
-    for batch in seen:
+    for batch in inputs:
         logits = network(batch)
         outputs.append(logits.detach())
         p, q = logits.softmax(1), logits.detach().softmax(1)
@@ -75,30 +75,30 @@ def transcribe(network: nn.Module, seen: list[torch.Tensor]) -> tuple[list[torch
     return outputs, counted
 
 
-def test_online_outputs_are_the_formula() -> None:
+def test_online_outputs_equal_the_formula() -> None:
     network, louder = sharp_network(), torch.linspace(0.2, 3, 2).view(2, 1, 1, 1, 1)
-    seen = [one * louder for one in batches(5)]
+    inputs = [one * louder for one in batches(5)]
     before = tensors(network)
     source = adapter_of(network, "eata", "online").measure_source([(batch, 8) for batch in batches(2)])
     adapter = adapter_of(network, "eata", "online", source=source, **SETTINGS)
     outputs, state = [], None
-    for batch in seen:
+    for batch in inputs:
         with adapter.state(state):
             outputs.append(adapter.adapt(batch, 8))
             state = adapter.save_state()
-    by_hand, counted = transcribe(network, seen)
+    by_hand, counted = transcribe(network, inputs)
     assert set(counted) == {0, 1, 2}  # some predictions count, others do not
     torch.testing.assert_close(outputs, by_hand, rtol=1e-3, atol=1e-4)
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
 
 
-def test_importance_is_the_mean_square_of_gradients() -> None:
+def test_fisher_importance_is_the_mean_squared_gradient() -> None:
     network = small_network()
     source = adapter_of(network, "eata").measure_source([(batch, 8) for batch in batches(2)])
     torch.testing.assert_close(list(source.values()), fisher_by_hand(network, batches(2)), rtol=1e-3, atol=1e-7)
 
 
-def test_nothing_reliable_changes_nothing() -> None:
+def test_batches_without_reliable_clips_change_nothing() -> None:
     network, (batch, *_) = small_network(), batches()
     adapter = adapter_of(network, "eata", entropy_share=0.0)
     with adapter.state(None):

@@ -1,4 +1,4 @@
-"""SAR against a transcription of its formula: filters, the step from the worst place nearby, and recovery."""
+"""SAR against a transcription of its formula: filters, the step from the worst point nearby, and recovery."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from jostle.models.adaptation.sar import default_lr
 LR, SHARE = 0.05, 0.99
 
 
-def transcribe(network: nn.Module, seen: list[torch.Tensor], reset_below: float) -> tuple[list[torch.Tensor], int]:
-    """Outputs before each step of a network with layer norms, and how often it recovered."""
+def transcribe(network: nn.Module, inputs: list[torch.Tensor], reset_below: float) -> tuple[list[torch.Tensor], int]:
+    """Return the outputs before each step of a network with layer norms, and the number of resets."""
     network = copy.deepcopy(network)
     parameters = [value for number in (1, 4, 7) for value in network[number].parameters()]  # not the last of four
     start = [value.detach().clone() for value in parameters]
@@ -28,19 +28,19 @@ def transcribe(network: nn.Module, seen: list[torch.Tensor], reset_below: float)
         p = network(rows).softmax(1)
         return -(p * p.log()).sum(1)
 
-    for batch in seen:
+    for batch in inputs:
         outputs.append(network(batch).detach())
         limit = SHARE * math.log(5)
-        kept = batch[losses(batch) < limit]
-        if not len(kept):
+        reliable = batch[losses(batch) < limit]
+        if not len(reliable):
             continue
-        gradients = torch.autograd.grad(losses(kept).mean(), parameters)
+        gradients = torch.autograd.grad(losses(reliable).mean(), parameters)
         length = math.sqrt(sum(float((g**2).sum()) for g in gradients))
         with torch.no_grad():
             for value, gradient in zip(parameters, gradients, strict=True):
                 value += 0.05 * gradient / length
-        kept = kept[losses(kept) < limit]
-        loss = losses(kept).mean()
+        reliable = reliable[losses(reliable) < limit]
+        loss = losses(reliable).mean()
         worst = torch.autograd.grad(loss, parameters)
         with torch.no_grad():
             for value, gradient in zip(parameters, gradients, strict=True):
@@ -58,23 +58,23 @@ def transcribe(network: nn.Module, seen: list[torch.Tensor], reset_below: float)
 
 
 @pytest.mark.parametrize("reset_below", [0.2, 1.56])
-def test_online_outputs_are_the_formula(reset_below: float) -> None:
+def test_online_outputs_equal_the_formula(reset_below: float) -> None:
     network, generator = layer_norm_network(), torch.Generator().manual_seed(2)
-    seen = [torch.randn(6, 6, generator=generator) for _ in range(5)]
+    inputs = [torch.randn(6, 6, generator=generator) for _ in range(5)]
     before = tensors(network)
     adapter = adapter_of(network, "sar", "online", lr=LR, entropy_share=SHARE, reset_below=reset_below)
     outputs, state = [], None
-    for batch in seen:
+    for batch in inputs:
         with adapter.state(state):
             outputs.append(adapter.adapt(batch, 6))
             state = adapter.save_state()
-    by_hand, resets = transcribe(network, seen, reset_below)
+    by_hand, resets = transcribe(network, inputs, reset_below)
     assert (resets > 0) == (reset_below > 1)
     torch.testing.assert_close(outputs, by_hand, rtol=1e-3, atol=1e-4)
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
 
 
-def test_batch_norms_adapt_too_and_the_last_layers_do_not() -> None:
+def test_batch_norms_are_adapted_but_the_last_layers_are_not() -> None:
     network, (batch, *_) = small_network(), batches()
     source = network[1].weight.detach().clone()
     adapter = adapter_of(network, "sar", lr=0.1, entropy_share=2.0, frozen_share=0.5)
@@ -85,12 +85,12 @@ def test_batch_norms_adapt_too_and_the_last_layers_do_not() -> None:
     assert (adapter.passes.forward, adapter.passes.backward) == (3, 2)
 
 
-def test_rates_are_the_papers() -> None:
+def test_learning_rates_are_those_of_the_paper() -> None:
     assert default_lr(64, batch_norms=True) == 2.5e-4
     assert default_lr(64, batch_norms=False) == 1e-3
     assert default_lr(16, batch_norms=True) == 2.5e-4 * 16 / 64 * 2
 
 
-def test_a_network_without_norms_is_refused() -> None:
+def test_network_without_norms_is_refused() -> None:
     with pytest.raises(BadValue, match="sar changes batch, layer and group norms, and the network has none"):
         adapter_of(nn.Linear(3, 3), "sar")

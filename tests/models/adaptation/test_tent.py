@@ -14,8 +14,8 @@ from helpers.small_adaptation import adapter_of, batches, small_network, tensors
 from jostle.models.adaptation.state_files import read_state, write_state
 
 
-def transcribe(network: nn.Module, seen: list[torch.Tensor], steps: int, lr: float) -> list[torch.Tensor]:
-    """Outputs before the steps of each batch, of a copy whose batch norms are in training mode."""
+def transcribe(network: nn.Module, inputs: list[torch.Tensor], steps: int, lr: float) -> list[torch.Tensor]:
+    """Return the outputs before the steps of each batch, of a copy with batch norms in training mode."""
     network = copy.deepcopy(network)
     norms = [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm3d)]
     for layer in norms:
@@ -23,7 +23,7 @@ def transcribe(network: nn.Module, seen: list[torch.Tensor], steps: int, lr: flo
         layer.track_running_stats, layer.running_mean, layer.running_var = False, None, None
     optimiser = torch.optim.Adam([value for layer in norms for value in layer.parameters()], lr=lr)
     outputs = []
-    for batch in seen:
+    for batch in inputs:
         for step in range(steps):
             probabilities = network(batch).softmax(1)
             if step == 0:
@@ -32,7 +32,7 @@ def transcribe(network: nn.Module, seen: list[torch.Tensor], steps: int, lr: flo
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-    outputs.append(network(seen[-1]).detach())
+    outputs.append(network(inputs[-1]).detach())
     return outputs
 
 
@@ -60,7 +60,7 @@ def test_episodic_outputs_follow_the_step() -> None:
     assert (adapter.passes.forward, adapter.passes.backward) == (3, 2)
 
 
-def test_entropy_falls() -> None:
+def test_entropy_decreases() -> None:
     network, (batch, *_) = small_network(), batches()
     entropies = []
     for steps in (1, 20):
@@ -71,7 +71,7 @@ def test_entropy_falls() -> None:
     assert entropies[1] < entropies[0]
 
 
-def test_a_stored_state_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+def test_stored_state_resumes_bit_exactly(tmp_path: Path) -> None:
     network = small_network()
     for method in ("bn", "tent"):
         adapter, (first, second, _) = adapter_of(network, method, "online"), batches()

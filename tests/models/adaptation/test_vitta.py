@@ -16,7 +16,7 @@ LR = 0.05
 
 
 def statistics_by_hand(network: nn.Module, clips: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean and variance of the outputs of the second batch norm, and the logits."""
+    """Return mean and variance of the outputs of the second batch norm, and the logits."""
     features = network[:5](clips)
     mean = features.mean((0, 2, 3, 4))
     variance = ((features - mean[None, :, None, None, None]) ** 2).mean((0, 2, 3, 4))
@@ -24,7 +24,7 @@ def statistics_by_hand(network: nn.Module, clips: torch.Tensor) -> tuple[torch.T
 
 
 def source_by_hand(network: nn.Module) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and variance of all clean clips together."""
+    """Return mean and variance over all clean clips."""
     with torch.no_grad():
         mean, variance, _ = statistics_by_hand(network, torch.cat(batches(2)))
     return mean, variance
@@ -51,7 +51,7 @@ def transcribe(network: nn.Module, pairs: list[tuple[torch.Tensor, torch.Tensor]
     return outputs
 
 
-def test_online_outputs_are_the_formula() -> None:
+def test_online_outputs_equal_the_formula() -> None:
     network = small_network()
     before = tensors(network)
     source = adapter_of(network, "vitta").measure_source([(batch, 8) for batch in batches(2)])
@@ -68,7 +68,7 @@ def test_online_outputs_are_the_formula() -> None:
     assert (adapter.passes.forward, adapter.passes.backward) == (6, 3)
 
 
-def test_steps_bring_the_statistics_nearer() -> None:
+def test_steps_align_the_statistics_with_the_source() -> None:
     network, (_, _, batch) = small_network(), batches()
     source = adapter_of(network, "vitta").measure_source([(one, 8) for one in batches(2)])
     distances = []
@@ -82,7 +82,7 @@ def test_steps_bring_the_statistics_nearer() -> None:
     assert distances[1] < distances[0]
 
 
-def test_layer_norms_have_their_channels_last() -> None:
+def test_layer_norm_statistics_are_over_the_last_axis() -> None:
     network, clips = layer_norm_network(), torch.randn(3, 7, 6)
     source = adapter_of(network, "vitta", aligned_share=0.25).measure_source([(clips, 7)])
     assert list(source) == ["10.mean", "10.variance"]
@@ -92,6 +92,6 @@ def test_layer_norms_have_their_channels_last() -> None:
     torch.testing.assert_close(source["10.variance"], features.var((0, 1), correction=0), rtol=1e-4, atol=1e-6)
 
 
-def test_a_network_without_norms_is_refused() -> None:
+def test_network_without_norms_is_refused() -> None:
     with pytest.raises(BadValue, match="vitta aligns outputs of batch, layer and group norms"):
         adapter_of(nn.Linear(3, 3), "vitta")

@@ -1,4 +1,4 @@
-"""Small detectors with weights far from their start, so that every part of them shows in the numbers."""
+"""Small detectors with large random weights, so that every layer affects the outputs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
-def shaken(detector: Any, seed: int = 5) -> Any:
-    """The detector with random weights of a size that matters."""
+def randomise(detector: Any, seed: int = 5) -> Any:
+    """Replace all weights of the detector by large random values and return it."""
     draw = torch.Generator().manual_seed(seed)
     for name, weight in detector.named_parameters():
         low, high = (0.2, 0.6) if name.endswith("scale") else (-0.3, 0.3)
@@ -37,7 +37,7 @@ def small() -> Callable[..., Any]:
 
     def make(name: str, **config: Any) -> Any:
         sizes = {"input_dim": 12, "dim": 32, "classes": 3, "max_length": 320, "levels": 4, **SMALL[name], **config}
-        return shaken(load_detector(name, **sizes))
+        return randomise(load_detector(name, **sizes))
 
     return make
 

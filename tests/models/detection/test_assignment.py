@@ -1,4 +1,4 @@
-"""Which point answers for which action, on grids small enough to see it."""
+"""Assignment of points to actions, on small grids."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ ALL = torch.ones(1, 24, dtype=torch.bool)
 
 
 def positives(actions: Actions, radius: float | None = 1.5, mask: torch.Tensor = ALL) -> list[int]:
-    found = assign(POINTS, actions, mask, classes=3, radius=radius)
-    return torch.nonzero(found.positive[0]).flatten().tolist()
+    assignment = assign(POINTS, actions, mask, classes=3, radius=radius)
+    return torch.nonzero(assignment.positive[0]).flatten().tolist()
 
 
-def test_a_short_action_belongs_to_the_points_around_its_centre() -> None:
+def test_short_action_is_assigned_to_points_around_its_centre() -> None:
     actions = Actions.of([([[2.0, 8.0]], [1])])
     # 1.5 strides around 5; a far end at distance 4 belongs to both levels
     assert positives(actions) == [4, 5, 6, 16 + 2, 16 + 3]
-    found = assign(POINTS, actions, ALL, classes=3, radius=1.5)
-    assert found.offsets[0, 4].tolist() == [2.0, 4.0]
-    assert found.classes[0, 4].tolist() == [0, 1, 0]
-    assert found.classes[0, 16].sum() == 0
+    assignment = assign(POINTS, actions, ALL, classes=3, radius=1.5)
+    assert assignment.offsets[0, 4].tolist() == [2.0, 4.0]
+    assert assignment.classes[0, 4].tolist() == [0, 1, 0]
+    assert assignment.classes[0, 16].sum() == 0
 
 
-def test_without_a_radius_all_of_the_action_counts() -> None:
+def test_without_a_radius_all_points_of_the_action_are_positive() -> None:
     actions = Actions.of([([[1.0, 14.0]], [1])])
     assert positives(actions) == [16 + 3, 16 + 4, 16 + 5]
     assert positives(actions, radius=None) == [16 + i for i in range(1, 7)]
 
 
 def test_offsets_are_in_strides() -> None:
-    found = assign(POINTS, Actions.of([([[1.0, 15.0]], [0])]), ALL, classes=3, radius=1.5)
-    assert torch.nonzero(found.positive[0]).flatten().tolist() == [16 + 3, 16 + 4, 16 + 5]
-    assert found.offsets[0, 16 + 4].tolist() == [3.5, 3.5]
+    assignment = assign(POINTS, Actions.of([([[1.0, 15.0]], [0])]), ALL, classes=3, radius=1.5)
+    assert torch.nonzero(assignment.positive[0]).flatten().tolist() == [16 + 3, 16 + 4, 16 + 5]
+    assert assignment.offsets[0, 16 + 4].tolist() == [3.5, 3.5]
 
 
-def test_the_shortest_wins_and_twins_share() -> None:
+def test_shortest_action_wins_and_equal_ones_share_a_point() -> None:
     actions = Actions.of([([[2.0, 8.0], [4.0, 6.0], [4.0, 6.0005]], [0, 1, 2])])
-    found = assign(POINTS, actions, ALL, classes=3, radius=1.5)
-    assert found.classes[0, 5].tolist() == [0, 1, 1]
-    assert found.offsets[0, 5].tolist() == [1.0, 1.0]
+    assignment = assign(POINTS, actions, ALL, classes=3, radius=1.5)
+    assert assignment.classes[0, 5].tolist() == [0, 1, 1]
+    assert assignment.offsets[0, 5].tolist() == [1.0, 1.0]
 
 
-def test_one_step_actions_and_none_at_all() -> None:
+def test_one_step_actions_and_no_actions() -> None:
     assert positives(Actions.of([([[4.5, 5.5]], [0])])) == [5]
     assert positives(Actions.of([([[4.2, 4.8]], [0])])) == []  # between two points
     assert positives(Actions.of([([], [])])) == []
     assert positives(Actions.of([([[5.0, 5.0]], [0])])) == []
 
 
-def test_padding_answers_for_nothing() -> None:
+def test_padding_is_never_positive() -> None:
     mask = ALL.clone()
     mask[:, 5:16] = False
     assert positives(Actions.of([([[2.0, 8.0]], [1])]), mask=mask) == [4, 16 + 2, 16 + 3]
 
 
-def test_the_cheapest_containing_action_gives_the_ends() -> None:
+def test_assign_by_cost_takes_the_cheapest_containing_action() -> None:
     actions = Actions.of([([[2.0, 8.0], [4.0, 6.0]], [0, 1])])
     logits, offsets = torch.zeros(1, 24, 3), torch.full((1, 24, 2), 3.0)  # the network sees the longer action
-    found = assign_by_cost(POINTS, actions, ALL, radius=1.5, logits=logits, offsets=offsets)
+    assignment = assign_by_cost(POINTS, actions, ALL, radius=1.5, logits=logits, offsets=offsets)
     plain = assign(POINTS, actions, ALL, classes=3, radius=1.5)
-    assert torch.equal(found.classes, plain.classes)
-    assert torch.equal(found.positive, plain.positive)
+    assert torch.equal(assignment.classes, plain.classes)
+    assert torch.equal(assignment.positive, plain.positive)
     assert plain.offsets[0, 5].tolist() == [1.0, 1.0]
-    assert found.offsets[0, 5].tolist() == [3.0, 3.0]
+    assert assignment.offsets[0, 5].tolist() == [3.0, 3.0]
 
 
 def test_segments_without_labels_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Reading and writing weights: what comes back, and what a mismatch is told like."""
+"""Reading and writing of weights, and messages about mismatches."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from jostle.models.checkpoints import read_weights, write_weights
 
 
 def some_weights() -> dict[str, torch.Tensor]:
-    made = torch.Generator().manual_seed(3)
+    generator = torch.Generator().manual_seed(3)
     return {
-        "conv.weight": torch.randn(4, 3, 3, generator=made),
+        "conv.weight": torch.randn(4, 3, 3, generator=generator),
         "scale": torch.tensor(1.5),
-        "half": torch.randn(5, generator=made).to(torch.bfloat16),
+        "half": torch.randn(5, generator=generator).to(torch.bfloat16),
         "count": torch.tensor([7], dtype=torch.int64),
         "none": torch.zeros(0, 3),
     }
 
 
-def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_same(actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert actual.keys() == expected.keys()
     for name, tensor in expected.items():
-        assert found[name].dtype == tensor.dtype
-        torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
+        assert actual[name].dtype == tensor.dtype
+        torch.testing.assert_close(actual[name], tensor, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", DETECTORS)
-def test_an_original_checkpoint_gives_its_averaged_weights(name: str, tmp_path: Path) -> None:
+def test_original_checkpoint_gives_its_averaged_weights(name: str, tmp_path: Path) -> None:
     path = write_original(name, tmp_path)
     assert_same(read_weights(path), drawn(name))
     assert_same(read_weights(path, ema=False), drawn(name, averaged=False))
 
 
 @pytest.mark.parametrize("name", DETECTORS)
-def test_an_opentad_checkpoint_gives_its_own_names(name: str, tmp_path: Path) -> None:
+def test_opentad_checkpoint_keeps_its_names(name: str, tmp_path: Path) -> None:
     weights = read_weights(write_opentad(name, tmp_path))
     assert describe_mismatch(opentad_shapes(name), weights) == ""
     assert weights["rpn_head.loss_normalizer"].item() == NORMALISER
@@ -57,7 +57,7 @@ def test_an_opentad_checkpoint_gives_its_own_names(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
 @pytest.mark.parametrize("nested", [True, False])
-def test_pickled_state_dicts(tmp_path: Path, zipped: bool, nested: bool) -> None:
+def test_pickled_state_dicts_are_read(tmp_path: Path, zipped: bool, nested: bool) -> None:
     weights = OrderedDict(
         (f"module.{name}", torch.nn.Parameter(t, t.is_floating_point())) for name, t in some_weights().items()
     )
@@ -66,15 +66,15 @@ def test_pickled_state_dicts(tmp_path: Path, zipped: bool, nested: bool) -> None
     assert_same(read_weights(tmp_path / "a.pt"), some_weights())
 
 
-def test_views_come_back_as_tensors_of_their_own(tmp_path: Path) -> None:
+def test_views_are_read_as_contiguous_tensors(tmp_path: Path) -> None:
     base = torch.arange(12.0).reshape(3, 4)
     torch.save({"a": base.T, "b": base[1]}, tmp_path / "a.pth")
-    found = read_weights(tmp_path / "a.pth")
-    assert torch.equal(found["a"], base.T)
-    assert found["a"].is_contiguous()
+    weights = read_weights(tmp_path / "a.pth")
+    assert torch.equal(weights["a"], base.T)
+    assert weights["a"].is_contiguous()
 
 
-def test_raw_weights_instead_of_averaged_ones_are_announced(tmp_path: Path) -> None:
+def test_missing_averaged_weights_raise_a_warning(tmp_path: Path) -> None:
     torch.save({"state_dict": some_weights()}, tmp_path / "raw.pth")
     with pytest.warns(UserWarning, match=r"raw.pth: it has no averaged weights; the raw ones \(state_dict\) are used"):
         assert_same(read_weights(tmp_path / "raw.pth"), some_weights())
@@ -95,7 +95,7 @@ def test_round_trip(tmp_path: Path) -> None:
         assert file.metadata() == {"detector": "tridet", "é": "ü"}
 
 
-def test_equal_weights_give_equal_bytes_and_those_of_the_library(tmp_path: Path) -> None:
+def test_written_bytes_are_deterministic_and_equal_safetensors(tmp_path: Path) -> None:
     weights = some_weights()
     write_weights(weights, tmp_path / "a", metadata={"x": "1", "y": "2"})
     write_weights(dict(reversed(weights.items())), tmp_path / "b", metadata={"y": "2", "x": "1"})
@@ -105,14 +105,14 @@ def test_equal_weights_give_equal_bytes_and_those_of_the_library(tmp_path: Path)
     assert (tmp_path / "c").read_bytes() == safetensors.torch.save(floats)
 
 
-def test_tied_and_strided_tensors_are_written_out(tmp_path: Path) -> None:
+def test_tied_and_strided_tensors_are_written_contiguously(tmp_path: Path) -> None:
     norm = torch.arange(6.0).reshape(2, 3)
     tied = {f"fpn_norms.{i}": norm.T for i in range(3)}
     write_weights(tied, tmp_path / "a.safetensors")
     assert_same(read_weights(tmp_path / "a.safetensors"), {name: t.contiguous() for name, t in tied.items()})
 
 
-def test_a_failed_write_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_keeps_the_existing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.safetensors"
     write_weights({"a": torch.zeros(3)}, path)
     before = path.read_bytes()
@@ -127,22 +127,22 @@ def test_a_failed_write_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_writing_says_what_is_wrong(tmp_path: Path) -> None:
+def test_write_errors_state_the_reason(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="its folder does not exist"):
         write_weights(some_weights(), tmp_path / "none" / "a.safetensors")
     with pytest.raises(BadValue, match=r"a is of type torch\.complex64"):
         write_weights({"a": torch.zeros(1, dtype=torch.complex64)}, tmp_path / "a.safetensors")
 
 
-def test_differences_are_listed_by_kind() -> None:
-    found = {"a": torch.zeros(2), "extra": torch.zeros(1)}
-    told = describe_mismatch({"a": (3,), **{f"b{i}": (1,) for i in range(10)}}, found)
-    assert told.splitlines() == [
+def test_describe_mismatch_lists_differences_by_kind() -> None:
+    weights = {"a": torch.zeros(2), "extra": torch.zeros(1)}
+    message = describe_mismatch({"a": (3,), **{f"b{i}": (1,) for i in range(10)}}, weights)
+    assert message.splitlines() == [
         "10 missing: b0, b1, b2 and 7 more",
         "1 unexpected: extra",
         "1 of another shape: a is (2,), not (3,)",
     ]
-    assert describe_mismatch({"a": (2,), "extra": (1,)}, found) == ""
+    assert describe_mismatch({"a": (2,), "extra": (1,)}, weights) == ""
 
 
 @pytest.mark.parametrize(
@@ -154,18 +154,22 @@ def test_differences_are_listed_by_kind() -> None:
         ({"state_dict_ema": {}}, "it holds no tensors"),
     ],
 )
-def test_what_is_no_state_dict_is_refused(tmp_path: Path, content: object, message: str) -> None:
+def test_invalid_state_dicts_are_refused(tmp_path: Path, content: object, message: str) -> None:
     torch.save(content, tmp_path / "a.pth")
     with pytest.raises(CheckpointError, match=message):
         read_weights(tmp_path / "a.pth")
 
 
 @pytest.mark.parametrize("name", ["model", "module"])
-def test_weights_that_lie_among_what_a_trainer_keeps(name: str, tmp_path: Path) -> None:
-    """As TSP and VideoMAE V2 write them: the arguments of the program are passed over, code in them is not run."""
+def test_weights_are_read_from_training_checkpoints(name: str, tmp_path: Path) -> None:
+    """Checkpoints of TSP and VideoMAE V2 hold program arguments: these are skipped, and code in them is not run."""
     weights = some_weights()
-    beside = {"epoch": 3, "args": argparse.Namespace(lr=0.1, names=["a"]), "optimizer": {"state": {0: torch.ones(2)}}}
-    torch.save({name: weights, **beside}, tmp_path / "a.pth")
+    other_entries = {
+        "epoch": 3,
+        "args": argparse.Namespace(lr=0.1, names=["a"]),
+        "optimizer": {"state": {0: torch.ones(2)}},
+    }
+    torch.save({name: weights, **other_entries}, tmp_path / "a.pth")
     assert_same(read_weights(tmp_path / "a.pth"), weights)
     torch.save({name: weights, "args": argparse.Namespace(lr=Path("a"))}, tmp_path / "b.pth")
     with pytest.raises(CheckpointError, match="nothing in it was run: it asks for pathlib"):
@@ -173,16 +177,16 @@ def test_weights_that_lie_among_what_a_trainer_keeps(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("package", [False, True], ids=["without easydict", "with it"])
-def test_settings_of_a_class_that_need_not_be_installed(
+def test_easydict_settings_are_read_without_easydict(
     package: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As E2E-TAD writes them: a dictionary of the package easydict, which is never asked, even where it is."""
+    """Checkpoints of E2E-TAD hold an easydict dictionary; the package is not used even if it is installed."""
     weights = some_weights()
     file = write_e2e_tad(weights, tmp_path)
     if package:
 
-        def made(*_: object) -> None:
+        def create(*_: object) -> None:
             raise AssertionError("code of the file's choice was run")
 
-        monkeypatch.setitem(sys.modules, "easydict", SimpleNamespace(EasyDict=made))
+        monkeypatch.setitem(sys.modules, "easydict", SimpleNamespace(EasyDict=create))
     assert_same(read_weights(file), weights)

@@ -1,4 +1,4 @@
-"""The doors of a detector: names, settings, weights, features, and what comes out."""
+"""Detectors by name: settings, weights, features and outputs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import detectors, is_opentad, load_detector, opentad_names
 from jostle.models.detection.outputs import Candidates, with_video_scores
 
-NAMES = ("actionformer", "tridet", "temporalmaxer")  # they answer at points
+NAMES = ("actionformer", "tridet", "temporalmaxer")  # point-based detectors
 EVERY = (*NAMES, "vsgn")
 SETS = ("thumos_i3d", "thumos_i3d_rgb", "thumos_videomae", "anet_tsp", "anet_i3d", "multithumos_i3d", "puppets")
 TINY = {"dim": 16, "head_dim": 16}
 Make = Callable[..., Any]
 
 
-def test_every_variant_is_on_the_shelf() -> None:
+def test_every_variant_is_registered() -> None:
     others = {f"vsgn_{kind}" for kind in ("thumos_tsn", "anet_tsp", "anet_i3d", "puppets")}
     others |= {"afsd", "afsd_thumos", "afsd_anet", "afsd_puppets", "basictad", "basictad_puppets"}
     others |= {f"basictad_thumos_{form}" for form in ("ab3", "ab6", "afs3", "afm6")}
@@ -38,10 +38,10 @@ def test_every_variant_detects(name: str, rows: Make) -> None:
     detector = load_detector(name, **(TINY if name.startswith(NAMES) else {"dim": 32}))
     assert detector.looks_at == "features"
     width = detector.config.input_dim
-    found = detector.detect(rows(40, width), fps=30, duration=6.0)
-    assert found.score is not None
-    assert len(found) <= detector.config.max_segments
-    assert (found.end <= 6.0).all()
+    segments = detector.detect(rows(40, width), fps=30, duration=6.0)
+    assert segments.score is not None
+    assert len(segments) <= detector.config.max_segments
+    assert (segments.end <= 6.0).all()
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,20 @@ def test_every_variant_detects(name: str, rows: Make) -> None:
         ("e2e_tad_thumos_tsm18", 19.44),
     ],
 )
-def test_sizes_are_the_published_ones(name: str, millions: float) -> None:
+def test_numbers_of_parameters_are_the_published_ones(name: str, millions: float) -> None:
     with torch.device("meta"):
         variant = detectors[name]
         detector = variant.model(variant.config())
     assert sum(p.numel() for p in detector.parameters()) / 1e6 == pytest.approx(millions, abs=0.006)
 
 
-def test_multithumos_repeats_one_norm_for_every_level() -> None:
+def test_multithumos_shares_one_norm_over_all_levels() -> None:
     keys = load_detector("temporalmaxer_multithumos_i3d", **TINY).state_dict()
     assert {f"neck.fpn_norms.{level}.weight" for level in range(6)} <= set(keys)
     assert "backbone.embd.2.conv.weight" in keys
 
 
-def test_unknown_names_and_settings() -> None:
+def test_unknown_names_and_settings_are_refused() -> None:
     with pytest.raises(UnknownName, match="did you mean actionformer_thumos_i3d"):
         load_detector("actionformer_thumos_i3")
     with pytest.raises(BadValue, match=r"tridet has no setting heads: did you mean head_dim\?"):
@@ -88,7 +88,7 @@ def test_unknown_names_and_settings() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_features_that_cannot_be_used(name: str, small: Make, rows: Make) -> None:
+def test_invalid_features_are_refused(name: str, small: Make, rows: Make) -> None:
     detector = small(name)
     good = rows(20)
     with pytest.raises(BadValue, match=r"got \(T, 10\), the model takes 12; choose the variant"):
@@ -113,22 +113,22 @@ def test_features_that_cannot_be_used(name: str, small: Make, rows: Make) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_step_is_enough(name: str, small: Make, rows: Make) -> None:
+def test_single_step_video(name: str, small: Make, rows: Make) -> None:
     detector = small(name)
     assert [int(mask.sum()) for mask in detector.raw(rows(1))["mask"]] == [1, 1, 1, 1]
     detector.detect(rows(1), fps=30, duration=0.5)
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_half_and_double_precision_are_taken(name: str, small: Make, rows: Make) -> None:
+def test_half_and_double_precision_features_are_accepted(name: str, small: Make, rows: Make) -> None:
     detector, good = small(name), rows(20)
-    wanted = detector.raw(good)["cls"][0]
-    assert np.array_equal(detector.raw(good.astype(np.float64))["cls"][0], wanted)
-    assert np.abs(detector.raw(good.astype(np.float16))["cls"][0] - wanted).max() < 0.1
+    expected = detector.raw(good)["cls"][0]
+    assert np.array_equal(detector.raw(good.astype(np.float64))["cls"][0], expected)
+    assert np.abs(detector.raw(good.astype(np.float16))["cls"][0] - expected).max() < 0.1
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_inference_leaves_no_trace(name: str, small: Make, rows: Make) -> None:
+def test_inference_has_no_side_effects(name: str, small: Make, rows: Make) -> None:
     detector, good = small(name).train(), rows(30)
     before, state = good.copy(), {key: value.clone() for key, value in detector.state_dict().items()}
     first, second = detector.raw(good), detector.raw(good)
@@ -139,17 +139,17 @@ def test_inference_leaves_no_trace(name: str, small: Make, rows: Make) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_saved_and_loaded_is_the_same(name: str, small: Make, rows: Make, tmp_path: Any) -> None:
+def test_saved_weights_are_loaded_unchanged(name: str, small: Make, rows: Make, tmp_path: Any) -> None:
     detector = small(name)
     path = tmp_path / "weights.safetensors"
     write_weights(detector.state_dict(), path)
     config = {key: getattr(detector.config, key) for key in detector.config.__dataclass_fields__}
-    again = load_detector(name, weights=path, **config)
-    wanted, found = detector.raw(rows(30)), again.raw(rows(30))
-    assert all(np.array_equal(a, b) for key in wanted for a, b in zip(wanted[key], found[key], strict=True))
+    loaded = load_detector(name, weights=path, **config)
+    expected, actual = detector.raw(rows(30)), loaded.raw(rows(30))
+    assert all(np.array_equal(a, b) for key in expected for a, b in zip(expected[key], actual[key], strict=True))
 
 
-def test_weights_that_do_not_fit_are_listed(small: Make, tmp_path: Any) -> None:
+def test_mismatched_weights_are_listed(small: Make, tmp_path: Any) -> None:
     weights = small("temporalmaxer").state_dict()
     weights["surplus"] = weights.pop("reg_head.offset_head.conv.bias")
     path = tmp_path / "weights.safetensors"
@@ -163,9 +163,9 @@ def test_weights_that_do_not_fit_are_listed(small: Make, tmp_path: Any) -> None:
     assert "backbone.embd.0.conv.weight is (32, 12, 3), not (32, 13, 3)" in message
 
 
-def test_opentad_names_are_told_from_ours(small: Make) -> None:
+def test_opentad_names_are_detected(small: Make) -> None:
     assert not is_opentad(small("tridet").state_dict())
-    theirs = {
+    opentad_weights = {
         "projection.branch.0.ln.weight": torch.ones(4),
         "projection.branch.0.gn.weight": torch.ones(4),
         "neck.fpn_norms.3.bias": torch.ones(4),
@@ -173,8 +173,8 @@ def test_opentad_names_are_told_from_ours(small: Make) -> None:
         "rpn_head.cls_start_head.bias": torch.ones(4),
         "rpn_head.loss_normalizer": torch.tensor(87.25),
     }
-    assert is_opentad(theirs)
-    assert {key: tuple(value.shape) for key, value in opentad_names(theirs).items()} == {
+    assert is_opentad(opentad_weights)
+    assert {key: tuple(value.shape) for key, value in opentad_names(opentad_weights).items()} == {
         "backbone.branch.0.ln.weight": (1, 4, 1),
         "backbone.branch.0.gn.weight": (4,),
         "neck.fpn_norms.3.bias": (1, 4, 1),
@@ -185,7 +185,7 @@ def test_opentad_names_are_told_from_ours(small: Make) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_actions_no_regression(name: str, small: Make, rows: Make) -> None:
+def test_loss_without_actions_has_no_regression(name: str, small: Make, rows: Make) -> None:
     detector = small(name).train()
     outputs = detector(*detector.batch([rows(30), rows(20)]))
     losses = detector.loss(outputs, Actions.of([([], []), ([], [])]))
@@ -197,7 +197,7 @@ def test_no_actions_no_regression(name: str, small: Make, rows: Make) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_few_steps_learn(name: str, small: Make, rows: Make) -> None:
+def test_training_reduces_the_loss(name: str, small: Make, rows: Make) -> None:
     detector = small(name, **({"drop_path": 0.1} if name in ("actionformer", "tridet") else {}))
     detector.train()
     batch, actions = detector.batch([rows(48)]), Actions.of([([[10.0, 30.0]], [1])])
@@ -214,29 +214,29 @@ def test_a_few_steps_learn(name: str, small: Make, rows: Make) -> None:
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_candidates_are_picked_level_by_level(small: Make, rows: Make) -> None:
+def test_candidates_are_selected_per_level(small: Make, rows: Make) -> None:
     features = rows(60)
     every = small("actionformer", min_probability=0.0, top_candidates=10**6, min_duration=-1.0).candidates(features)
     assert len(every) == 3 * (60 + 30 + 15 + 8)
     best = small("actionformer", min_probability=0.0, top_candidates=5, min_duration=-1.0).candidates(features)
     assert len(best) == 5 * 4
-    wanted = [every.scores[a : a + 5] for a in (0, 180, 270, 315)]
-    assert np.array_equal(best.scores, np.concatenate(wanted))
+    expected = [every.scores[a : a + 5] for a in (0, 180, 270, 315)]
+    assert np.array_equal(best.scores, np.concatenate(expected))
     assert (np.diff(best.scores.reshape(4, 5)) <= 0).all()
 
 
-def test_class_agnostic_proposals_take_the_classes_of_the_video(rows: Make) -> None:
+def test_class_agnostic_proposals_get_video_classes(rows: Make) -> None:
     detector = load_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
     scores = np.zeros(200)
     scores[[7, 150]] = 0.5, 0.25
     plain = detector.detect(rows(90, 512), fps=15, duration=97, stride=16, window=16)
-    found = detector.detect(rows(90, 512), fps=15, duration=97, stride=16, window=16, video_scores=scores)
+    segments = detector.detect(rows(90, 512), fps=15, duration=97, stride=16, window=16, video_scores=scores)
     assert plain.classes == ("action",)
-    assert set(found.label.tolist()) == {7, 150}
-    assert len(found) == 2 * len(plain)
-    assert found.score is not None
+    assert set(segments.label.tolist()) == {7, 150}
+    assert len(segments) == 2 * len(plain)
+    assert segments.score is not None
     assert plain.score is not None
-    assert found.score[0] == pytest.approx(np.sqrt(0.5 * plain.score[0]), rel=1e-6)
+    assert segments.score[0] == pytest.approx(np.sqrt(0.5 * plain.score[0]), rel=1e-6)
     with pytest.raises(BadValue, match="video_scores must be one finite number from 0 for each class"):
         detector.detect(rows(90, 512), fps=15, duration=97, video_scores=[np.nan])
     with pytest.raises(BadValue, match="2 class_names were given for 200 classes"):
@@ -248,37 +248,37 @@ def test_class_agnostic_proposals_take_the_classes_of_the_video(rows: Make) -> N
         thumos.detect(rows(9, 128), fps=24, duration=2, video_scores=scores)
 
 
-def test_video_scores_by_the_two_rules() -> None:
-    found = Candidates(np.array([[0, 1]], np.float32), np.array([0.25], np.float32), np.zeros(1, np.int64))
+def test_both_rules_for_video_scores() -> None:
+    candidates = Candidates(np.array([[0, 1]], np.float32), np.array([0.25], np.float32), np.zeros(1, np.int64))
     config = detectors["actionformer_anet_tsp"].config()
-    assert with_video_scores(found, [0.0, 1.0], config).scores.tolist() == [0.5, 0.0]
-    theirs = dataclasses.replace(config, rules="opentad")
-    assert with_video_scores(found, [0.0, 1.0], theirs).scores.tolist() == [0.25, 0.0]
+    assert with_video_scores(candidates, [0.0, 1.0], config).scores.tolist() == [0.5, 0.0]
+    opentad_config = dataclasses.replace(config, rules="opentad")
+    assert with_video_scores(candidates, [0.0, 1.0], opentad_config).scores.tolist() == [0.25, 0.0]
 
 
-def test_stretched_videos_come_back_in_seconds(rows: Make) -> None:
-    """90 rows of 16 frames become 192, each of 7.5 frames; the last ends where the video does."""
+def test_resized_features_give_segments_in_seconds(rows: Make) -> None:
+    """90 rows of 16 frames are resized to 192 rows of 7.5 frames; the last row ends with the video."""
     detector = load_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
     assert [len(mask) for mask in detector.raw(rows(90, 512))["mask"]] == [192, 96, 48, 24, 12, 6]
     grid = detector.candidates(rows(90, 512)).segments
-    found = detector.detect(rows(90, 512), fps=15, duration=1e6, stride=16, window=16)
+    segments = detector.detect(rows(90, 512), fps=15, duration=1e6, stride=16, window=16)
     step = 90 * 16 / 192 / 15  # seconds
-    assert found.start.min() >= 0
-    assert found.end.max() <= (grid[:, 1].max() + 0.5) * step + 1e-3
+    assert segments.start.min() >= 0
+    assert segments.end.max() <= (grid[:, 1].max() + 0.5) * step + 1e-3
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_bfloat16_stays_near(name: str, small: Make, rows: Make) -> None:
-    wanted = small(name).raw(rows(40))
-    found = small(name, precision="bfloat16").raw(rows(40))
-    for a, b in zip(wanted["cls"], found["cls"], strict=True):
+def test_bfloat16_is_close_to_float32(name: str, small: Make, rows: Make) -> None:
+    expected = small(name).raw(rows(40))
+    actual = small(name, precision="bfloat16").raw(rows(40))
+    for a, b in zip(expected["cls"], actual["cls"], strict=True):
         assert np.abs(a - b).max() < 0.25
         assert b.dtype == np.float32
 
 
 @pytest.mark.parametrize("window", [9, 1])
-def test_bfloat16_leaves_no_trace(window: int, small: Make, rows: Make) -> None:
-    """A product of bfloat16 that fails makes torch turn its fast kernels off for good: all later numbers would move."""
+def test_bfloat16_has_no_side_effects(window: int, small: Make, rows: Make) -> None:
+    """A failed bfloat16 matmul makes torch disable its fast kernels for good, which changes later results."""
     before = small("actionformer", window=window).raw(rows(40))
     small("actionformer", window=window, precision="bfloat16").raw(rows(40))
     assert torch.backends.mkldnn.enabled
@@ -287,8 +287,8 @@ def test_bfloat16_leaves_no_trace(window: int, small: Make, rows: Make) -> None:
         assert np.array_equal(a, b)
 
 
-def test_a_cpu_runs_without_compiling() -> None:
+def test_compiled_is_ignored_on_cpu() -> None:
     sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
-    made = load_detector("temporalmaxer", compiled=True, **sizes)
-    made.raw(np.ones((20, 8), np.float32))
-    assert made._fast is None
+    detector = load_detector("temporalmaxer", compiled=True, **sizes)
+    detector.raw(np.ones((20, 8), np.float32))
+    assert detector._fast is None

@@ -1,4 +1,4 @@
-"""Suppression and voting: against the originals' compiled code, and against the plain algorithm on made-up input."""
+"""NMS and voting against the original compiled code and a reference implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jostle.models.detection.nms import hard_nms, soft_nms, vote
 
 EVERY = 10**6
 PUBLISHED = {"sigma": 0.5, "min_score": 0.001}
-# name, sigma, kept, voting threshold, weight
+# name, sigma, maximum count, voting threshold, weight
 AGNOSTIC = (
     ("agnostic_af", 0.75, 100, 0.9, "score*iou"),
     ("agnostic_td", 0.70, 200, 0.95, "score"),
@@ -31,50 +31,54 @@ def golden(name: str) -> tuple[Any, tuple[Any, Any, Any]]:
     return data, (data["segments"], data["scores"], data["labels"])
 
 
-def same(found: tuple[Any, Any, Any], data: Any, name: str) -> None:
-    np.testing.assert_array_equal(found[0], data[f"{name}_segments"])
-    np.testing.assert_allclose(found[1], data[f"{name}_scores"], rtol=1e-6)
+def assert_equal_to_golden(result: tuple[Any, Any, Any], data: Any, name: str) -> None:
+    np.testing.assert_array_equal(result[0], data[f"{name}_segments"])
+    np.testing.assert_allclose(result[1], data[f"{name}_scores"], rtol=1e-6)
     if f"{name}_labels" in data:
-        np.testing.assert_array_equal(found[2], data[f"{name}_labels"])
+        np.testing.assert_array_equal(result[2], data[f"{name}_labels"])
 
 
 @pytest.mark.parametrize("name", ["50", "500", "3000", "corner"])
 class TestGolden:
     def test_soft(self, name: str) -> None:
-        data, given = golden(name)
-        found = soft_nms(*given, **PUBLISHED, max_segments=EVERY, multiclass=False)
-        same(found, data, "soft")
-        np.testing.assert_array_equal(found[2], given[2][data["soft_index"]])
+        data, candidates = golden(name)
+        result = soft_nms(*candidates, **PUBLISHED, max_segments=EVERY, multiclass=False)
+        assert_equal_to_golden(result, data, "soft")
+        np.testing.assert_array_equal(result[2], candidates[2][data["soft_index"]])
 
-    @pytest.mark.parametrize("kept", [200, 2000])
-    def test_soft_by_class(self, name: str, kept: int) -> None:
-        data, given = golden(name)
-        same(soft_nms(*given, **PUBLISHED, max_segments=kept), data, f"multiclass_{kept}")
+    @pytest.mark.parametrize("count", [200, 2000])
+    def test_soft_by_class(self, name: str, count: int) -> None:
+        data, candidates = golden(name)
+        assert_equal_to_golden(soft_nms(*candidates, **PUBLISHED, max_segments=count), data, f"multiclass_{count}")
 
     @pytest.mark.parametrize("case", AGNOSTIC, ids=lambda case: case[0])
     def test_soft_then_vote(self, name: str, case: Any) -> None:
-        data, given = golden(name)
-        key, sigma, kept, threshold, weight = case
-        segments, scores, labels = soft_nms(*given, sigma=sigma, min_score=0.001, max_segments=kept, multiclass=False)
-        voted = vote(segments, *given[:2], threshold=threshold, weight=weight)
+        data, candidates = golden(name)
+        key, sigma, count, threshold, weight = case
+        segments, scores, labels = soft_nms(
+            *candidates, sigma=sigma, min_score=0.001, max_segments=count, multiclass=False
+        )
+        voted = vote(segments, *candidates[:2], threshold=threshold, weight=weight)
         expected = data[f"{key}_segments"]
-        whole = ~np.isnan(expected).any(1)  # the originals divide 0 by 0 for a segment of no length
-        np.testing.assert_allclose(voted[whole], expected[whole], atol=1e-3)
-        np.testing.assert_array_equal(voted[~whole], segments[~whole])
+        is_defined = ~np.isnan(expected).any(1)  # the originals divide 0 by 0 for a segment of no length
+        np.testing.assert_allclose(voted[is_defined], expected[is_defined], atol=1e-3)
+        np.testing.assert_array_equal(voted[~is_defined], segments[~is_defined])
         np.testing.assert_allclose(scores, data[f"{key}_scores"], rtol=1e-6)
         np.testing.assert_array_equal(labels, data[f"{key}_labels"])
 
     @pytest.mark.parametrize("threshold", [0.1, 0.5])
     def test_hard(self, name: str, threshold: float) -> None:
-        data, given = golden(name)
-        found = hard_nms(*given, threshold=threshold, max_segments=EVERY, multiclass=False)
+        data, candidates = golden(name)
+        result = hard_nms(*candidates, threshold=threshold, max_segments=EVERY, multiclass=False)
         index = data[f"hard_index_{threshold}"]
-        for column, expected in zip(found, given, strict=True):
+        for column, expected in zip(result, candidates, strict=True):
             np.testing.assert_array_equal(column, expected[index])
 
     def test_hard_by_class(self, name: str) -> None:
-        data, given = golden(name)
-        same(hard_nms(*given, threshold=0.1, max_segments=200, min_score=0.001), data, "hard_multiclass")
+        data, candidates = golden(name)
+        assert_equal_to_golden(
+            hard_nms(*candidates, threshold=0.1, max_segments=200, min_score=0.001), data, "hard_multiclass"
+        )
 
 
 @pytest.mark.parametrize("name", ["50", "500", "3000"])
@@ -104,31 +108,31 @@ def test_final_segments_of_the_originals(detector: str, video: str) -> None:
     np.testing.assert_array_equal(labels, data["pred_labels"])
 
 
-def test_a_lone_weak_candidate_stays() -> None:
+def test_single_weak_candidate_is_kept() -> None:
     segments, scores, labels = soft_nms([[10, 15]], [2e-4], [3], **PUBLISHED, max_segments=5)
     assert segments.tolist() == [[10, 15]]
     assert labels.tolist() == [3]
     assert scores[0] == np.float32(2e-4)
 
 
-def test_nothing_in_nothing_out() -> None:
+def test_empty_input_gives_empty_output() -> None:
     none: list[float] = []
-    for found in (
+    for result in (
         soft_nms(np.empty((0, 2)), none, none, **PUBLISHED, max_segments=5),
         hard_nms(np.empty((0, 2)), none, none, threshold=0.5, max_segments=5),
     ):
-        assert [column.shape for column in found] == [(0, 2), (0,), (0,)]
-        assert found[2].dtype == np.int64
+        assert [column.shape for column in result] == [(0, 2), (0,), (0,)]
+        assert result[2].dtype == np.int64
     assert vote(np.empty((0, 2)), np.empty((0, 2)), none, threshold=0.5, weight="score").shape == (0, 2)
 
 
-def test_equal_scores_keep_the_order_given() -> None:
+def test_equal_scores_keep_the_input_order() -> None:
     segments = [[i * 10, i * 10 + 1] for i in range(9)]
-    for found in (
+    for result in (
         soft_nms(segments, [0.5] * 9, [0] * 9, **PUBLISHED, max_segments=9),
         hard_nms(segments, [0.5] * 9, [0] * 9, threshold=0.5, max_segments=9),
     ):
-        assert found[0].tolist() == segments
+        assert result[0].tolist() == segments
 
 
 @pytest.mark.parametrize(
@@ -142,19 +146,21 @@ def test_equal_scores_keep_the_order_given() -> None:
         ({"max_segments": 0}, "max_segments must be at least 1, not 0"),
     ],
 )
-def test_bad_input_is_named(changed: dict[str, Any], message: str) -> None:
+def test_invalid_input_is_refused(changed: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"segments": [[0, 1], [1, 2]], "scores": [0.5, 0.4], "labels": [0, 0], "sigma": 0.5}
     with pytest.raises(BadValue, match=message):
         soft_nms(**{**arguments, "min_score": 0.001, "max_segments": 5, **changed})
 
 
-def test_an_unknown_weight_is_named() -> None:
+def test_unknown_weight_is_refused() -> None:
     with pytest.raises(BadValue, match="no weight is called 'iou'"):
         vote([[0, 1]], [[0, 1]], [0.5], threshold=0.5, weight="iou")  # type: ignore[arg-type]
 
 
-def plainly(segments: Any, scores: Any, labels: Any, *, sigma: float, min_score: float, most: int) -> list[Any]:
-    """The algorithm as its paper states it, in double precision."""
+def reference_soft_nms(
+    segments: Any, scores: Any, labels: Any, *, sigma: float, min_score: float, most: int
+) -> list[Any]:
+    """Soft-NMS as stated in its paper, in double precision."""
     rows: list[tuple[float, int]] = []
     for label in set(labels.tolist()):
         left = {i: float(scores[i]) for i in np.flatnonzero(labels == label)}
@@ -172,22 +178,22 @@ def plainly(segments: Any, scores: Any, labels: Any, *, sigma: float, min_score:
 
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 80), classes=st.integers(1, 5), most=st.integers(1, 60))
-def test_soft_nms_is_the_plain_algorithm(seed: int, count: int, classes: int, most: int) -> None:
+def test_soft_nms_equals_the_reference(seed: int, count: int, classes: int, most: int) -> None:
     rng = np.random.default_rng(seed)
     start = rng.uniform(0, 50, count)
     segments = np.stack([start, start + rng.gamma(2, 5, count)], 1).astype(np.float32).astype(float)
     scores, labels = rng.random(count).astype(np.float32), rng.integers(0, classes, count)
-    found = soft_nms(segments, scores, labels, sigma=0.5, min_score=0.01, max_segments=most)
-    expected = plainly(segments, scores, labels, sigma=0.5, min_score=0.01, most=most)
-    np.testing.assert_allclose(found[1], [-score for score, _ in expected], rtol=2e-5)
-    assert (np.diff(found[1]) <= 0).all()
+    result = soft_nms(segments, scores, labels, sigma=0.5, min_score=0.01, max_segments=most)
+    expected = reference_soft_nms(segments, scores, labels, sigma=0.5, min_score=0.01, most=most)
+    np.testing.assert_allclose(result[1], [-score for score, _ in expected], rtol=2e-5)
+    assert (np.diff(result[1]) <= 0).all()
     if len({round(score, 4) for score, _ in expected}) == len(expected):  # no near ties
-        np.testing.assert_array_equal(found[2], labels[[row for _, row in expected]])
+        np.testing.assert_array_equal(result[2], labels[[row for _, row in expected]])
 
 
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 60), threshold=st.floats(0.05, 0.95))
-def test_hard_nms_twice_is_hard_nms(seed: int, count: int, threshold: float) -> None:
+def test_hard_nms_is_idempotent(seed: int, count: int, threshold: float) -> None:
     rng = np.random.default_rng(seed)
     start = rng.uniform(0, 30, count)
     segments = np.stack([start, start + rng.gamma(2, 5, count)], 1)

@@ -1,4 +1,4 @@
-"""What is not computed must not be missed: short padding, batches and lengths of any kind give the same numbers."""
+"""Short padding, batches and any length give the same results as full padding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Make = Callable[..., Any]
 
 
 def by_level(detector: Any, outputs: Any, video: int, lengths: list[int]) -> list[tuple[Any, Any]]:
-    """Logits and offsets at the valid points of each level."""
+    """Return logits and offsets at the valid points of each level."""
     sizes = list(outputs.points.sizes)
     offsets = detector.every_offset(outputs)
     pieces = zip(outputs.logits[video].split(sizes), offsets[video].split(sizes), lengths, strict=True)
@@ -33,21 +33,23 @@ def halved(length: int, levels: int) -> list[int]:
     ("name", "rules"),  # OpenTAD's TemporalMaxer does not pad
     [(name, "original") for name in NAMES] + [("actionformer", "opentad"), ("tridet", "opentad")],
 )
-def test_padding_is_accounted_for(name: str, rules: str, steps: int, small: Make, rows: Make) -> None:
-    """The padding computed in full, column by column, against the little of it that is kept."""
+def test_short_padding_equals_full_padding(name: str, rules: str, steps: int, small: Make, rows: Make) -> None:
+    """Compare the padding that detectors keep with padding computed in full."""
     detector = small(name, rules=rules)
     features, lengths = detector.batch([rows(steps)])
     padded = torch.nn.functional.pad(features, (0, 320 - steps))
     with torch.inference_mode():
-        found, wanted = detector(features, lengths), detector(padded, lengths)
-    assert found.padded == wanted.padded == (320, 160, 80, 40)
+        actual, expected = detector(features, lengths), detector(padded, lengths)
+    assert actual.padded == expected.padded == (320, 160, 80, 40)
     valid = halved(steps, 4)
-    for ours, theirs in zip(by_level(detector, found, 0, valid), by_level(detector, wanted, 0, valid), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-5)
+    for short_level, full_level in zip(
+        by_level(detector, actual, 0, valid), by_level(detector, expected, 0, valid), strict=True
+    ):
+        torch.testing.assert_close(short_level, full_level, rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_batch_says_what_its_videos_say_alone(name: str, small: Make, rows: Make) -> None:
+def test_batch_equals_single_videos(name: str, small: Make, rows: Make) -> None:
     detector = small(name)
     videos = [rows(n, seed=n) for n in (150, 7, 64)]
     with torch.inference_mode():
@@ -55,32 +57,32 @@ def test_a_batch_says_what_its_videos_say_alone(name: str, small: Make, rows: Ma
         for i, video in enumerate(videos):
             valid = halved(len(video), 4)
             alone = detector(*detector.batch([video]))
-            for ours, theirs in zip(
+            for batched, single in zip(
                 by_level(detector, together, i, valid), by_level(detector, alone, 0, valid), strict=True
             ):
-                torch.testing.assert_close(ours, theirs, rtol=0, atol=2e-5)
+                torch.testing.assert_close(batched, single, rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_losses_of_a_short_batch(name: str, small: Make, rows: Make) -> None:
-    """Losses and gradients too do not miss the padding."""
+def test_losses_and_gradients_with_short_padding(name: str, small: Make, rows: Make) -> None:
+    """Losses and gradients do not depend on the padding either."""
     from jostle.models.detection.blocks.assignment import Actions
 
     detector = small(name)
     features, lengths = detector.batch([rows(90), rows(40, seed=1)])
     actions = Actions.of([([[3.0, 9.0], [20.0, 61.0]], [0, 2]), ([[10.0, 30.0]], [1])])
-    found = detector.loss(detector(features, lengths), actions).total
-    ours = torch.autograd.grad(found, list(detector.parameters()))
-    wanted = detector.loss(detector(torch.nn.functional.pad(features, (0, 230)), lengths), actions).total
-    theirs = torch.autograd.grad(wanted, list(detector.parameters()))
-    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=0)
-    for a, b in zip(ours, theirs, strict=True):
+    loss = detector.loss(detector(features, lengths), actions).total
+    gradients = torch.autograd.grad(loss, list(detector.parameters()))
+    expected_loss = detector.loss(detector(torch.nn.functional.pad(features, (0, 230)), lengths), actions).total
+    expected_gradients = torch.autograd.grad(expected_loss, list(detector.parameters()))
+    torch.testing.assert_close(loss, expected_loss, rtol=1e-5, atol=0)
+    for a, b in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_longer_than_any_buffer(name: str, small: Make, rows: Make) -> None:
-    """Beyond `max_length` the padding grows to a multiple, and nothing runs over."""
+def test_videos_longer_than_max_length(name: str, small: Make, rows: Make) -> None:
+    """Beyond `max_length` the padding grows to a multiple of it."""
     detector = small(name, max_length=32)
     raw = detector.raw(rows(1001))
     assert [int(mask.sum()) for mask in raw["mask"]] == halved(1001, 4)
@@ -101,7 +103,7 @@ def test_raw_is_zero_outside_the_video(name: str, small: Make, rows: Make) -> No
 
 
 @pytest.mark.parametrize("steps", [319, 320])
-def test_noise_does_not_reach_past_the_padding(steps: int, small: Make, rows: Make) -> None:
+def test_padding_stops_noise(steps: int, small: Make, rows: Make) -> None:
     detector = small("tridet", input_noise=0.1).train()
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""What VSGN has of its own: windows, stitched copies, anchors, a graph."""
+"""VSGN: windows, stitched copies, anchors and the graph of neighbours."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from jostle.models.detection.detector import load_detector
 Make = Callable[..., Any]
 
 
-def test_a_batch_is_as_one_by_one(small: Make, rows: Make) -> None:
-    """Of whole windows, short ones that are stitched, and those between."""
-    made = small("vsgn").eval()
+def test_batch_equals_single_videos(small: Make, rows: Make) -> None:
+    """The batch has full windows, short ones that are stitched, and ones in between."""
+    detector = small("vsgn").eval()
     videos = [rows(320, seed=1), rows(90, seed=2), rows(200, seed=3)]
     with torch.inference_mode():
-        together = made(*made.batch(videos))
+        together = detector(*detector.batch(videos))
         assert together.stitching.stitched.tolist() == [False, True, False]
         for i, video in enumerate(videos):
-            alone = made(*made.batch([video]))
+            alone = detector(*detector.batch([video]))
             for name in ("logits", "boxes", "adjusted", "curves"):
                 torch.testing.assert_close(getattr(together, name)[i], getattr(alone, name)[0], rtol=1e-4, atol=1e-4)
 
 
-def test_long_videos_are_seen_in_windows(small: Make, rows: Make) -> None:
-    made, video = small("vsgn"), rows(500)
-    assert made.windows(500) == [(0, 320), (80, 320), (160, 320), (240, 260), (320, 180), (400, 100), (480, 20)]
-    found = made.candidates(video)
+def test_long_videos_are_split_into_windows(small: Make, rows: Make) -> None:
+    detector, video = small("vsgn"), rows(500)
+    assert detector.windows(500) == [(0, 320), (80, 320), (160, 320), (240, 260), (320, 180), (400, 100), (480, 20)]
+    candidates = detector.candidates(video)
     with torch.inference_mode():
-        parts = [made.decode(made._outputs([video[a : a + n]]))[0] for a, n in made.windows(500)]
-    assert len(found) == sum(map(len, parts))
-    assert found.segments.min() >= 0
-    assert found.segments.max() <= 499
+        parts = [detector.decode(detector._outputs([video[a : a + n]]))[0] for a, n in detector.windows(500)]
+    assert len(candidates) == sum(map(len, parts))
+    assert candidates.segments.min() >= 0
+    assert candidates.segments.max() <= 499
     with pytest.raises(BadValue, match="500 rows are more than the 320 of a window"):
-        made.raw(video)
+        detector.raw(video)
     shrunk = small("vsgn", long_videos="shrink")
     assert [len(mask) for mask in shrunk.raw(video)["mask"]] == [160, 80, 40, 20]
     segments = shrunk.detect(video, fps=10, duration=50, stride=1, window=1)
     assert segments.end.max() <= 50
-    assert segments.end.max() > 40  # 320 steps of 500 rows reach as far as the video does
+    assert segments.end.max() > 40  # the 500 rows are resized to 320 steps over the whole video
 
 
-def test_a_row_reaches_from_its_number_to_the_next(small: Make, rows: Make) -> None:
-    """Seconds of a place x are x rows on, for any stride and window."""
-    made = small("vsgn", stitch=False)
-    grid = made.suppress(made.candidates(rows(300)), seconds_a_step=0.1)
-    found = made.detect(rows(300), fps=40, duration=1e6, stride=4, window=4)
-    np.testing.assert_allclose(found.start, grid.segments[:, 0] * 0.1, rtol=1e-5, atol=1e-5)
-    later = made.detect(rows(300), fps=40, duration=1e6, stride=4, window=16)
-    np.testing.assert_allclose(later.start - found.start, 6 / 40, rtol=0, atol=1e-5)
+def test_positions_are_converted_to_seconds(small: Make, rows: Make) -> None:
+    """A position of x rows is x strides in seconds, for any stride and window."""
+    detector = small("vsgn", stitch=False)
+    grid = detector.suppress(detector.candidates(rows(300)), seconds_a_step=0.1)
+    segments = detector.detect(rows(300), fps=40, duration=1e6, stride=4, window=4)
+    np.testing.assert_allclose(segments.start, grid.segments[:, 0] * 0.1, rtol=1e-5, atol=1e-5)
+    later = detector.detect(rows(300), fps=40, duration=1e6, stride=4, window=16)
+    np.testing.assert_allclose(later.start - segments.start, 6 / 40, rtol=0, atol=1e-5)
 
 
-def test_a_copy_brings_boxes_and_actions_there_and_back() -> None:
+def test_stitched_copy_maps_boxes_and_actions_back() -> None:
     stitching = Stitching.of(torch.tensor([100, 200]), 320, 20, on=True)
     actions = Actions.of([([[10.0, 40.0]], [2]), ([[10.0, 40.0]], [1])])
     placed = stitching.place(actions)
@@ -73,18 +73,18 @@ def test_a_copy_brings_boxes_and_actions_there_and_back() -> None:
     assert not Stitching.of(torch.tensor([100]), 320, 20, on=False).stitched.any()
 
 
-def test_neighbours_join_the_scales_of_a_stitched_video() -> None:
+def test_neighbours_connect_the_scales_of_a_stitched_video() -> None:
     draw = torch.Generator().manual_seed(0)
     x = torch.randn(2, 8, 64, generator=draw)
     stitching = Stitching.of(torch.tensor([20, 64]), 64, 6, on=True)
-    found = nearest(x, 6, stitching)
-    assert (found[0, 26:, 3:] < 26).all()  # the second half of a copy's neighbours are the video's
-    assert (found[1, 26:, 3:] >= 26).any()
-    assert all(len(set(row)) == 6 for row in found.flatten(0, 1).tolist())
-    assert (found == torch.arange(64)[:, None]).any(-1).all()  # each is its own neighbour
+    neighbours = nearest(x, 6, stitching)
+    assert (neighbours[0, 26:, 3:] < 26).all()  # the second half of the neighbours of a copy are those of the video
+    assert (neighbours[1, 26:, 3:] >= 26).any()
+    assert all(len(set(row)) == 6 for row in neighbours.flatten(0, 1).tolist())
+    assert (neighbours == torch.arange(64)[:, None]).any(-1).all()  # every position is its own neighbour
 
 
-def test_boxes_that_overlap_nothing_learn_nothing() -> None:
+def test_boxes_without_overlap_have_no_loss() -> None:
     boxes = torch.tensor([[[0.0, 9.0], [20.0, 29.0]]])
     actions = Actions.of([([[0.0, 10.0], [50.0, 60.0]], [0, 1])])
     assert match(boxes, actions, threshold=0.5)[0].tolist() == [[True, False]]
@@ -95,55 +95,55 @@ def test_boxes_that_overlap_nothing_learn_nothing() -> None:
 
 
 @pytest.mark.parametrize("classes", [1, 3])
-def test_no_actions_only_background(small: Make, rows: Make, classes: int) -> None:
-    made = small("vsgn", classes=classes).train()
-    losses = made.loss(made(*made.batch([rows(300), rows(50)])), Actions.of([([], []), ([], [])]))
+def test_loss_without_actions_is_only_background(small: Make, rows: Make, classes: int) -> None:
+    detector = small("vsgn", classes=classes).train()
+    losses = detector.loss(detector(*detector.batch([rows(300), rows(50)])), Actions.of([([], []), ([], [])]))
     losses.total.backward()
     assert losses.regression.item() == losses.others["adjustment"].item() == 0
     assert losses.classification.item() > 0
-    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in made.parameters())
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in detector.parameters())
 
 
 @pytest.mark.parametrize("classes", [1, 3])
 def test_losses_of_processes_add_up(small: Make, rows: Make, classes: int) -> None:
-    """Each process counts what all have, so that its losses are a share of those of the whole batch."""
-    made = small("vsgn", classes=classes)
+    """Every process counts the positives of all, so that its losses are a share of the whole batch's."""
+    detector = small("vsgn", classes=classes)
     videos = [rows(300, seed=1), rows(100, seed=2)]
     truth = [([[20.0, 60.0], [100.0, 220.0]], [0, 0]), ([[10.0, 50.0]], [0])]
-    whole = made.loss(made(*made.batch(videos)), Actions.of(truth))
-    seen: list[list[torch.Tensor]] = []
+    batch_losses = detector.loss(detector(*detector.batch(videos)), Actions.of(truth))
+    recorded_counts: list[list[torch.Tensor]] = []
     for video, actions in zip(videos, truth, strict=True):
         counts: list[torch.Tensor] = []
-        made.positives_of_all = lambda count, counts=counts: counts.append(count) or count
-        made.loss(made(*made.batch([video])), Actions.of([actions]))
-        seen.append(counts)
+        detector.positives_of_all = lambda count, counts=counts: counts.append(count) or count
+        detector.loss(detector(*detector.batch([video])), Actions.of([actions]))
+        recorded_counts.append(counts)
     parts = []
     for video, actions in zip(videos, truth, strict=True):
-        totals = iter([a + b for a, b in zip(*seen, strict=True)])
-        made.positives_of_all = lambda count, totals=totals: next(totals)
-        parts.append(made.loss(made(*made.batch([video])), Actions.of([actions])))
-    assert (parts[0].total + parts[1].total).item() == pytest.approx(whole.total.item(), rel=1e-5)
+        totals = iter([a + b for a, b in zip(*recorded_counts, strict=True)])
+        detector.positives_of_all = lambda count, totals=totals: next(totals)
+        parts.append(detector.loss(detector(*detector.batch([video])), Actions.of([actions])))
+    assert (parts[0].total + parts[1].total).item() == pytest.approx(batch_losses.total.item(), rel=1e-5)
 
 
-def test_one_candidate_is_found_unless_as_released(small: Make, rows: Make) -> None:
+def test_single_candidate_is_kept_unless_bugs_are_reproduced(small: Make, rows: Make) -> None:
     video = rows(200)
     every = small("vsgn", max_segments=10**6)
     faulty = small("vsgn", max_segments=10**6, reproduce_bugs=True)
-    kept = every.suppress(every.candidates(video), seconds_a_step=0.01)
+    segments = every.suppress(every.candidates(video), seconds_a_step=0.01)
     lost = faulty.suppress(every.candidates(video), seconds_a_step=0.01)
-    assert len(kept) == len(lost) + 1
-    assert np.array_equal(kept.scores[:-1], lost.scores)
+    assert len(segments) == len(lost) + 1
+    assert np.array_equal(segments.scores[:-1], lost.scores)
 
 
-def test_too_long_segments_go(small: Make, rows: Make) -> None:
-    made, video = small("vsgn"), rows(300)
-    found = made.detect(video, fps=1, duration=300, stride=1, window=1)
-    assert (found.end - found.start < 50).all()
-    found = small("vsgn", max_duration=None).detect(video, fps=1, duration=300, stride=1, window=1)
-    assert (found.end - found.start > 50).any()
+def test_segments_above_max_duration_are_removed(small: Make, rows: Make) -> None:
+    detector, video = small("vsgn"), rows(300)
+    segments = detector.detect(video, fps=1, duration=300, stride=1, window=1)
+    assert (segments.end - segments.start < 50).all()
+    segments = small("vsgn", max_duration=None).detect(video, fps=1, duration=300, stride=1, window=1)
+    assert (segments.end - segments.start > 50).any()
 
 
-def test_settings_that_cannot_be(small: Make) -> None:
+def test_invalid_settings_are_refused(small: Make) -> None:
     for changes, message in (
         ({"dim": 48}, "dim 48 does not divide into the 32 groups"),
         ({"max_length": 312}, "4 levels need a max_length that can be halved 5 times, not 312"),
@@ -157,12 +157,12 @@ def test_settings_that_cannot_be(small: Make) -> None:
     small("vsgn", graph=False, neighbours=21)
     with pytest.raises(BadValue, match="no setting centre_radius"):
         small("vsgn", centre_radius=1.5)
-    made = small("vsgn")
+    detector = small("vsgn")
     with pytest.raises(BadValue, match="330 rows are more than the 320 of a window"):
-        made(torch.zeros(1, 12, 330), torch.tensor([330]))
+        detector(torch.zeros(1, 12, 330), torch.tensor([330]))
 
 
-def test_weights_of_opentad_are_told(small: Make, tmp_path: Any) -> None:
+def test_opentad_weights_are_detected(small: Make, tmp_path: Any) -> None:
     write_weights({"rpn_head.cls_head.weight": torch.zeros(1)}, tmp_path / "a.safetensors")
     with pytest.raises(CheckpointError, match="OpenTAD's VSGN is another network than the original"):
         load_detector("vsgn", weights=tmp_path / "a.safetensors")

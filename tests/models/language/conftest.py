@@ -1,4 +1,4 @@
-"""torchvision for processors of transformers, wherever its Python half is enough, and num2words where it is missing."""
+"""Fixture that provides the torchvision and num2words that processors of transformers need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def torchvision_processors(torchvision_video: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processors of transformers, which need torchvision; SmolVLM's spells numbers by num2words."""
+    """Make the processors of transformers importable; SmolVLM's also needs num2words, which is replaced if missing."""
     pytest.importorskip("transformers")
     if importlib.util.find_spec("num2words") is None:
         module = importlib.import_module("transformers.models.smolvlm.processing_smolvlm")

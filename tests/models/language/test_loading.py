@@ -1,4 +1,4 @@
-"""Ways to give a video-language model."""
+"""Loading of video-language models from objects, functions and names."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from jostle.models.language.loading import (
 )
 
 
-class First:
-    """A model that chooses the first option."""
+class FirstOptionModel:
+    """Question model that always chooses the first option."""
 
     frames = 4
 
@@ -33,28 +33,28 @@ class First:
         return [Answer(None, "A", 0) for _ in questions]
 
 
-def test_an_object_with_the_methods_is_a_model() -> None:
-    model = First()
+def test_object_with_the_methods_is_a_model() -> None:
+    model = FirstOptionModel()
     assert load_question_model(model) is model
     assert isinstance(model, QuestionModel)
     with pytest.raises(BadValue, match="wants 4 frames"):
         load_question_model(model, frames=8)
 
 
-def test_a_function_is_a_model_with_any_number_of_frames() -> None:
+def test_function_is_wrapped_with_the_requested_number_of_frames() -> None:
     model = load_question_model(lambda frames, question, options: "B", frames=3)
     assert model.frames == 3
-    asked = Question(np.zeros((3, 4, 4, 3), np.uint8), np.arange(3.0), "Which?", ("cat", "dog"))
-    assert model.answer([asked])[0].choice == 1
+    sample = Question(np.zeros((3, 4, 4, 3), np.uint8), np.arange(3.0), "Which?", ("cat", "dog"))
+    assert model.answer([sample])[0].choice == 1
 
 
 @pytest.mark.parametrize("name", ["qwen", 3, "nothing.there:model", "openai:", "openai:ftp://x#y", "hf:x"])
-def test_anything_else_is_refused_with_what_to_give(name: object) -> None:
+def test_unknown_models_are_refused(name: object) -> None:
     with pytest.raises(BadValue, match=r"ORG/NAME|cannot be imported|URL#MODEL|answers no questions"):
         load_question_model(name)
 
 
-def test_a_folder_is_known_by_its_content_and_a_server_is_not(tmp_path: Path) -> None:
+def test_identity_depends_on_folder_content_but_not_on_a_server(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     source = NamedQuestionModel(f"{tmp_path}?answers=text")
     assert is_question_model_name(source.name)
@@ -67,17 +67,19 @@ def test_a_folder_is_known_by_its_content_and_a_server_is_not(tmp_path: Path) ->
     assert pickle.loads(pickle.dumps(server)).get().frames == 8
 
 
-def test_every_listed_name_is_one_that_a_model_may_have() -> None:
+def test_listed_names_are_valid_model_names() -> None:
     assert jostle.names("languagemodels") == sorted(language_models)
     assert all(is_question_model_name(name) and name in WAYS for name in language_models)
     assert set(jostle.api.origins("languagemodels").values()) == {"jostle"}
 
 
-def test_every_listed_name_says_what_it_does_and_where_its_weights_are() -> None:
+def test_describe_lists_input_and_weights_of_every_language_model() -> None:
     pytest.importorskip("torch")
-    descriptions = {one.name: one for one in jostle.api.describe("languagemodels")}
+    descriptions = {description.name: description for description in jostle.api.describe("languagemodels")}
     assert list(descriptions) == jostle.names("languagemodels")
     assert descriptions["puppet_language"].sees == "192 frames; questions and moments"
     assert descriptions["puppet_language"].weights == "clean or robust: with jostle"
-    assert all("moments" not in one.sees for name, one in descriptions.items() if name != "puppet_language")
+    assert all(
+        "moments" not in description.sees for name, description in descriptions.items() if name != "puppet_language"
+    )
     assert "Qwen2.5-VL" in descriptions["hf:ORG/NAME"].weights

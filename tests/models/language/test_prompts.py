@@ -1,4 +1,4 @@
-"""Prompts of questions, and probabilities of options from those of tokens."""
+"""Prompts of multiple-choice questions, and option probabilities from token probabilities."""
 
 from __future__ import annotations
 
@@ -18,36 +18,38 @@ from jostle.models.language.prompts import (
 )
 
 
-def question(text: str = "What?", options: tuple[str, ...] = ("one", "two", "three"), frames: int = 2) -> Question:
+def make_question(text: str = "What?", options: tuple[str, ...] = ("one", "two", "three"), frames: int = 2) -> Question:
     return Question(np.zeros((frames, 4, 4, 3), np.uint8), np.arange(frames, dtype=np.float64), text, options)
 
 
-def test_braces_in_a_question_stay_as_they_are() -> None:
-    assert write_prompt(question("Is {options} shown?")).startswith("Is {options} shown?\nA. one\nB. two\nC. three\n")
+def test_braces_in_a_question_are_kept() -> None:
+    assert write_prompt(make_question("Is {options} shown?")).startswith(
+        "Is {options} shown?\nA. one\nB. two\nC. three\n"
+    )
 
 
 @pytest.mark.fault("F166")
-def test_F166_questions_need_as_many_options_as_there_are_letters_at_most() -> None:
-    check_question(question(options=tuple(map(str, range(26)))))
+def test_F166_questions_have_between_2_and_26_options() -> None:
+    check_question(make_question(options=tuple(map(str, range(26)))))
     for options in ((), ("one",), tuple(map(str, range(27)))):
         with pytest.raises(BadValue, match="options") as caught:
-            check_question(question(options=options))
+            check_question(make_question(options=options))
         assert caught.value.fault == "F166"
 
 
 @pytest.mark.fault("F167")
 @pytest.mark.parametrize("times", [[0.0], [0.0, math.nan], [1.0, 0.5]])
-def test_F167_every_frame_needs_its_time(times: list[float]) -> None:
-    asked = Question(np.zeros((2, 4, 4, 3), np.uint8), np.array(times), "What?", ("one", "two"))
+def test_F167_every_frame_needs_a_valid_time(times: list[float]) -> None:
+    question = Question(np.zeros((2, 4, 4, 3), np.uint8), np.array(times), "What?", ("one", "two"))
     with pytest.raises(BadValue, match="times") as caught:
-        check_question(asked)
+        check_question(question)
     assert caught.value.fault == "F167"
     with pytest.raises(BadValue, match="uint8"):
         check_question(Question(np.zeros((2, 4, 4, 3), np.float32), np.arange(2.0), "What?", ("one", "two")))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("token", ["A", " A", "▁A", "ĠA", "(A", "(A)", "A.", "A)", "\nA", "A:"])
-def test_variants_of_a_letter_are_known(token: str) -> None:
+def test_variants_of_a_letter_are_recognised(token: str) -> None:
     assert letter_of(token) == "A"
 
 
@@ -56,7 +58,7 @@ def test_other_tokens_are_no_letters(token: str) -> None:
     assert letter_of(token) is None
 
 
-def test_variants_of_a_letter_are_added_up() -> None:
+def test_probabilities_of_letter_variants_are_summed() -> None:
     answer = answer_from_top_tokens([("A", math.log(0.4)), ("B", math.log(0.3)), (" B", math.log(0.3))], 2, "server")
     assert answer is not None
     assert answer.choice == 1
@@ -66,13 +68,13 @@ def test_variants_of_a_letter_are_added_up() -> None:
 
 
 @pytest.mark.fault("F169")
-def test_F169_an_option_outside_the_top_tokens_is_bounded_and_not_zero() -> None:
+def test_F169_option_outside_the_top_tokens_has_a_lower_bound() -> None:
     answer = answer_from_top_tokens([("C", math.log(0.5)), ("The", math.log(0.2))], 3, "server")
     assert answer is not None
     assert (answer.choice, answer.lower_bounds) == (2, (True, True, False))
     assert answer.log_probs is not None
     assert np.exp(answer.log_probs) == pytest.approx(np.array([0.2, 0.2, 0.5]) / 0.9)
-    # what is left over bounds it more closely
+    # the remaining probability is the tighter bound
     answer = answer_from_top_tokens([("A", math.log(0.75)), ("The", math.log(0.2))], 2, "server")
     assert answer is not None
     assert answer.log_probs is not None
@@ -82,7 +84,7 @@ def test_F169_an_option_outside_the_top_tokens_is_bounded_and_not_zero() -> None
 
 @pytest.mark.fault("F168")
 @pytest.mark.parametrize("values", [(math.nan, -1.0), (0.5, -1.0), (-0.1, -0.1), (-math.inf, -1.0), (1e300, 0.0)])
-def test_F168_log_probabilities_that_are_none_are_refused(values: tuple[float, float]) -> None:
+def test_F168_invalid_log_probabilities_are_refused(values: tuple[float, float]) -> None:
     with pytest.raises(NonFiniteOutput, match="add up to at most 1") as caught:
         answer_from_top_tokens(zip("AB", values, strict=True), 2, "server")
     assert caught.value.fault == "F168"

@@ -1,4 +1,4 @@
-"""The shipped video-language model answers questions about puppets that it has not seen, and finds sentences."""
+"""Shipped video-language model on unseen puppet films: question answering and moment retrieval."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from jostle.models.language.puppet_language import (
 )
 from jostle.models.weights.shipped import TREATMENTS, weights_file
 
-FILMS = 6  # the first of the test part
+FILMS = 6  # the first ones of the test split
 MARGIN = 0.25  # above the blind baseline
 
 
 @pytest.fixture(scope="module")
 def films() -> list[tuple[Film, np.ndarray, np.ndarray]]:
-    """Films of the test part with the frames that the model is given, and their times."""
-    rows_of = []
+    """Films of the test split with the sampled frames and their times."""
+    films_and_frames = []
     for number in range(1, FILMS + 1):
         film = Video(0, "test", number).film()
         rows = ((np.arange(FRAMES) + 0.5) / FRAMES * film.frames).astype(np.int64)
         frames = np.concatenate([film.draw(row, row + 1) for row in rows.tolist()])
-        rows_of.append((film, frames, rows / float(FPS)))
-    return rows_of
+        films_and_frames.append((film, frames, rows / float(FPS)))
+    return films_and_frames
 
 
 @pytest.fixture(scope="module")
@@ -55,24 +55,26 @@ def _questions(film: Film, frames: np.ndarray, times: np.ndarray) -> tuple[list[
 
 
 @pytest.mark.parametrize("treatment", TREATMENTS)
-def test_it_is_well_above_the_blind_baseline(
+def test_accuracy_is_well_above_the_blind_baseline(
     treatment: str, films: list[tuple[Film, np.ndarray, np.ndarray]], model: PuppetLanguageModel
 ) -> None:
     if treatment != TREATMENTS[0]:
         other = load_puppet_language(treatment)
-        other.features = model.features  # frames that were seen already
+        other.features = model.features  # cached features of the same frames
         model = other
     right, blind = [], []
     for film, frames, times in films:
         items, questions = _questions(film, frames, times)
         right += [answer.choice == item.answer for item, answer in zip(items, model.answer(questions), strict=True)]
-        _, without = _questions(film, frames[:0], times[:0])
-        blind += [answer.choice == item.answer for item, answer in zip(items, model.answer(without), strict=True)]
+        _, blind_questions = _questions(film, frames[:0], times[:0])
+        blind += [
+            answer.choice == item.answer for item, answer in zip(items, model.answer(blind_questions), strict=True)
+        ]
     assert len(right) > 30
     assert np.mean(right) >= np.mean(blind) + MARGIN
 
 
-def test_answers_are_the_same_in_any_company(
+def test_answers_do_not_depend_on_the_batch(
     films: list[tuple[Film, np.ndarray, np.ndarray]], model: PuppetLanguageModel
 ) -> None:
     _, questions = _questions(*films[0])
@@ -85,41 +87,45 @@ def test_answers_are_the_same_in_any_company(
         assert answer.log_probs == pytest.approx(other.log_probs[::-1], abs=1e-5)
 
 
-def test_features_of_a_frame_are_its_own(films: list[tuple[Film, np.ndarray, np.ndarray]]) -> None:
+def test_cached_features_equal_fresh_features(films: list[tuple[Film, np.ndarray, np.ndarray]]) -> None:
     frames = films[0][1][:40]
-    known, fresh = FrameFeatures(), FrameFeatures()
-    known(frames)
+    cached, fresh = FrameFeatures(), FrameFeatures()
+    cached(frames)
     dark = frames // 2
     mixed = np.concatenate([frames[30:35], dark[:3]])
-    for one, other in zip(known(mixed), fresh(mixed), strict=True):
+    for one, other in zip(cached(mixed), fresh(mixed), strict=True):
         assert torch.equal(one, other)
-    assert not torch.equal(known(dark[:3])[0], known(frames[:3])[0])  # clean ones are not served for corrupted ones
+    assert not torch.equal(
+        cached(dark[:3])[0], cached(frames[:3])[0]
+    )  # features of clean frames are not reused for corrupted ones
 
 
-def test_it_finds_sentences(films: list[tuple[Film, np.ndarray, np.ndarray]], model: PuppetLanguageModel) -> None:
+def test_locate_finds_described_moments(
+    films: list[tuple[Film, np.ndarray, np.ndarray]], model: PuppetLanguageModel
+) -> None:
     hits = []
     for film, frames, times in films:
         items = describe_moments(film)
         sentences = [Sentence(frames, times, item.text, item.duration) for item in items]
-        for item, found in zip(items, model.locate(sentences), strict=True):
-            start, end, _ = found.windows[0]
+        for item, answer in zip(items, model.locate(sentences), strict=True):
+            start, end, _ = answer.windows[0]
             overlaps = [
                 (min(end, stop) - max(start, first)) / (max(end, stop) - min(start, first))
                 for first, stop in item.windows
             ]
             hits.append(max(overlaps) >= 0.5)
     assert np.mean(hits) > 0.3
-    (nothing,) = model.locate([Sentence(films[0][1][:0], np.zeros(0), "A puppet bows.", 60.0)])
-    assert nothing.windows == ((0.0, 60.0, 0.0),)
+    (blind_answer,) = model.locate([Sentence(films[0][1][:0], np.zeros(0), "A puppet bows.", 60.0)])
+    assert blind_answer.windows == ((0.0, 60.0, 0.0),)
 
 
-def test_the_time_that_is_meant_comes_first() -> None:
+def test_find_windows_ranks_the_best_window_first() -> None:
     happens = np.array([0.0, 0.9, 0.9, 0.0, 0.0, 0.8, 0.0, 0.0])
     assert find_windows(happens, 16.0)[0][:2] == (2.0, 6.0)
     assert find_windows(happens, 16.0, 1)[0][:2] == (10.0, 12.0)
 
 
-def test_it_is_small_and_loaded_by_name(tmp_path: Path) -> None:
+def test_weights_are_small_and_loaded_by_name(tmp_path: Path) -> None:
     files = [weights_file(f"puppet_language-{treatment}") for treatment in TREATMENTS]
     assert sum(file.stat().st_size for file in files) < 3_000_000
     source = NamedQuestionModel("puppet_language", weights="robust")
@@ -138,7 +144,7 @@ def test_it_is_small_and_loaded_by_name(tmp_path: Path) -> None:
         load_question_model("puppet_language", weights=weights_file("nothing"))
 
 
-def test_a_run_by_name_gives_the_same_bytes_again(tmp_path: Path) -> None:
+def test_runs_are_reproducible_to_the_byte(tmp_path: Path) -> None:
     options = {"data": write_data(tmp_path / "data"), "cells": ["reverse_sampling:1"], "jobs": 1, "device": "cpu"}
     folders = [tmp_path / "first", tmp_path / "second"]
     for out in folders:
@@ -147,11 +153,11 @@ def test_a_run_by_name_gives_the_same_bytes_again(tmp_path: Path) -> None:
     first, second = ({path.name: path.read_bytes() for path in paths} for paths in files)
     assert first == second
     assert len(first) == 2
-    about = json.loads((folders[0] / "run.json").read_text(encoding="utf-8"))
-    assert (about["model"], about["weights_from"]) == ("puppet_language", "file")
+    record = json.loads((folders[0] / "run.json").read_text(encoding="utf-8"))
+    assert (record["model"], record["weights_from"]) == ("puppet_language", "file")
 
 
-def test_a_run_finds_moments(tmp_path: Path) -> None:
+def test_moment_retrieval_run(tmp_path: Path) -> None:
     data = write_sentences(write_data(tmp_path / "data"))
     options = {"data": data, "cells": ["thumos14-c/black_frame:1"], "jobs": 1, "device": "cpu"}
     run = jostle.run("charades-sta-c", model="puppet_language", weights="robust", out=tmp_path / "run", **options)

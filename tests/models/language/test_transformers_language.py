@@ -1,4 +1,4 @@
-"""Video-language models of transformers, tiny and with random weights; most processors need torchvision too."""
+"""Video-language models of transformers: tiny, with random weights; most processors need torchvision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ without_torchvision = pytest.mark.skipif(
 )
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 48, 64, 3), np.uint8)
 TIMES = np.array([0.6, 2.9, 5.2, 7.4])
-ASKED = Question(FRAMES, TIMES, "What is shown?", ("cat", "dog", "cow"))
+QUESTION = Question(FRAMES, TIMES, "What is shown?", ("cat", "dog", "cow"))
 
 
 def load(folder: Path, name: str = "", **rest: object) -> TransformersModel:
@@ -38,8 +38,8 @@ def load(folder: Path, name: str = "", **rest: object) -> TransformersModel:
     return model
 
 
-def blind(frames: int) -> Question:
-    return Question(FRAMES[:frames], TIMES[:frames], ASKED.text, ASKED.options)
+def truncated_question(frames: int) -> Question:
+    return Question(FRAMES[:frames], TIMES[:frames], QUESTION.text, QUESTION.options)
 
 
 @pytest.mark.usefixtures("torchvision_processors")
@@ -48,49 +48,52 @@ def test_transformers_families_answer_from_end_to_end_with_torchvision(kind: str
     save_tiny(kind, tmp_path)
     model = load(tmp_path, frames=4)
     assert isinstance(model.preparation, LibraryPreparation)
-    answers = model.answer([ASKED, blind(3), blind(1), blind(0), ASKED])
+    answers = model.answer([QUESTION, truncated_question(3), truncated_question(1), truncated_question(0), QUESTION])
     for answer in answers:
         assert answer.log_probs is not None
         assert np.exp(answer.log_probs).sum() == pytest.approx(1)
         assert answer.choice == int(np.argmax(answer.log_probs))
     assert answers[0] == answers[4]
-    assert len({answer.log_probs for answer in answers}) == 4  # it looks at the frames
-    other = Question(FRAMES[::-1].copy(), TIMES, ASKED.text, ASKED.options)
+    assert len({answer.log_probs for answer in answers}) == 4  # the answers depend on the frames
+    other = Question(FRAMES[::-1].copy(), TIMES, QUESTION.text, QUESTION.options)
     assert model.answer([other])[0].log_probs != answers[0].log_probs
-    known = json.loads(json.dumps(model.describe()))
-    assert known["family"] == kind
-    assert known["example"]["tokens"] > 40
-    assert "Q?\nA. one" in known["example"]["prompt"]
-    assert known["preparation"]["video_processor"]["do_sample_frames"] is False
-    assert known["precision"] == "float32"
+    record = json.loads(json.dumps(model.describe()))
+    assert record["family"] == kind
+    assert record["example"]["tokens"] > 40
+    assert "Q?\nA. one" in record["example"]["prompt"]
+    assert record["preparation"]["video_processor"]["do_sample_frames"] is False
+    assert record["precision"] == "float32"
     model.answers = "text"
-    (said,) = model.answer([ASKED])
-    assert said.log_probs is None
-    assert isinstance(said.text, str)
+    (text_answer,) = model.answer([QUESTION])
+    assert text_answer.log_probs is None
+    assert isinstance(text_answer.text, str)
 
 
 @pytest.mark.usefixtures("torchvision_processors")
 @pytest.mark.parametrize("at_once", [1, 3])
 @pytest.mark.parametrize("kind", sorted(FAMILIES))
-def test_unchanged_frames_are_seen_once_by_transformers_with_torchvision(
+def test_vision_features_of_unchanged_frames_are_reused_by_transformers_with_torchvision(
     kind: str, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vision_cache, "_pictures_at_once", lambda *_: at_once)
     save_tiny(kind, tmp_path)
     changed = FRAMES.copy()
     changed[2] = 0
-    cells = [ASKED, Question(changed, TIMES, ASKED.text, ASKED.options), ASKED]
+    questions = [QUESTION, Question(changed, TIMES, QUESTION.text, QUESTION.options), QUESTION]
     model = load(tmp_path, frames=4)
-    answers = model.answer(cells)
+    answers = model.answer(questions)
     assert model._vision is not None
-    each = {"qwen2_vl": 2, "qwen2_5_vl": 2, "qwen3_vl": 2}.get(kind, 1)  # frames in a picture
-    assert (model._vision.computed, model._vision.reused) == (4 // each + 1, 2 * (4 // each) - 1)
-    fresh = [load(tmp_path, frames=4).answer([question])[0] for question in cells[:2]]
-    assert answers[:2] == fresh  # to the bit
+    frames_per_image = {"qwen2_vl": 2, "qwen2_5_vl": 2, "qwen3_vl": 2}.get(kind, 1)  # frames per image
+    assert (model._vision.computed, model._vision.reused) == (
+        4 // frames_per_image + 1,
+        2 * (4 // frames_per_image) - 1,
+    )
+    uncached = [load(tmp_path, frames=4).answer([question])[0] for question in questions[:2]]
+    assert answers[:2] == uncached  # to the bit
     assert answers[2] == answers[0]
     monkeypatch.setattr("jostle.models.language.transformers_model.attach_vision_cache", lambda *_: None)
-    for one, plain in zip(answers, load(tmp_path, frames=4).answer(cells), strict=True):
-        assert one.log_probs == pytest.approx(plain.log_probs, abs=1e-5)
+    for answer, uncached_answer in zip(answers, load(tmp_path, frames=4).answer(questions), strict=True):
+        assert answer.log_probs == pytest.approx(uncached_answer.log_probs, abs=1e-5)
 
 
 @pytest.mark.usefixtures("torchvision_processors")
@@ -100,11 +103,13 @@ def test_frames_of_several_questions_are_prepared_once_by_transformers_with_torc
 ) -> None:
     save_tiny(kind, tmp_path)
     model = load(tmp_path, frames=4)
-    kinds = type(model.preparation.processor.video_processor._processor)  # type: ignore[attr-defined]
-    plain, calls = kinds._preprocess, []
-    monkeypatch.setattr(kinds, "_preprocess", lambda *args, **rest: calls.append(1) or plain(*args, **rest))
+    processor_class = type(model.preparation.processor.video_processor._processor)  # type: ignore[attr-defined]
+    original, calls = processor_class._preprocess, []
+    monkeypatch.setattr(
+        processor_class, "_preprocess", lambda *args, **rest: calls.append(1) or original(*args, **rest)
+    )
     other = Question(FRAMES, TIMES, "Who is there?", ("cat", "dog"))
-    answers = model.answer([ASKED, other])
+    answers = model.answer([QUESTION, other])
     assert len(calls) == 1
     assert answers[1] == load(tmp_path, frames=4).answer([other])[0]
     moved = Question(FRAMES, TIMES + 1, "Who is there?", ("cat", "dog"))
@@ -115,41 +120,43 @@ def test_frames_of_several_questions_are_prepared_once_by_transformers_with_torc
 
 @pytest.mark.usefixtures("torchvision_processors")
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "time_text"),
     [("qwen3_vl", "<1.8 seconds>"), ("video_llama_3", "Time 5.2s:"), ("smolvlm", "Frame from 00:07:")],
 )
-def test_transformers_are_told_the_true_times_with_torchvision(kind: str, said: str, tmp_path: Path) -> None:
+def test_transformers_prompt_has_the_true_frame_times_with_torchvision(
+    kind: str, time_text: str, tmp_path: Path
+) -> None:
     save_tiny(kind, tmp_path)
     model = load(tmp_path)
-    assert said in model.preparation.tokenizer.decode(model.preparation.inputs(ASKED)["input_ids"][0])
+    assert time_text in model.preparation.tokenizer.decode(model.preparation.inputs(QUESTION)["input_ids"][0])
 
 
 @pytest.mark.usefixtures("torchvision_processors")
 @pytest.mark.parametrize("kind", OWN)
 @pytest.mark.parametrize("shape", [(4, 48, 64), (3, 90, 37), (1, 20, 200), (6, 240, 320)])
-def test_our_preparation_equals_that_of_transformers_with_torchvision(
+def test_own_preparation_equals_that_of_transformers_with_torchvision(
     kind: str, shape: tuple[int, int, int], tmp_path: Path
 ) -> None:
     save_tiny(kind, tmp_path)
     model = load(tmp_path)
     frames = np.random.default_rng(1).integers(0, 256, (*shape, 3), np.uint8)
-    asked = Question(frames, np.arange(len(frames)) * 2.5 + 1.25, ASKED.text, ASKED.options)
-    theirs = model.preparation.inputs(asked)
+    question = Question(frames, np.arange(len(frames)) * 2.5 + 1.25, QUESTION.text, QUESTION.options)
+    expected = model.preparation.inputs(question)
     tokenizer, template = model.preparation.tokenizer, model.preparation.processor.chat_template  # type: ignore[attr-defined]
     settings = QwenFrames.read(tmp_path)
-    own = QwenPreparation(tokenizer, template, settings, "<|video_pad|>", timed=kind == "qwen2_5_vl").inputs(asked)
-    assert own.keys() == theirs.keys()
-    for name, value in theirs.items():
+    own = QwenPreparation(tokenizer, template, settings, "<|video_pad|>", timed=kind == "qwen2_5_vl").inputs(question)
+    assert own.keys() == expected.keys()
+    for name, value in expected.items():
         assert torch.equal(own[name], value), name
-    blindly = blind(0)
-    for name, value in model.preparation.inputs(blindly).items():
+    blind_question = truncated_question(0)
+    for name, value in model.preparation.inputs(blind_question).items():
         assert torch.equal(
-            QwenPreparation(tokenizer, template, settings, "<|video_pad|>", True).inputs(blindly)[name], value
+            QwenPreparation(tokenizer, template, settings, "<|video_pad|>", True).inputs(blind_question)[name], value
         )
 
 
 @pytest.mark.usefixtures("torchvision_processors")
-def test_published_limits_of_pixels_are_those_of_transformers_with_torchvision() -> None:
+def test_pixel_limits_equal_those_of_transformers_with_torchvision() -> None:
     library = importlib.import_module("transformers")
     ours, theirs = QwenFrames(), library.Qwen2VLVideoProcessor()
     for shape in ((2, 360, 640), (3, 1080, 1920), (2, 64, 48), (1500, 72, 128)):
@@ -160,18 +167,18 @@ def test_published_limits_of_pixels_are_those_of_transformers_with_torchvision()
 
 @pytest.mark.usefixtures("torchvision_processors")
 @pytest.mark.fault("F173")
-def test_F173_transformers_that_sample_frames_again_are_noticed_with_torchvision(
+def test_F173_transformers_that_resample_frames_raise_with_torchvision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_tiny("qwen3_vl", tmp_path)
     model = load(tmp_path)
-    twice = Question(np.repeat(FRAMES, 2, 0), np.arange(8.0), ASKED.text, ASKED.options)
-    model.answer([twice])
-    # What the library does by default, and what it takes for granted of the rate.
+    longer_question = Question(np.repeat(FRAMES, 2, 0), np.arange(8.0), QUESTION.text, QUESTION.options)
+    model.answer([longer_question])
+    # The default settings and the default frame rate of the library.
     monkeypatch.setattr(LibraryPreparation, "_settings", lambda self: {"do_sample_frames": True})
     monkeypatch.setattr("jostle.models.language.preparation.video_metadata", lambda times: {"total_num_frames": 8})
     with pytest.raises(DataError, match="4 of 8 frames") as caught:
-        model.answer([twice])
+        model.answer([longer_question])
     assert caught.value.fault == "F173"
 
 
@@ -182,7 +189,7 @@ def test_transformers_answer_without_torchvision(kind: str, tmp_path: Path) -> N
     save_tiny(kind, tmp_path, processor=False)
     model = load(tmp_path, frames=4)
     assert isinstance(model.preparation, QwenPreparation)
-    answers = model.answer([ASKED, blind(1), blind(0), ASKED])
+    answers = model.answer([QUESTION, truncated_question(1), truncated_question(0), QUESTION])
     assert answers[0] == answers[3]
     assert len({answer.log_probs for answer in answers}) == 3
     assert json.loads(json.dumps(model.describe()))["preparation"]["processor"] == "jostle"
@@ -191,7 +198,7 @@ def test_transformers_answer_without_torchvision(kind: str, tmp_path: Path) -> N
 @needs_transformers
 @without_torchvision
 @pytest.mark.parametrize("kind", ["qwen3_vl", "llava_onevision"])
-def test_transformers_families_that_need_torchvision_say_so(kind: str, tmp_path: Path) -> None:
+def test_transformers_families_without_torchvision_raise(kind: str, tmp_path: Path) -> None:
     save_tiny(kind, tmp_path, processor=False)
     with pytest.raises(ResourceError, match="pip install torchvision"):
         load(tmp_path)
@@ -199,20 +206,20 @@ def test_transformers_families_that_need_torchvision_say_so(kind: str, tmp_path:
 
 @pytest.mark.parametrize("count", [1, 4, 5])
 @pytest.mark.parametrize("changed", [(), (0,), (2, 3), (4,)])
-def test_only_changed_frames_are_prepared_again_to_the_same_bits(count: int, changed: tuple[int, ...]) -> None:
+def test_preparing_only_changed_frames_is_bit_exact(count: int, changed: tuple[int, ...]) -> None:
     settings = QwenFrames(shortest_edge=28 * 28, longest_edge=28 * 28 * 16)
     before = np.random.default_rng(3).integers(0, 256, (count, 90, 61, 3), np.uint8)
     frames = before.copy()
     frames[[i for i in changed if i < count]] = 7
     patches, grid = settings.prepare_changed(frames, before, *settings.prepare(before))
-    whole, own = settings.prepare(frames)
-    assert torch.equal(patches, whole)
-    assert torch.equal(grid, own)
+    expected_patches, expected_grid = settings.prepare(frames)
+    assert torch.equal(patches, expected_patches)
+    assert torch.equal(grid, expected_grid)
 
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> TransformersModel:
-    """A model that needs no torchvision, with our own preparation."""
+    """Tiny Qwen2.5-VL model with the own preparation, which needs no torchvision."""
     pytest.importorskip("transformers")
     from jostle.models.language.preparation import _own_preparation
     from jostle.models.transformers_folder import pretrained
@@ -224,62 +231,62 @@ def tiny(tmp_path: Path) -> TransformersModel:
 
 def test_scores_are_those_of_the_first_generated_token_transformers(tiny: TransformersModel) -> None:
     with torch.inference_mode():
-        inputs = tiny._inputs(ASKED)
+        inputs = tiny._inputs(QUESTION)
         logits = tiny.network.generate(
             **inputs, max_new_tokens=1, do_sample=False, output_logits=True, return_dict_in_generate=True
         ).logits[0][0]
     ids = [tiny.preparation.tokenizer.convert_tokens_to_ids(letter) for letter in "ABC"]
-    (answer,) = tiny.answer([ASKED])
+    (answer,) = tiny.answer([QUESTION])
     assert answer.log_probs == pytest.approx(logits[ids].log_softmax(0).tolist(), abs=1e-5)
 
 
 @pytest.mark.fault("F175")
-def test_F175_transformers_without_kinds_of_tokens_are_refused(
+def test_F175_transformers_inputs_without_token_types_are_refused(
     tiny: TransformersModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = tiny.preparation.inputs(ASKED)
+    inputs = tiny.preparation.inputs(QUESTION)
     bare = {name: value for name, value in inputs.items() if name != "mm_token_type_ids"}
     with torch.inference_mode():
         right, wrong = tiny.network(**inputs).logits[0, -1], tiny.network(**bare).logits[0, -1]
-    assert not torch.allclose(right, wrong, atol=1e-5)  # the library goes on without a word
+    assert not torch.allclose(right, wrong, atol=1e-5)  # the library raises no error
     monkeypatch.setattr(tiny.preparation, "inputs", lambda question: bare)
     with pytest.raises(DataError) as caught:
-        tiny.answer([ASKED])
+        tiny.answer([QUESTION])
     assert caught.value.fault == "F175"
 
 
 @pytest.mark.fault("F174")
 @pytest.mark.parametrize("text", ["Is <|video_pad|> shown?", "<|im_end|>"])
-def test_F174_transformers_are_asked_no_question_with_a_placeholder(tiny: TransformersModel, text: str) -> None:
-    for asked in (Question(FRAMES, TIMES, text, ("a", "b")), Question(FRAMES, TIMES, "Which?", ("a", text))):
+def test_F174_transformers_questions_with_placeholder_tokens_are_refused(tiny: TransformersModel, text: str) -> None:
+    for question in (Question(FRAMES, TIMES, text, ("a", "b")), Question(FRAMES, TIMES, "Which?", ("a", text))):
         with pytest.raises(DataError, match="stands for something else") as caught:
-            tiny.answer([asked])
+            tiny.answer([question])
         assert caught.value.fault == "F174"
 
 
 @pytest.mark.fault("F176")
-def test_F176_transformers_are_not_run_beyond_their_positions(tiny: TransformersModel) -> None:
+def test_F176_transformers_inputs_beyond_the_position_limit_are_refused(tiny: TransformersModel) -> None:
     tiny.network.config.text_config.max_position_embeddings = 50
     with pytest.raises(DataError, match="show fewer frames") as caught:
-        tiny.answer([ASKED])
+        tiny.answer([QUESTION])
     assert caught.value.fault == "F176"
 
 
 @pytest.mark.fault("F172")
-def test_F172_a_letter_without_a_token_is_refused_transformers(tiny: TransformersModel) -> None:
+def test_F172_letter_without_a_token_is_refused_transformers(tiny: TransformersModel) -> None:
     assert all(len(ids) == 1 for ids in letter_tokens(tiny.preparation.tokenizer).values())
     tiny._letters["B"] = []
     with pytest.raises(BadValue, match="no token for B") as caught:
-        tiny.answer([ASKED])
+        tiny.answer([QUESTION])
     assert caught.value.fault == "F172"
     tiny.answers = "text"
-    assert tiny.answer([ASKED])[0].log_probs is None
+    assert tiny.answer([QUESTION])[0].log_probs is None
 
 
-def test_tokens_of_one_letter_are_added_up_transformers(tiny: TransformersModel) -> None:
-    (before,) = tiny.answer([ASKED])
+def test_token_probabilities_of_one_letter_are_summed_transformers(tiny: TransformersModel) -> None:
+    (before,) = tiny.answer([QUESTION])
     tiny._letters["A"] *= 2
-    (after,) = tiny.answer([ASKED])
+    (after,) = tiny.answer([QUESTION])
     assert before.log_probs is not None
     assert after.log_probs is not None
     assert after.log_probs[0] - after.log_probs[1] == pytest.approx(
@@ -288,11 +295,11 @@ def test_tokens_of_one_letter_are_added_up_transformers(tiny: TransformersModel)
 
 
 @pytest.mark.fault("F121")
-def test_nan_of_transformers_is_no_answer(tiny: TransformersModel) -> None:
+def test_nan_output_of_transformers_raises(tiny: TransformersModel) -> None:
     with torch.no_grad():
         tiny.network.lm_head.weight[7] = torch.nan
     with pytest.raises(NonFiniteOutput) as caught:
-        tiny.answer([ASKED])
+        tiny.answer([QUESTION])
     assert caught.value.fault == "F121"
 
 
@@ -313,31 +320,31 @@ def test_nan_weights_of_transformers_are_refused(tmp_path: Path) -> None:
 
 @needs_transformers
 @without_torchvision
-def test_half_precision_keeps_times_and_rotations_of_transformers_whole(tmp_path: Path) -> None:
+def test_half_precision_keeps_times_and_rotary_embeddings_of_transformers_in_float32(tmp_path: Path) -> None:
     save_tiny("qwen2_5_vl", tmp_path, processor=False)
     model = load(tmp_path, precision="bfloat16")
-    inputs = model._inputs(ASKED)
+    inputs = model._inputs(QUESTION)
     assert (inputs["pixel_values_videos"].dtype, inputs["second_per_grid_ts"].dtype) == (torch.bfloat16, torch.float32)
-    kept = [buffer.dtype for name, buffer in model.network.named_buffers() if "inv_freq" in name]
-    assert set(kept) == {torch.float32}
+    dtypes = [buffer.dtype for name, buffer in model.network.named_buffers() if "inv_freq" in name]
+    assert set(dtypes) == {torch.float32}
     assert model.describe()["precision"] == "bfloat16"
     with pytest.raises(BadValue, match="tf32"):
         load(tmp_path, precision="tf32")
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "kind", "message"),
     [('{"model_type": "llama"}', CheckpointError, "openai:URL#MODEL"), ("{", CheckpointError, "not JSON")],
 )
-def test_a_folder_of_something_else_is_refused(text: str, kind: type[Exception], said: str, tmp_path: Path) -> None:
+def test_unsupported_folder_is_refused(text: str, kind: type[Exception], message: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         load(tmp_path)
     with pytest.raises(BadValue, match="no setting 'answer'"):
         load(tmp_path, "?answer=text")
 
 
-def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_transformers_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     (tmp_path / "config.json").write_text('{"model_type": "qwen2_vl"}')
     with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):

@@ -1,4 +1,4 @@
-"""Frames made ready on a GPU in one pass: what plain operations make of them, to the last digits."""
+"""Fused preprocessing on a GPU against the single operations."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ SPECS = (
     replace(SPEC, antialias=False, resize=30),
     replace(SPEC, resize=None, beyond="black"),
 )
-# Of frames that are not square, in any order of axes, and frames one by one.
+# Frames that are not square, any layout of axes, and single frames.
 SCRIPT = """
 import numpy as np, torch
 from jostle.models.input_spec import InputSpec
-from tests.models.preprocessing.test_fused import SPECS, by_steps
+from tests.models.preprocessing.test_fused import SPECS, check_against_steps
 
 for spec in SPECS:
     for size in ((17, 24), (31, 12)):
         clips = np.random.default_rng(0).integers(0, 256, (3, 2, *size, 3)).astype(np.uint8)
         assert spec._fits_one_pass(torch.from_numpy(clips[0]))
-        by_steps(spec, clips)
+        check_against_steps(spec, clips)
 assert not SPECS[-1]._fits_one_pass(torch.zeros(2, 7, 20, 3, dtype=torch.uint8))
 """
 
 
-def by_steps(spec: InputSpec, clips: np.ndarray, device: str = "cpu") -> None:
-    """Hold what a spec makes of clips against what it makes of them step by step."""
-    there = torch.from_numpy(clips).to(device)
-    made, frames = spec.prepare_clips(list(there)), spec.prepare_frames(there.flatten(0, 1))
-    wanted = torch.stack([spec._crops(spec._normal(clip)) for clip in torch.from_numpy(clips)])
-    assert made.shape == wanted.shape
-    assert made.is_contiguous()
-    assert made.sub(wanted.to(device)).abs().max() < 2e-6 * 255
+def check_against_steps(spec: InputSpec, clips: np.ndarray, device: str = "cpu") -> None:
+    """Compare the fused preprocessing of clips with the single steps."""
+    device_clips = torch.from_numpy(clips).to(device)
+    actual, frames = spec.prepare_clips(list(device_clips)), spec.prepare_frames(device_clips.flatten(0, 1))
+    expected = torch.stack([spec._crops(spec._normal(clip)) for clip in torch.from_numpy(clips)])
+    assert actual.shape == expected.shape
+    assert actual.is_contiguous()
+    assert actual.sub(expected.to(device)).abs().max() < 2e-6 * 255
     centre = replace(spec, crops="centre", layout="TCHW")
     alone = torch.stack([centre._crops(centre._normal(clip)) for clip in torch.from_numpy(clips)])[:, 0].flatten(0, 1)
     assert frames.shape == alone.shape
@@ -56,24 +56,24 @@ def by_steps(spec: InputSpec, clips: np.ndarray, device: str = "cpu") -> None:
 
 @pytest.mark.parametrize(("length", "to"), [(24, 9), (9, 24), (340, 298), (7, 7), (50, 3)])
 @pytest.mark.parametrize(("how", "antialias"), [("bilinear", True), ("bilinear", False), ("bicubic", True)])
-def test_few_places_say_what_resizing_makes(length: int, to: int, how: str, antialias: bool) -> None:
+def test_resize_weights_equal_interpolate(length: int, to: int, how: str, antialias: bool) -> None:
     first, weights = _taps(length, to, how, antialias, CPU)  # type: ignore[arg-type]
     assert first.min() >= 0
     assert first.max() + len(weights) <= length
     line = torch.rand(length, generator=torch.manual_seed(0))
-    wanted = F.interpolate(line[None, None, None], (1, to), mode=how, antialias=antialias)[0, 0, 0]
-    made = (line[first + torch.arange(len(weights))[:, None]] * weights).sum(0)
-    assert torch.allclose(made, wanted, atol=1e-6)
+    expected = F.interpolate(line[None, None, None], (1, to), mode=how, antialias=antialias)[0, 0, 0]
+    actual = (line[first + torch.arange(len(weights))[:, None]] * weights).sum(0)
+    assert torch.allclose(actual, expected, atol=1e-6)
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU runs the program itself")
-def test_the_program_makes_what_the_steps_make() -> None:
+def test_fused_program_equals_single_steps() -> None:
     interpreted(SCRIPT)
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
-def test_the_program_compiles_for_a_gpu() -> None:
+def test_fused_program_compiles_for_a_gpu() -> None:
     from jostle.models.preprocessing.fused_program import prepare
 
     pointers = ["*u8", "*fp32", "*i32", "*fp32", "*i32", "*fp32", "*i32", "*fp32"]
@@ -85,6 +85,6 @@ def test_the_program_compiles_for_a_gpu() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("size", [(17, 24), (31, 12), (256, 340)])
 @pytest.mark.parametrize("spec", [*SPECS, replace(SPEC, resize=224, size=224)], ids=str)
-def test_the_program_on_a_gpu(spec: InputSpec, size: tuple[int, int]) -> None:
+def test_fused_program_on_a_gpu(spec: InputSpec, size: tuple[int, int]) -> None:
     clips = np.random.default_rng(0).integers(0, 256, (3, 2, *size, 3)).astype(np.uint8)
-    by_steps(spec, clips, "cuda")
+    check_against_steps(spec, clips, "cuda")

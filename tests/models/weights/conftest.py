@@ -1,4 +1,4 @@
-"""A server of files by https on this machine, with a certificate made on the spot, that can be told to misbehave."""
+"""Local HTTPS file server with a self-signed certificate; its failures can be configured."""
 
 from __future__ import annotations
 
@@ -18,70 +18,70 @@ from jostle.models.weights import download
 
 
 @dataclass
-class Files:
-    """What the server holds, and how it behaves.
+class FileServer:
+    """Contents and behaviour of the HTTPS file server.
 
     Attributes:
-        held: bytes by path.
-        cut: bytes after which it ends an answer, one number an answer; then it behaves.
-        stall: whether it then keeps the line open and says nothing.
-        claims: a length to claim instead of the true one; an empty text for none.
-        moved: where else it sends a path on to.
-        status: an answer instead of a file, one an answer.
-        tagless: whether it does not say which version a file is.
-        asked: (path, Range) of every request.
+        files: content by path.
+        truncate_after: bytes after which a response is cut off, one number per response; later ones are complete.
+        stall: whether a truncated response keeps the connection open without sending anything.
+        content_length: Content-Length to send instead of the true one; an empty string for no such header.
+        redirects: target URL by path.
+        statuses: status codes to send instead of a file, one per response.
+        omit_etag: whether responses have no ETag.
+        requests: (path, Range header) of every request.
     """
 
-    held: dict[str, bytes] = field(default_factory=dict)
-    cut: list[int] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    truncate_after: list[int] = field(default_factory=list)
     stall: bool = False
-    claims: int | str | None = None
-    moved: dict[str, str] = field(default_factory=dict)
-    status: list[int] = field(default_factory=list)
-    tagless: bool = False
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    content_length: int | str | None = None
+    redirects: dict[str, str] = field(default_factory=dict)
+    statuses: list[int] = field(default_factory=list)
+    omit_etag: bool = False
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
     url: str = ""
     released: threading.Event = field(default_factory=threading.Event)
 
 
-def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
+def _handler(file_server: FileServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def log_message(self, *_: Any) -> None: ...
 
         def do_GET(self) -> None:
-            files.asked.append((self.path, self.headers.get("Range")))
+            file_server.requests.append((self.path, self.headers.get("Range")))
             self.close_connection = True
-            if files.status:
-                self._head(files.status.pop(0), {"Content-Length": "0"})
-            elif self.path in files.moved:
-                self._head(302, {"Location": files.moved[self.path], "Content-Length": "0"})
-            elif self.path not in files.held:
+            if file_server.statuses:
+                self._head(file_server.statuses.pop(0), {"Content-Length": "0"})
+            elif self.path in file_server.redirects:
+                self._head(302, {"Location": file_server.redirects[self.path], "Content-Length": "0"})
+            elif self.path not in file_server.files:
                 self._head(404, {"Content-Length": "0"})
             else:
-                self._send(files.held[self.path])
+                self._send(file_server.files[self.path])
 
-        def _send(self, whole: bytes) -> None:
-            tag = f'"{hash(whole):x}"'
-            begin, code, headers = 0, 200, {} if files.tagless else {"ETag": tag}
-            wanted = self.headers.get("Range")
-            if wanted and self.headers.get("If-Range") == tag:
-                begin = int(wanted.removeprefix("bytes=").removesuffix("-"))
-                if begin >= len(whole):
+        def _send(self, content: bytes) -> None:
+            tag = f'"{hash(content):x}"'
+            begin, code, headers = 0, 200, {} if file_server.omit_etag else {"ETag": tag}
+            requested_range = self.headers.get("Range")
+            if requested_range and self.headers.get("If-Range") == tag:
+                begin = int(requested_range.removeprefix("bytes=").removesuffix("-"))
+                if begin >= len(content):
                     self._head(416, {"Content-Length": "0"})
                     return
                 code = 206
-                headers["Content-Range"] = f"bytes {begin}-{len(whole) - 1}/{len(whole)}"
-            body = whole[begin:]
-            length = str(len(body) if files.claims is None else files.claims)
+                headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
+            body = content[begin:]
+            length = str(len(body) if file_server.content_length is None else file_server.content_length)
             self._head(code, headers | ({"Content-Length": length} if length else {}))
-            self.wfile.write(body[: files.cut[0]] if files.cut else body)
+            self.wfile.write(body[: file_server.truncate_after[0]] if file_server.truncate_after else body)
             self.wfile.flush()
-            if files.cut:
-                files.cut.pop(0)
-                if files.stall:
-                    files.released.wait(10)
+            if file_server.truncate_after:
+                file_server.truncate_after.pop(0)
+                if file_server.stall:
+                    file_server.released.wait(10)
 
         def _head(self, code: int, headers: dict[str, str]) -> None:
             self.send_response(code)
@@ -95,7 +95,7 @@ def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 and its key, in one file."""
+    """Folder with a self-signed certificate for 127.0.0.1 and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")
     folder = tmp_path_factory.mktemp("certificate")
@@ -110,34 +110,34 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def files(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
-    """An empty server that this process trusts, as it trusts others: by the certificates it is told of."""
+def file_server(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """Empty HTTPS server whose certificate this process trusts by SSL_CERT_FILE."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
     monkeypatch.setattr(download, "PAUSE_S", 0.01)
     monkeypatch.setattr(download, "STALL_S", 0.5)
     for name in ("https_proxy", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    made = Files()
-    with _serving(made, certificate):
-        yield made
+    server = FileServer()
+    with _RunningServer(server, certificate):
+        yield server
 
 
-class _serving:
-    def __init__(self, files: Files, certificate: Path) -> None:
-        self._files = files
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(files))
+class _RunningServer:
+    def __init__(self, file_server: FileServer, certificate: Path) -> None:
+        self._file_server = file_server
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(file_server))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._server.handle_error = lambda *_: None  # a client may hang up
-        files.url = f"https://127.0.0.1:{self._server.server_port}"
+        file_server.url = f"https://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
     def __enter__(self) -> None:
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
-        self._files.released.set()
+        self._file_server.released.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

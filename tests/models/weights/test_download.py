@@ -1,4 +1,4 @@
-"""One file by https, from a server that cuts off, stalls, lies, moves and serves something else."""
+"""Download of one file over HTTPS from a server that truncates, stalls, redirects or sends something else."""
 
 from __future__ import annotations
 
@@ -12,243 +12,252 @@ import pytest
 from jostle.errors import CheckpointError, ResourceError, Tampered
 from jostle.models.weights.download import MIB, WeightFile, download
 
-WHOLE = bytes(range(256)) * 4000
+CONTENT = bytes(range(256)) * 4000
 
 
-def leftovers(folder: Path) -> list[str]:
+def file_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_is_fetched_whole(files, tmp_path: Path) -> None:
-    files.held["/a/net.pth"] = WHOLE
-    told: list[tuple[int, int]] = []
-    download(WeightFile(f"{files.url}/a/net.pth"), tmp_path / "net.pth", progress=lambda *now: told.append(now))
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE
-    assert leftovers(tmp_path) == ["net.pth"]
-    assert told[-1] == (len(WHOLE) // MIB, max(1, len(WHOLE) // MIB))
+def test_download_writes_the_complete_file(file_server, tmp_path: Path) -> None:
+    file_server.files["/a/net.pth"] = CONTENT
+    progress: list[tuple[int, int]] = []
+    download(
+        WeightFile(f"{file_server.url}/a/net.pth"),
+        tmp_path / "net.pth",
+        progress=lambda *update: progress.append(update),
+    )
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT
+    assert file_names(tmp_path) == ["net.pth"]
+    assert progress[-1] == (len(CONTENT) // MIB, max(1, len(CONTENT) // MIB))
 
 
-def test_what_was_cut_off_goes_on_where_it_stopped(files, tmp_path: Path) -> None:
-    files.held["/net.pth"] = WHOLE
-    files.cut = [100_000, 200_000]
-    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE
-    assert [asked for _, asked in files.asked] == [None, "bytes=100000-", "bytes=300000-"]
+def test_interrupted_download_resumes_with_a_range_request(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"] = CONTENT
+    file_server.truncate_after = [100_000, 200_000]
+    download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT
+    assert [byte_range for _, byte_range in file_server.requests] == [None, "bytes=100000-", "bytes=300000-"]
 
 
-def test_a_later_call_goes_on_too(files, tmp_path: Path) -> None:
-    files.held["/net.pth"] = WHOLE
-    files.cut = [100_000, 0, 0, 0]
+def test_later_call_resumes_a_partial_download(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"] = CONTENT
+    file_server.truncate_after = [100_000, 0, 0, 0]
     with pytest.raises(ResourceError, match=r"cut off after 100000 of 1024000 bytes.*goes on after 0\.1 MiB"):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
-    files.cut, files.asked = [], []
-    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE
-    assert [asked for _, asked in files.asked] == ["bytes=100000-"]
+    file_server.truncate_after, file_server.requests = [], []
+    download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT
+    assert [byte_range for _, byte_range in file_server.requests] == ["bytes=100000-"]
 
 
-@pytest.mark.parametrize("tagless", [False, True])
-def test_another_version_is_not_joined_to_the_first(files, tmp_path: Path, tagless: bool) -> None:
-    files.held["/net.pth"], files.tagless = WHOLE, tagless
-    files.cut = [100_000, 0, 0, 0]
+@pytest.mark.parametrize("omit_etag", [False, True])
+def test_changed_file_is_not_appended_to_a_partial_download(file_server, tmp_path: Path, omit_etag: bool) -> None:
+    file_server.files["/net.pth"], file_server.omit_etag = CONTENT, omit_etag
+    file_server.truncate_after = [100_000, 0, 0, 0]
     with pytest.raises(ResourceError):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    files.cut = []
-    files.held["/net.pth"] = WHOLE[::-1]
-    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE[::-1]
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    file_server.truncate_after = []
+    file_server.files["/net.pth"] = CONTENT[::-1]
+    download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT[::-1]
 
 
-def test_more_here_than_there_begins_anew(files, tmp_path: Path) -> None:
-    files.held["/net.pth"] = WHOLE
-    files.cut = [100_000, 0, 0, 0]
+def test_partial_file_longer_than_the_file_is_discarded(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"] = CONTENT
+    file_server.truncate_after = [100_000, 0, 0, 0]
     with pytest.raises(ResourceError):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    files.cut = []
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    file_server.truncate_after = []
     with (tmp_path / ".net.pth.part").open("ab") as file:
-        file.write(bytes(2 * len(WHOLE)))
-    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE
+        file.write(bytes(2 * len(CONTENT)))
+    download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT
 
 
-def test_a_server_that_stalls_is_given_up(files, tmp_path: Path) -> None:
-    files.held["/net.pth"] = WHOLE
-    files.cut, files.stall = [1000, 0, 0, 0], True
+def test_stalled_download_times_out(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"] = CONTENT
+    file_server.truncate_after, file_server.stall = [1000, 0, 0, 0], True
     with pytest.raises(ResourceError, match="nothing came for a while"):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
 
 
-def test_a_length_that_is_a_lie_is_no_file(files, tmp_path: Path) -> None:
-    files.held["/net.pth"], files.claims = WHOLE, len(WHOLE) + 5
+def test_wrong_content_length_leaves_no_file(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"], file_server.content_length = CONTENT, len(CONTENT) + 5
     with pytest.raises(ResourceError, match=r"cannot be fetched: (it was cut off|what was here did not belong to it)"):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
 
 
-def test_a_file_of_another_size_is_not_even_begun(files, tmp_path: Path) -> None:
-    files.held["/net.pth"] = b"<html>please log in</html>"
+def test_unexpected_size_is_refused_before_the_download(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"] = b"<html>please log in</html>"
     with pytest.raises(Tampered, match=r"offers 0\.000 MiB, and the file has 127\.359"):
-        download(WeightFile(f"{files.url}/net.pth", mebibytes=127.359), tmp_path / "net.pth")
+        download(WeightFile(f"{file_server.url}/net.pth", mebibytes=127.359), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
 
 
-def test_a_passing_error_is_waited_out_and_a_lasting_one_told(files, tmp_path: Path) -> None:
-    files.held["/net.pth"], files.status = WHOLE, [503, 429]
-    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert len(files.asked) == 3
-    with pytest.raises(ResourceError, match=r"answers 404 Not Found.*put it at .*other\.pth") as told:
-        download(WeightFile(f"{files.url}/other.pth"), tmp_path / "other.pth")
-    assert f"{files.url}/other.pth" in str(told.value)
-    assert len(files.asked) == 4
-    assert leftovers(tmp_path) == ["net.pth"]
+def test_temporary_errors_are_retried_and_permanent_ones_raised(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"], file_server.statuses = CONTENT, [503, 429]
+    download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert len(file_server.requests) == 3
+    with pytest.raises(ResourceError, match=r"answers 404 Not Found.*put it at .*other\.pth") as caught:
+        download(WeightFile(f"{file_server.url}/other.pth"), tmp_path / "other.pth")
+    assert f"{file_server.url}/other.pth" in str(caught.value)
+    assert len(file_server.requests) == 4
+    assert file_names(tmp_path) == ["net.pth"]
 
 
-def test_it_is_followed_to_itself_and_to_hosts_that_were_named(files, tmp_path: Path) -> None:
-    port = files.url.rpartition(":")[2]
-    files.held["/new.pth"] = WHOLE
-    files.moved = {"/same.pth": "/new.pth", "/named.pth": f"https://127.0.0.1:{port}/new.pth"}
-    download(WeightFile(f"{files.url}/same.pth"), tmp_path / "same.pth")
-    download(WeightFile(f"{files.url}/named.pth", through=(f"127.0.0.1:{port}",)), tmp_path / "named.pth")
-    assert (tmp_path / "same.pth").read_bytes() == (tmp_path / "named.pth").read_bytes() == WHOLE
+def test_redirects_to_the_same_or_a_listed_host_are_followed(file_server, tmp_path: Path) -> None:
+    port = file_server.url.rpartition(":")[2]
+    file_server.files["/new.pth"] = CONTENT
+    file_server.redirects = {"/same.pth": "/new.pth", "/named.pth": f"https://127.0.0.1:{port}/new.pth"}
+    download(WeightFile(f"{file_server.url}/same.pth"), tmp_path / "same.pth")
+    download(WeightFile(f"{file_server.url}/named.pth", through=(f"127.0.0.1:{port}",)), tmp_path / "named.pth")
+    assert (tmp_path / "same.pth").read_bytes() == (tmp_path / "named.pth").read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("where", ["https://localhost:{}/new.pth", "http://127.0.0.1:{}/new.pth"])
-def test_it_is_followed_nowhere_else(files, tmp_path: Path, where: str) -> None:
-    files.held["/new.pth"] = WHOLE
-    files.moved = {"/net.pth": where.format(files.url.rpartition(":")[2])}
+@pytest.mark.parametrize("target", ["https://localhost:{}/new.pth", "http://127.0.0.1:{}/new.pth"])
+def test_redirects_to_other_hosts_are_refused(file_server, tmp_path: Path, target: str) -> None:
+    file_server.files["/new.pth"] = CONTENT
+    file_server.redirects = {"/net.pth": target.format(file_server.url.rpartition(":")[2])}
     with pytest.raises(Tampered, match="refused, the server sends on to"):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert [path for path, _ in files.asked] == ["/net.pth"]
-    assert leftovers(tmp_path) == []
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert [path for path, _ in file_server.requests] == ["/net.pth"]
+    assert file_names(tmp_path) == []
 
 
-def test_it_is_not_followed_to_a_file_of_this_machine(files, tmp_path: Path) -> None:
-    files.moved = {"/net.pth": "file:///etc/hosts"}
+def test_redirect_to_a_local_file_is_refused(file_server, tmp_path: Path) -> None:
+    file_server.redirects = {"/net.pth": "file:///etc/hosts"}
     with pytest.raises(ResourceError, match=r"Redirection to url .* is not allowed"):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert leftovers(tmp_path) == []
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert file_names(tmp_path) == []
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(
-    files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files.held["/net.pth"] = WHOLE
+def test_untrusted_certificate_is_refused(file_server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file_server.files["/net.pth"] = CONTENT
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(ResourceError, match="CERTIFICATE_VERIFY_FAILED"):
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert files.asked == []
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert file_server.requests == []
 
 
-def test_what_the_check_refuses_is_not_kept(files, tmp_path: Path) -> None:
-    files.held["/net.pth"] = WHOLE
+def test_file_that_fails_the_check_is_deleted(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"] = CONTENT
 
     def refuse(path: Path) -> None:
-        assert path.read_bytes() == WHOLE
+        assert path.read_bytes() == CONTENT
         raise CheckpointError("no")
 
     with pytest.raises(CheckpointError):
-        download(WeightFile(f"{files.url}/net.pth", check=refuse), tmp_path / "net.pth")
-    assert leftovers(tmp_path) == []
+        download(WeightFile(f"{file_server.url}/net.pth", check=refuse), tmp_path / "net.pth")
+    assert file_names(tmp_path) == []
 
 
-def test_without_a_network_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_error_names_url_and_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jostle.models.weights.download.PAUSE_S", 0)
     url = "https://127.0.0.1:1/net.pth"
-    with pytest.raises(ResourceError) as told:
+    with pytest.raises(ResourceError) as caught:
         download(WeightFile(url), tmp_path / "deep" / "net.pth")
-    said = str(told.value)
-    assert url in said
-    assert str(tmp_path / "deep" / "net.pth") in said
-    assert leftovers(tmp_path / "deep") == []
+    message = str(caught.value)
+    assert url in message
+    assert str(tmp_path / "deep" / "net.pth") in message
+    assert file_names(tmp_path / "deep") == []
 
 
-def test_two_that_want_the_same_fetch_it_once(files, tmp_path: Path) -> None:
-    files.held["/net.pth"] = WHOLE
-    both = [
-        threading.Thread(target=download, args=(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth"))
+def test_concurrent_downloads_of_one_file_download_once(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"] = CONTENT
+    threads = [
+        threading.Thread(target=download, args=(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth"))
         for _ in range(2)
     ]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE
-    assert len(files.asked) == 1
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT
+    assert len(file_server.requests) == 1
 
 
 @pytest.mark.fault("F135")
 @pytest.mark.parametrize("length", ["", "500000\r\nTransfer-Encoding: chunked"], ids=["none", "chunked"])
-def test_f135_more_than_the_published_size_is_not_stored(files, tmp_path: Path, length: str) -> None:
-    """Also in chunks, which go on whatever length is announced."""
-    files.held["/net.pth"], files.claims = (b"FA000\r\n" + WHOLE + b"\r\n0\r\n\r\n" if length else WHOLE), length
+def test_f135_response_larger_than_the_published_size_is_refused(file_server, tmp_path: Path, length: str) -> None:
+    """Chunked responses too, which may exceed the announced length."""
+    file_server.files["/net.pth"], file_server.content_length = (
+        (b"FA000\r\n" + CONTENT + b"\r\n0\r\n\r\n" if length else CONTENT),
+        length,
+    )
     with pytest.raises(Tampered, match=r"sends more than the 5\d{5} bytes") as caught:
-        download(WeightFile(f"{files.url}/net.pth", mebibytes=500_000 / MIB), tmp_path / "net.pth")
+        download(WeightFile(f"{file_server.url}/net.pth", mebibytes=500_000 / MIB), tmp_path / "net.pth")
     assert caught.value.fault == "F135"
-    assert leftovers(tmp_path) == []
-    assert len(files.asked) == 1
+    assert file_names(tmp_path) == []
+    assert len(file_server.requests) == 1
 
 
-def test_a_file_without_a_length_is_fetched_if_its_size_is_the_published_one(files, tmp_path: Path) -> None:
-    files.held["/net.pth"], files.claims = WHOLE, ""
-    download(WeightFile(f"{files.url}/net.pth", mebibytes=len(WHOLE) / MIB), tmp_path / "net.pth")
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE
+def test_response_without_content_length_must_have_the_published_size(file_server, tmp_path: Path) -> None:
+    file_server.files["/net.pth"], file_server.content_length = CONTENT, ""
+    download(WeightFile(f"{file_server.url}/net.pth", mebibytes=len(CONTENT) / MIB), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT
     with pytest.raises(Tampered, match=r"offers 0\.977 MiB, and the file has 2\.000"):
-        download(WeightFile(f"{files.url}/net.pth", mebibytes=2), tmp_path / "short.pth")
+        download(WeightFile(f"{file_server.url}/net.pth", mebibytes=2), tmp_path / "short.pth")
     assert not (tmp_path / "short.pth").exists()
 
 
 @pytest.mark.fault("F136")
 @pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "9" * 400, "-5", "0x10"])
-def test_f136_a_length_that_is_no_number_is_refused(files, tmp_path: Path, length: str) -> None:
-    files.held["/net.pth"], files.claims = WHOLE, length
+def test_f136_invalid_content_length_is_refused(file_server, tmp_path: Path, length: str) -> None:
+    file_server.files["/net.pth"], file_server.content_length = CONTENT, length
     with pytest.raises(ResourceError, match="a length that is no number of bytes") as caught:
-        download(WeightFile(f"{files.url}/net.pth", mebibytes=1), tmp_path / "net.pth")
+        download(WeightFile(f"{file_server.url}/net.pth", mebibytes=1), tmp_path / "net.pth")
     assert caught.value.fault == "F136"
-    assert leftovers(tmp_path) == []
+    assert file_names(tmp_path) == []
 
 
 @pytest.mark.fault("F136")
-@pytest.mark.parametrize("where", ["https://[::1", "https://[nothing]/net.pth"])
-def test_f136_an_address_that_is_none_is_not_followed(files, tmp_path: Path, where: str) -> None:
-    files.moved = {"/net.pth": where}
+@pytest.mark.parametrize("target", ["https://[::1", "https://[nothing]/net.pth"])
+def test_f136_invalid_redirect_url_is_refused(file_server, tmp_path: Path, target: str) -> None:
+    file_server.redirects = {"/net.pth": target}
     with pytest.raises(Tampered, match="sends on to an address that is none") as caught:
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
     assert caught.value.fault == "F136"
-    assert leftovers(tmp_path) == []
+    assert file_names(tmp_path) == []
 
 
 @pytest.mark.fault("F137")
 @pytest.mark.parametrize("record", [b"[" * 100_000, b'{"url": 5', b"pipe", b'{"url": "URL", "mark": "a\\r\\nb"}'])
-def test_f137_a_damaged_record_of_a_partial_file_begins_anew(files, tmp_path: Path, record: bytes) -> None:
-    files.held["/net.pth"] = WHOLE
+def test_f137_damaged_record_of_a_partial_file_restarts_the_download(
+    file_server, tmp_path: Path, record: bytes
+) -> None:
+    file_server.files["/net.pth"] = CONTENT
     (tmp_path / ".net.pth.part").write_bytes(b"something else")
     note = tmp_path / ".net.pth.part.json"
     if record == b"pipe":
         os.mkfifo(note)
     else:
-        note.write_bytes(record.replace(b"URL", f"{files.url}/net.pth".encode()))
-    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
-    assert (tmp_path / "net.pth").read_bytes() == WHOLE
-    assert files.asked == [("/net.pth", None)]
+        note.write_bytes(record.replace(b"URL", f"{file_server.url}/net.pth".encode()))
+    download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
+    assert (tmp_path / "net.pth").read_bytes() == CONTENT
+    assert file_server.requests == [("/net.pth", None)]
 
 
 @pytest.mark.fault("F138")
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 @pytest.mark.parametrize("cut", [False, True])
-def test_f138_a_partial_file_that_is_a_link_leaves_its_target_alone(files, tmp_path: Path, link, cut: bool) -> None:
-    files.held["/net.pth"] = WHOLE
-    files.cut = [100_000, 0, 0, 0] if cut else []
+def test_f138_link_in_place_of_a_partial_file_keeps_its_target_unchanged(
+    file_server, tmp_path: Path, link, cut: bool
+) -> None:
+    file_server.files["/net.pth"] = CONTENT
+    file_server.truncate_after = [100_000, 0, 0, 0] if cut else []
     (tmp_path / "thesis.tex").write_bytes(b"years of work")
     (tmp_path / "cache").mkdir()
     link(tmp_path / "thesis.tex", tmp_path / "cache" / ".net.pth.part")
-    note = {"url": f"{files.url}/net.pth", "mark": f'"{hash(WHOLE):x}"'}
+    note = {"url": f"{file_server.url}/net.pth", "mark": f'"{hash(CONTENT):x}"'}
     (tmp_path / "cache" / ".net.pth.part.json").write_text(json.dumps(note))
     if cut:
         with pytest.raises(ResourceError, match="cut off after 100000"):
-            download(WeightFile(f"{files.url}/net.pth"), tmp_path / "cache" / "net.pth")
+            download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "cache" / "net.pth")
     else:
-        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "cache" / "net.pth")
-        assert (tmp_path / "cache" / "net.pth").read_bytes() == WHOLE
+        download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "cache" / "net.pth")
+        assert (tmp_path / "cache" / "net.pth").read_bytes() == CONTENT
     assert (tmp_path / "thesis.tex").read_bytes() == b"years of work"

@@ -1,4 +1,4 @@
-"""Weights by name: which file is meant, fetched once, compared from then on, and refused when it is another."""
+"""Weights by name: downloaded once, verified on every use, refused when the file has changed."""
 
 from __future__ import annotations
 
@@ -32,37 +32,39 @@ def load(weights, changes):
 
 
 @pytest.fixture
-def place(files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightSource:
-    """Weights of that network on the server, and a cache of this test's own."""
+def source(file_server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightSource:
+    """Weights of `network` on the server, registered as "fetched_net", and an empty cache."""
     monkeypatch.setitem(recognisers._entries, "fetched_net", RecogniserKind("fetched_net", load, "the test", SPEC))
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "made.safetensors"
     write_weights({"2.weight": torch.ones(4, 3), "2.bias": torch.arange(4.0)}, path)
-    files.held["/nets/net.safetensors"] = path.read_bytes()
-    made = WeightSource(f"{files.url}/nets/net.safetensors", has=("2.weight", "2.bias"))
+    file_server.files["/nets/net.safetensors"] = path.read_bytes()
+    weight_source = WeightSource(f"{file_server.url}/nets/net.safetensors", has=("2.weight", "2.bias"))
     monkeypatch.setattr(
-        sources, "read_sources", lambda: {"models": {"fetched_net": made}, "extractors": {}, "detectors": {}}
+        sources, "read_sources", lambda: {"models": {"fetched_net": weight_source}, "extractors": {}, "detectors": {}}
     )
-    return made
+    return weight_source
 
 
-def test_public_weights_are_fetched_once_and_give_the_network(files, place: WeightSource) -> None:
+def test_public_weights_are_downloaded_once(file_server, source: WeightSource) -> None:
     model = jostle.load_recogniser("fetched_net", weights="public")
     assert model.network[2].bias.tolist() == [0, 1, 2, 3]
     jostle.load_recogniser("fetched_net", weights="public")
-    assert len(files.asked) == 1
-    note = json.loads(Path(f"{cached_file(place)}.json").read_text())
-    assert note["url"] == place.url
-    assert note["bytes"] == cached_file(place).stat().st_size
+    assert len(file_server.requests) == 1
+    note = json.loads(Path(f"{cached_file(source)}.json").read_text())
+    assert note["url"] == source.url
+    assert note["bytes"] == cached_file(source).stat().st_size
 
 
-def test_weights_can_be_fetched_beforehand(files, place: WeightSource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_weights_downloads_without_loading(
+    file_server, source: WeightSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
-        "jostle.models.loading.names.names_of", lambda shelf: ["fetched_net"] if shelf == "models" else []
+        "jostle.models.loading.names.names_of", lambda registry: ["fetched_net"] if registry == "models" else []
     )
-    found = jostle.api.fetch_weights("models", "fetched_net")
-    assert found == cached_file(place) == jostle.api.fetch_weights("extractors", "fetched_net")
-    assert len(files.asked) == 1
+    path = jostle.api.fetch_weights("models", "fetched_net")
+    assert path == cached_file(source) == jostle.api.fetch_weights("extractors", "fetched_net")
+    assert len(file_server.requests) == 1
     for wrong in ("fetched_nut", "r3d_18"):
         with pytest.raises(UnknownName):
             jostle.api.fetch_weights("extractors", wrong)
@@ -71,41 +73,41 @@ def test_weights_can_be_fetched_beforehand(files, place: WeightSource, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "model", "shelf"),
+    ("benchmark", "model", "registry"),
     [("puppets-c", "tridet_puppets", "detectors"), ("puppets-boxes", "detr", "objectdetectors")],
 )
-def test_a_run_looks_for_weights_on_the_shelf_of_its_model(
-    benchmark: str, model: str, shelf: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_run_fetches_weights_from_the_registry_of_the_model(
+    benchmark: str, model: str, registry: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked = []
+    requests = []
 
     def fetch_weights(kind: str, name: str, weights: str, **_: object) -> None:
-        asked.append((kind, name, weights))
+        requests.append((kind, name, weights))
         raise BadValue("that was all")
 
     monkeypatch.setattr("jostle.api.fetch_weights", fetch_weights)
     with pytest.raises(BadValue, match="that was all"):
         run(benchmark, model=[model], weights="public", out=tmp_path / "run")
-    assert asked == [(shelf, model, "public")]
+    assert requests == [(registry, model, "public")]
 
 
-def test_nothing_is_fetched_unless_it_is_said(files, place: WeightSource) -> None:
+def test_nothing_is_downloaded_unless_requested(file_server, source: WeightSource) -> None:
     with pytest.raises(BadValue, match="give its weights"):
         jostle.load_recogniser("fetched_net")
     with pytest.raises(JostleError):
-        jostle.load_recogniser("fetched_net", weights=place.url)
-    assert files.asked == []
+        jostle.load_recogniser("fetched_net", weights=source.url)
+    assert file_server.requests == []
 
 
-def test_a_file_put_there_by_hand_will_do(files, place: WeightSource) -> None:
-    target = cached_file(place)
+def test_manually_placed_file_is_used(file_server, source: WeightSource) -> None:
+    target = cached_file(source)
     target.parent.mkdir(parents=True)
-    target.write_bytes(files.held["/nets/net.safetensors"])
+    target.write_bytes(file_server.files["/nets/net.safetensors"])
     assert weights_path("models", "fetched_net", "public") == target
-    assert files.asked == []
+    assert file_server.requests == []
 
 
-def test_a_file_that_changed_here_is_refused(place: WeightSource) -> None:
+def test_file_changed_in_the_cache_is_refused(source: WeightSource) -> None:
     target = weights_path("models", "fetched_net", "public")
     damaged = bytearray(target.read_bytes())
     damaged[-1] ^= 1
@@ -114,12 +116,12 @@ def test_a_file_that_changed_here_is_refused(place: WeightSource) -> None:
         weights_path("models", "fetched_net", "public")
 
 
-def test_a_file_that_changed_there_is_refused(files, place: WeightSource, tmp_path: Path) -> None:
+def test_file_changed_on_the_server_is_refused(file_server, source: WeightSource, tmp_path: Path) -> None:
     target = weights_path("models", "fetched_net", "public")
     target.unlink()
     other = tmp_path / "other.safetensors"
     write_weights({"2.weight": torch.zeros(4, 3), "2.bias": torch.zeros(4)}, other)
-    files.held["/nets/net.safetensors"] = other.read_bytes()
+    file_server.files["/nets/net.safetensors"] = other.read_bytes()
     with pytest.raises(Tampered, match=r"delete .*net\.safetensors\.json too"):
         weights_path("models", "fetched_net", "public")
     assert not target.exists()
@@ -129,7 +131,7 @@ def test_a_file_that_changed_there_is_refused(files, place: WeightSource, tmp_pa
 
 @pytest.mark.fault("F137")
 @pytest.mark.parametrize("record", [b"[" * 100_000, b"{}", b"\xff", b"pipe", b" " * 2**17])
-def test_f137_a_damaged_record_is_told(place: WeightSource, record: bytes) -> None:
+def test_f137_damaged_download_record_is_reported(source: WeightSource, record: bytes) -> None:
     note = Path(f"{weights_path('models', 'fetched_net', 'public')}.json")
     note.unlink()
     if record == b"pipe":
@@ -141,48 +143,50 @@ def test_f137_a_damaged_record_is_told(place: WeightSource, record: bytes) -> No
     assert caught.value.fault == "F137"
 
 
-def test_a_published_checksum_is_held_to(files, place: WeightSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = WeightSource(place.url, has=place.has, sha256="0123abcd")
+def test_published_checksum_is_verified(file_server, source: WeightSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = WeightSource(source.url, has=source.has, sha256="0123abcd")
     monkeypatch.setattr(sources, "read_sources", lambda: {"models": {"fetched_net": wrong}})
     with pytest.raises(Tampered, match="published one 0123abcd"):
         weights_path("models", "fetched_net", "public")
-    assert not cached_file(place).exists()
+    assert not cached_file(source).exists()
 
 
-def test_weights_of_another_network_are_told_by_their_names(files, place: WeightSource, tmp_path: Path) -> None:
+def test_weights_of_another_network_are_recognised_by_tensor_names(
+    file_server, source: WeightSource, tmp_path: Path
+) -> None:
     other = tmp_path / "other.safetensors"
     write_weights({"stem.weight": torch.zeros(2)}, other)
-    files.held["/nets/net.safetensors"] = other.read_bytes()
+    file_server.files["/nets/net.safetensors"] = other.read_bytes()
     with pytest.raises(CheckpointError, match=r"not the weights of fetched_net: it has no 2\.weight, .*stem\.weight"):
         weights_path("models", "fetched_net", "public")
-    assert not cached_file(place).exists()
-    assert not Path(f"{cached_file(place)}.json").exists()
+    assert not cached_file(source).exists()
+    assert not Path(f"{cached_file(source)}.json").exists()
 
 
-def test_a_page_instead_of_the_file_is_told(files, place: WeightSource) -> None:
-    files.held["/nets/net.safetensors"] = b"<!doctype html><title>Log in</title>"
+def test_web_page_instead_of_weights_is_reported(file_server, source: WeightSource) -> None:
+    file_server.files["/nets/net.safetensors"] = b"<!doctype html><title>Log in</title>"
     with pytest.raises(CheckpointError, match="it looks like a web page"):
         weights_path("models", "fetched_net", "public")
-    assert not cached_file(place).exists()
+    assert not cached_file(source).exists()
 
 
-def test_a_server_that_claims_less_than_there_is_gives_no_weights(files, place: WeightSource) -> None:
-    files.claims = len(files.held["/nets/net.safetensors"]) - 5
+def test_too_short_content_length_is_refused(file_server, source: WeightSource) -> None:
+    file_server.content_length = len(file_server.files["/nets/net.safetensors"]) - 5
     with pytest.raises(CheckpointError, match="not a whole safetensors file"):
         weights_path("models", "fetched_net", "public")
-    assert not cached_file(place).exists()
+    assert not cached_file(source).exists()
 
 
-def test_a_pickle_that_asks_for_code_is_not_run(files, place: WeightSource, tmp_path: Path) -> None:
-    files.held["/nets/net.safetensors"] = b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00trueq\x00\x85R."
-    with pytest.raises(CheckpointError, match="refused, nothing in it was run") as told:
+def test_pickle_with_code_is_not_executed(file_server, source: WeightSource, tmp_path: Path) -> None:
+    file_server.files["/nets/net.safetensors"] = b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00trueq\x00\x85R."
+    with pytest.raises(CheckpointError, match="refused, nothing in it was run") as caught:
         weights_path("models", "fetched_net", "public")
-    assert told.value.fault == "F52"
-    assert not cached_file(place).exists()
+    assert caught.value.fault == "F52"
+    assert not cached_file(source).exists()
 
 
 @pytest.mark.parametrize(
-    ("shelf", "name", "weights", "said"),
+    ("registry", "name", "weights", "message"),
     [
         ("detectors", "actionformer_thumos_i3d", "public", "have to be got by hand: .*actionformer_release"),
         ("models", "onnx", "public", "not known where public weights"),
@@ -191,12 +195,12 @@ def test_a_pickle_that_asks_for_code_is_not_run(files, place: WeightSource, tmp_
         ("models", "r3d_18", "hf:a/../b", "hf:ORG/NAME/file"),
     ],
 )
-def test_what_cannot_be_fetched_is_said(shelf: str, name: str, weights: str, said: str) -> None:
-    with pytest.raises(BadValue, match=said):
-        weights_path(shelf, name, weights)
+def test_unavailable_weights_raise_with_a_reason(registry: str, name: str, weights: str, message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        weights_path(registry, name, weights)
 
 
-def test_paths_and_shipped_weights_are_what_they_were(tmp_path: Path) -> None:
+def test_paths_and_shipped_weights_are_resolved_without_download(tmp_path: Path) -> None:
     assert weights_path("models", "r3d_18", tmp_path / "a.pth") == tmp_path / "a.pth"
     assert weights_path("models", "puppet_frames", "robust").name == "puppet_frames-robust.safetensors"
     with pytest.raises(UnknownName):
@@ -204,31 +208,31 @@ def test_paths_and_shipped_weights_are_what_they_were(tmp_path: Path) -> None:
     assert not any(map(is_fetched, (None, "clean", "a/public", tmp_path / "public.pth")))
 
 
-def test_every_row_is_that_of_a_network_on_its_shelf() -> None:
-    for shelf, rows in sources.read_sources().items():
-        assert set(rows) <= set(index_of_names()[shelf]), shelf
+def test_every_weight_source_belongs_to_a_registered_network() -> None:
+    for registry, rows in sources.read_sources().items():
+        assert set(rows) <= set(index_of_names()[registry]), registry
 
 
-def test_every_network_says_what_it_sees_and_where_its_weights_are() -> None:
-    for shelf in ("models", "extractors", "detectors", "objectdetectors"):
-        names = index_of_names()[shelf]
-        told = {one.name: one for one in jostle.api.describe(shelf)}
-        assert set(names) <= set(told)
-        assert all(one.sees and one.weights for one in told.values())
-    told = {one.name: one for one in jostle.api.describe("detectors")}
-    assert told["actionformer_thumos_i3d"].sees == "features of 2048, 2304 steps; 20 classes"
-    assert told["afsd_puppets"].sees == "128 frames at 8 a second, 96x96; 16 classes"
-    assert told["e2e_tad_anet_tsm50"].sees == "96 frames over the whole video, 96x96; 200 classes"
-    told = {one.name: one for one in jostle.api.describe("models")}
-    assert told["r3d_18"].sees == "16 frames at 15 a second, 112x112"
-    assert told["r3d_18"].weights.endswith("r3d_18-b3b3357e.pth (127 MiB)")
-    told = {one.name: one for one in jostle.api.describe("objectdetectors")}
-    assert told["puppet_boxes"].weights == "clean: with jostle"
-    assert told["fcos_resnet50_fpn"].weights.endswith("fcos_resnet50_fpn_coco-99b0c9b7.pth (124 MiB)")
-    assert told["rt_detr"].weights == "public: hf:PekingU/rtdetr_r50vd"
+def test_describe_lists_input_and_weights_of_every_network() -> None:
+    for registry in ("models", "extractors", "detectors", "objectdetectors"):
+        names = index_of_names()[registry]
+        descriptions = {description.name: description for description in jostle.api.describe(registry)}
+        assert set(names) <= set(descriptions)
+        assert all(description.sees and description.weights for description in descriptions.values())
+    descriptions = {description.name: description for description in jostle.api.describe("detectors")}
+    assert descriptions["actionformer_thumos_i3d"].sees == "features of 2048, 2304 steps; 20 classes"
+    assert descriptions["afsd_puppets"].sees == "128 frames at 8 a second, 96x96; 16 classes"
+    assert descriptions["e2e_tad_anet_tsm50"].sees == "96 frames over the whole video, 96x96; 200 classes"
+    descriptions = {description.name: description for description in jostle.api.describe("models")}
+    assert descriptions["r3d_18"].sees == "16 frames at 15 a second, 112x112"
+    assert descriptions["r3d_18"].weights.endswith("r3d_18-b3b3357e.pth (127 MiB)")
+    descriptions = {description.name: description for description in jostle.api.describe("objectdetectors")}
+    assert descriptions["puppet_boxes"].weights == "clean: with jostle"
+    assert descriptions["fcos_resnet50_fpn"].weights.endswith("fcos_resnet50_fpn_coco-99b0c9b7.pth (124 MiB)")
+    assert descriptions["rt_detr"].weights == "public: hf:PekingU/rtdetr_r50vd"
 
 
-def test_rows_that_no_fetch_could_honour_are_refused() -> None:
+def test_invalid_weight_sources_are_refused() -> None:
     for wrong in (
         {"url": "http://example.org/a.pth"},
         {"url": "https:///a.pth"},
@@ -241,7 +245,7 @@ def test_rows_that_no_fetch_could_honour_are_refused() -> None:
             WeightSource(**wrong)
 
 
-def test_who_gives_no_weights_is_told_of_those_that_can_be_fetched() -> None:
+def test_missing_weights_error_suggests_public() -> None:
     for load, name in ((jostle.load_recogniser, "r3d_18"), (jostle.load_extractor, "i3d_rgb")):
         with pytest.raises(BadValue, match="or say 'public', and they are fetched"):
             load(name)
@@ -249,25 +253,25 @@ def test_who_gives_no_weights_is_told_of_those_that_can_be_fetched() -> None:
         jostle.load_recogniser("onnx")
 
 
-def test_the_shelf_knows_who_wants_a_folder() -> None:
+def test_registry_lists_models_that_take_a_folder() -> None:
     assert {name for name in recognisers if recognisers[name].takes == "folder"} >= {"videomae", "vivit"}
 
 
-def test_weights_in_parts_are_fetched_into_one_folder(
-    files, place: WeightSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_multi_part_weights_are_downloaded_into_one_folder(
+    file_server, source: WeightSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each part by its own row of the table; the weights are the folder that they come to lie in."""
+    """Every part has its own weight source; the weights are the folder that contains them."""
     rows = {}
     for name in ("rgb", "flow"):
-        files.held[f"/nets/{name}_imagenet.pt"] = files.held["/nets/net.safetensors"]
-        rows[f"i3d_{name}"] = WeightSource(f"{files.url}/nets/{name}_imagenet.pt", has=("2.bias",))
+        file_server.files[f"/nets/{name}_imagenet.pt"] = file_server.files["/nets/net.safetensors"]
+        rows[f"i3d_{name}"] = WeightSource(f"{file_server.url}/nets/{name}_imagenet.pt", has=("2.bias",))
     rows["i3d_two_stream"] = WeightSource(parts=("i3d_rgb", "i3d_flow"))
     monkeypatch.setattr(sources, "read_sources", lambda: {"models": {}, "extractors": rows, "detectors": {}})
-    found = jostle.api.fetch_weights("extractors", "i3d_two_stream")
-    assert sorted(path.name for path in found.glob("*.pt")) == ["flow_imagenet.pt", "rgb_imagenet.pt"]
-    assert len(files.asked) == 2
+    folder = jostle.api.fetch_weights("extractors", "i3d_two_stream")
+    assert sorted(path.name for path in folder.glob("*.pt")) == ["flow_imagenet.pt", "rgb_imagenet.pt"]
+    assert len(file_server.requests) == 2
     with pytest.raises(CheckpointError, match="belong to another network"):
         jostle.load_extractor("i3d_two_stream", weights="public")
-    assert len(files.asked) == 2
+    assert len(file_server.requests) == 2
     with pytest.raises(BadValue, match="one of the three"):
         WeightSource(parts=("a",), by_hand="ask")
