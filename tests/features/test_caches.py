@@ -28,9 +28,9 @@ def test_equal_frames_have_one_key_wherever_they_lie(frame: np.ndarray) -> None:
 def test_each_pixel_changes_the_key(shape: tuple[int, ...]) -> None:
     frame = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
     keys = {key(frame)}
-    for place, bit in itertools.product(range(frame.size), (0, 7)):
+    for index, bit in itertools.product(range(frame.size), (0, 7)):
         changed = frame.copy()
-        changed.flat[place] ^= 1 << bit
+        changed.flat[index] ^= 1 << bit
         keys.add(key(changed))
     assert len(keys) == 1 + 2 * frame.size
 
