@@ -17,7 +17,7 @@ def frame() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (16, 20, 3), np.uint8)
 
 
-def test_equal_frames_have_one_key_wherever_they_lie(frame: np.ndarray) -> None:
+def test_equal_frames_have_one_key_in_every_memory_layout(frame: np.ndarray) -> None:
     shifted = np.empty(frame.size + 1, np.uint8)[1:].reshape(frame.shape)  # at an odd address
     shifted[:] = frame
     reversed_twice = np.ascontiguousarray(frame[:, ::-1])[:, ::-1]

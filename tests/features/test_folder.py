@@ -155,8 +155,8 @@ def test_frame_features_need_an_extractor_of_single_frames(videos: dict[str, Pat
 class NanExtractor(TwoParts):
     """Extractor with damaged weights that returns NaN."""
 
-    def join(self, seen: np.ndarray) -> np.ndarray:
-        return super().join(seen) * np.float32("nan")
+    def join(self, encodings: np.ndarray) -> np.ndarray:
+        return super().join(encodings) * np.float32("nan")
 
 
 def test_features_that_are_not_finite_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ def test_the_count_includes_exactly_the_full_windows(facts: tuple[int, int, int]
 def test_a_window_repeats_the_last_frame_of_a_short_video(facts: tuple[int, int, int]) -> None:
     frames, window, stride = facts
     grid = WindowGrid(window, stride)
-    every = np.arange(grid.count(frames))
-    expected = [window_frames(i, frames, window, stride) for i in range(len(every))]
-    assert grid.frames_of(every, frames).tolist() == expected
+    indices = np.arange(grid.count(frames))
+    expected = [window_frames(i, frames, window, stride) for i in range(len(indices))]
+    assert grid.frames_of(indices, frames).tolist() == expected
 
 
 @given(sizes, st.data(), st.sampled_from(["all", "released", "released-json"]))

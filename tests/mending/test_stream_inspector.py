@@ -42,15 +42,15 @@ def test_every_frame_has_one_verdict_in_order_and_at_most_the_lookahead_late(loo
     inspector = rules_only(lookahead)
     film = noisy_film(40)
     film[20:30] = 0
-    known = 0
+    count = 0
     for pushed, frame in enumerate(film, 1):
         for verdict in inspector.push(frame):
-            assert verdict.index == known
+            assert verdict.index == count
             assert verdict.frame is None
             assert 0.5 <= verdict.confidence <= 1
-            known += 1
-        assert known == max(pushed - lookahead, 0)
-    assert [verdict.index for verdict in inspector.flush()] == list(range(known, 40))
+            count += 1
+        assert count == max(pushed - lookahead, 0)
+    assert [verdict.index for verdict in inspector.flush()] == list(range(count, 40))
     assert inspector.flush() == []
 
 
@@ -107,7 +107,7 @@ def test_a_change_of_size_is_no_damage_and_loses_no_frame() -> None:
     assert not any(verdict.damaged for verdict in verdicts)
 
 
-def test_frames_across_a_gap_in_time_are_not_compared_but_a_freeze_goes_on() -> None:
+def test_frames_across_a_time_gap_are_not_compared_except_for_freezes() -> None:
     film = noisy_film(40)
     darker = (film * 0.3).astype(np.uint8)
     inspector = rules_only(0)
@@ -129,7 +129,7 @@ def test_a_time_that_goes_back_starts_a_new_sequence() -> None:
     assert not any(verdict.damaged for verdict in verdicts)
 
 
-def test_times_are_counted_by_the_rate_where_there_are_none() -> None:
+def test_missing_times_are_derived_from_the_rate() -> None:
     inspector = rules_only(0, fps=10)
     times = [verdict.time for frame in noisy_film(4) for verdict in inspector.push(frame)]
     assert times == pytest.approx([0, 0.1, 0.2, 0.3])

@@ -68,7 +68,7 @@ def test_a_white_flash_is_content_and_longer_white_is_not() -> None:
     assert kinds_of(film)[20:23] == ["one_colour"] * 3
 
 
-def test_black_between_two_scenes_is_an_edit_where_the_second_is_seen() -> None:
+def test_black_between_two_scenes_is_an_edit_with_enough_lookahead() -> None:
     film = np.concatenate([moving_film(30), moving_film(30, seed=9)])
     film[30:] = 255 - film[30:] // 2
     film[26:30] = 0

@@ -106,7 +106,7 @@ def test_rules_and_network_give_one_kind_a_frame() -> None:
     by_rules = np.array(["clean", "black", "black", "clean", "clean", "covered", "covered", "clean", "out_of_order"])
     by_network = np.array([False, False, True, False, True, False, False, True, False])
     kinds = join_kinds(by_rules, by_network)
-    # The cover begins where damage found by the network alone ends, so it is the picture that came back.
+    # The cover begins where damage found by the network alone ends, so it is the restored picture.
     assert kinds.tolist() == ["clean", "black", "black", "clean", "unknown", "clean", "clean", "unknown", "clean"]
     begun_before = join_kinds(
         np.array(["clean", "covered", "covered", "covered"]), np.array([False, True, True, False])
@@ -152,7 +152,7 @@ def test_an_inspector_without_rules_uses_its_network_alone() -> None:
     assert np.array_equal(finder.find_damaged(source, np.arange(120)), by_network.struck)
 
 
-def test_samples_of_a_long_video_are_kept_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_of_a_long_video_are_stored_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     source = ClipSource(Clip.at_rate(damage(moving_film(100), "frozen"), FPS))
     mending = Mending(jostle.load_inspector())

@@ -119,12 +119,12 @@ def test_damage_at_the_beginning_of_a_stream(make: Make) -> None:
 @pytest.mark.fault("F134")
 def test_a_hold_has_a_limit(make: Make) -> None:
     watcher = make(mend=True, hold_limit=0.2, fps=10, lookahead=0)
-    pictures, lost = [], []
+    pictures, lost_flags = [], []
     for frame in make_frames("..xxxxx.x"):
         pictures += grey_levels(watcher.push(frame))
-        lost.append(watcher.lost)
+        lost_flags.append(watcher.lost)
     assert pictures == [0, 10, 10, 10, 10, None, None, 70, 70]
-    assert lost == [False] * 5 + [True] * 2 + [False] * 2
+    assert lost_flags == [False] * 5 + [True] * 2 + [False] * 2
 
 
 def test_holds_end_at_time_gaps_and_clock_resets(make: Make) -> None:

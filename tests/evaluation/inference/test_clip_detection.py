@@ -248,7 +248,7 @@ def test_layers_one_by_one_equal_the_network(name: str) -> None:
         )
 
 
-def test_a_gpu_computes_i3d_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_i3d_is_not_computed_step_by_step_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU (here only claimed) nothing is computed step by step: clips are computed whole."""
     detector = detector_of("afsd").eval()
     clip = torch.rand(1, 32, 3, 32, 32)

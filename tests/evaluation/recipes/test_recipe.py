@@ -156,7 +156,7 @@ def test_a_metric_must_fit_the_task() -> None:
         replace(recipe(), groups=()).check()
 
 
-def test_thresholds_are_the_protocol_s_unless_given() -> None:
+def test_thresholds_default_to_those_of_the_protocol() -> None:
     assert len(recipe().tious) == 5
     assert recipe().measure == "mAP@0.3:0.7"
     assert recipe(tious=(0.5,)).measure == "mAP@0.5"
@@ -232,7 +232,7 @@ def test_robustness_understands_every_cell() -> None:
 SPECS = st.sampled_from(["fog", "rain", "imagenet-c/fog", "thumos14-c/black_frame", "freeze", "h264_crf"])
 PLACEMENTS = st.lists(st.sampled_from(["each:1", "centre:5%", "at:10%x5", "random:3"]), unique=True, max_size=3)
 GROUPS = st.builds(
-    lambda specs, places: Group("g", corruptions=tuple(specs), severities=(1, 3), placements=tuple(places)),
+    lambda specs, placements: Group("g", corruptions=tuple(specs), severities=(1, 3), placements=tuple(placements)),
     st.lists(SPECS, min_size=1, unique=True),
     PLACEMENTS,
 )

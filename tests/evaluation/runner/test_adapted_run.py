@@ -71,7 +71,7 @@ def processed(folder: Path) -> list[str]:
 
 
 class Stop(Exception):
-    """End of a run at a chosen video."""
+    """Exception that stops a run at a chosen video."""
 
 
 def stop_after(count: int) -> Any:

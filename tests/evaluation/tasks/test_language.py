@@ -69,7 +69,7 @@ def test_options_are_shuffled_by_the_seed(data: Path, tmp_path: Path) -> None:
     assert all(len(seen_orders) > 1 for seen_orders in orders.values())  # one order per video
     orders.clear()
     run_questions(data, tmp_path / "published", record, input={"orders": "published"})
-    assert {seen_orders for seen in orders.values() for seen_orders in seen} == {
+    assert {order for seen_orders in orders.values() for order in seen_orders} == {
         ("brighter", "darker", "dark", "bright", "neither")
     }
 

@@ -28,7 +28,7 @@ def test_actions_are_known_if_annotated_beside_the_labels() -> None:
     assert action_pairs(known_actions(both), LABELS.videos) == {"a": [[1.0, 2.5]]}
 
 
-def test_only_videos_of_the_run_are_kept() -> None:
+def test_action_pairs_contain_only_videos_of_the_run() -> None:
     actions = {name: Segments.from_pairs([(0.0, 1.0)]) for name in "abc"}
     assert list(action_pairs(actions, ["c", "a"])) == ["c", "a"]
 
