@@ -29,7 +29,7 @@ LAYERS = (
     {"__main__"},
 )
 LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
-# Networks live here; `core.cuda` feeds a device, `corruptions.gpu` corrupts tensors.
+# Packages with networks; `core.cuda` feeds a device, `corruptions.gpu` corrupts tensors.
 TORCH = ("jostle.models", "jostle.training", "jostle.mending", "jostle.core.cuda", "jostle.corruptions.gpu")
 HEAVY = {"numpy", "torch", "av", "numba", "cv2", "rich", "fastapi", "ray", "transformers", "matplotlib", "jinja2"}
 LONGEST = 600  # lines
@@ -54,48 +54,48 @@ def nodes_of(path: Path) -> list[ast.AST]:
 
 
 def imports_of(path: Path) -> list[str]:
-    found = []
+    names = []
     for node in nodes_of(path):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            whole = node.module == "jostle"
-            found += [f"jostle.{alias.name}" if whole else node.module for alias in node.names]
-    return found
+            from_top = node.module == "jostle"
+            names += [f"jostle.{alias.name}" if from_top else node.module for alias in node.names]
+    return names
 
 
-def test_imports_go_down() -> None:
+def test_imports_go_to_lower_layers() -> None:
     upward = []
     for path in FILES:
-        here = package_of(module_of(path))
-        assert here in LAYER, f"package {here!r} has no layer in tests/test_layers.py"
+        package = package_of(module_of(path))
+        assert package in LAYER, f"package {package!r} has no layer in tests/test_layers.py"
         for module in imports_of(path):
             if module.split(".")[0] != "jostle":
                 continue
-            there = package_of(module) if package_of(module) in LAYER else ""  # a public name such as jostle.Clip
-            if there != here and LAYER[there] >= LAYER[here]:
+            imported = package_of(module) if package_of(module) in LAYER else ""  # a public name such as jostle.Clip
+            if imported != package and LAYER[imported] >= LAYER[package]:
                 upward.append(f"{module_of(path)} imports {module}")
     assert upward == []
 
 
-def test_no_modules_import_each_other() -> None:
-    """Also not within functions or for type checking alone."""
+def test_imports_have_no_cycles() -> None:
+    """Check imports inside functions and for type checking as well."""
     modules = {module_of(path): path for path in FILES}
     graph: dict[str, set[str]] = {}
     for name, path in modules.items():
         froms = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module]
         imported = {(node.module, f"{node.module}.{alias.name}") for node in froms for alias in node.names}
         graph[name] = {below if below in modules else above for above, below in imported} & (set(modules) - {name})
-    TopologicalSorter(graph).prepare()  # an error names the modules of a circle
+    TopologicalSorter(graph).prepare()  # an error names the modules of the cycle
 
 
-def test_torch_stays_where_networks_live() -> None:
+def test_torch_is_imported_by_network_packages_only() -> None:
     for path in FILES:
         if not module_of(path).startswith(TORCH):
             assert "torch" not in {module.split(".")[0] for module in imports_of(path)}, path
 
 
-def test_a_file_holds_one_idea() -> None:
+def test_files_have_a_limited_length() -> None:
     assert [path for path in FILES if len(path.read_text().splitlines()) > LONGEST] == []
 
 
@@ -121,7 +121,7 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_every_public_name_can_be_had() -> None:
+def test_every_public_name_is_accessible() -> None:
     import jostle
 
     for name in jostle.__all__:
@@ -149,8 +149,8 @@ def test_corruptions_work_without_pyav() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_no_public_name_is_that_of_a_package() -> None:
-    """Importing a package would replace a verb of the same name: `jostle.report` would be no function."""
+def test_public_names_differ_from_packages() -> None:
+    """Importing a package would replace a function of the same name, such as `jostle.report`."""
     import jostle
 
     assert not set(jostle.__all__) & set(LAYER)

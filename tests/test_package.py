@@ -1,4 +1,4 @@
-"""What is handed over: the wheel holds the package and its data and nothing else, and says where it comes from."""
+"""The wheel contains exactly the package and its data, with correct metadata and citation."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
-    (made,) = folder.glob("*.whl")
-    assert made.name == f"jostle-{jostle.__version__}-py3-none-any.whl"
-    return zipfile.ZipFile(made)
+    (path,) = folder.glob("*.whl")
+    assert path.name == f"jostle-{jostle.__version__}-py3-none-any.whl"
+    return zipfile.ZipFile(path)
 
 
-def test_the_wheel_holds_the_package_its_data_and_its_papers(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_the_package_its_data_and_metadata(wheel: zipfile.ZipFile) -> None:
     files = {path for path in (SOURCE / "jostle").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     assert {path.suffix for path in files} == DATA
     info = f"jostle-{jostle.__version__}.dist-info"
-    papers = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
-    assert set(wheel.namelist()) == {path.relative_to(SOURCE).as_posix() for path in files} | papers
+    metadata = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
+    assert set(wheel.namelist()) == {path.relative_to(SOURCE).as_posix() for path in files} | metadata
     for path in files:
         assert wheel.getinfo(path.relative_to(SOURCE).as_posix()).file_size == path.stat().st_size
 
 
-def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
-    said = wheel.read(f"jostle-{jostle.__version__}.dist-info/METADATA").decode()
+def test_the_wheel_has_correct_metadata(wheel: zipfile.ZipFile) -> None:
+    metadata = wheel.read(f"jostle-{jostle.__version__}.dist-info/METADATA").decode()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert "urls" not in project  # until there is a place to name
-    assert "License-Expression: Apache-2.0\n" in said
-    assert "Requires-Python: >=3.11\n" in said
-    assert (ROOT / "README.md").read_text(encoding="utf-8")[:200] in said
+    assert "urls" not in project  # until there is an address to name
+    assert "License-Expression: Apache-2.0\n" in metadata
+    assert "Requires-Python: >=3.11\n" in metadata
+    assert (ROOT / "README.md").read_text(encoding="utf-8")[:200] in metadata
 
 
-def test_the_citation_is_a_citation_of_this_version() -> None:
-    """The rules of the Citation File Format 1.2.0 that a short file can break, without its validator."""
+def test_the_citation_file_is_valid_for_this_version() -> None:
+    """Check the rules of the Citation File Format 1.2.0 that apply to a short file."""
     yaml = pytest.importorskip("yaml", reason="pyyaml is not installed: pip install -e '.[test]'")
-    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {"cff-version", "message", "title", "authors"} <= set(said) <= CITATION_KEYS
-    assert (said["cff-version"], said["type"], said["title"]) == ("1.2.0", "software", project["name"])
-    assert str(said["version"]) == project["version"] == jostle.__version__
-    assert said["license"] == project["license"]
-    assert "url" not in said
-    assert all(set(author) <= {"name", "website", "email"} and author["name"] for author in said["authors"])
-    for value in (said["message"], said["abstract"], *said["keywords"]):
+    assert {"cff-version", "message", "title", "authors"} <= set(citation) <= CITATION_KEYS
+    assert (citation["cff-version"], citation["type"], citation["title"]) == ("1.2.0", "software", project["name"])
+    assert str(citation["version"]) == project["version"] == jostle.__version__
+    assert citation["license"] == project["license"]
+    assert "url" not in citation
+    assert all(set(author) <= {"name", "website", "email"} and author["name"] for author in citation["authors"])
+    for value in (citation["message"], citation["abstract"], *citation["keywords"]):
         assert isinstance(value, str)
         assert value

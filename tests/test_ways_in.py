@@ -1,4 +1,4 @@
-"""Container images and the conda recipe: kept in step with pyproject.toml, and linted."""
+"""Container images and the conda recipe: consistent with pyproject.toml, and linted."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ CONDA_NAMES = {"opencv-python-headless": "py-opencv", "torch": "pytorch", "matpl
 
 
 def stages(text: str) -> dict[str, list[tuple[str, str]]]:
-    """Instructions of each stage of a Dockerfile, by its name; the first is FROM."""
+    """Parse the instructions of each stage of a Dockerfile, by name; the first is FROM."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     joined = "\n".join(lines).replace("\\\n", " ")
-    found: dict[str, list[tuple[str, str]]] = {}
+    stage_instructions: dict[str, list[tuple[str, str]]] = {}
     name = ""
     for line in filter(str.strip, joined.splitlines()):
         word, _, rest = line.partition(" ")
         if word == "FROM":
             name = rest.rpartition(" AS ")[2]
-            found[name] = []
-        found[name].append((word, " ".join(rest.split())))
-    return found
+            stage_instructions[name] = []
+        stage_instructions[name].append((word, " ".join(rest.split())))
+    return stage_instructions
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def dockerfile() -> dict[str, list[tuple[str, str]]]:
     return stages((ROOT / "Dockerfile").read_text(encoding="utf-8"))
 
 
-def test_both_images_run_the_demo_and_not_as_root(dockerfile: dict[str, list[tuple[str, str]]]) -> None:
-    assert list(dockerfile)[-1] == "cpu"  # made where no target is named
+def test_both_images_run_the_demo_without_root(dockerfile: dict[str, list[tuple[str, str]]]) -> None:
+    assert list(dockerfile)[-1] == "cpu"  # the default target
     for name in ("cpu", "cuda"):
         words = dict(dockerfile[name])
         assert words["USER"] not in ("root", "0")
@@ -48,7 +48,7 @@ def test_both_images_run_the_demo_and_not_as_root(dockerfile: dict[str, list[tup
         assert "RUN" not in order[order.index("USER") :]
 
 
-def test_the_dockerfile_has_none_of_the_common_slips(dockerfile: dict[str, list[tuple[str, str]]]) -> None:
+def test_the_dockerfile_avoids_common_mistakes(dockerfile: dict[str, list[tuple[str, str]]]) -> None:
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     for instructions in dockerfile.values():
         for word, rest in instructions:
@@ -69,19 +69,19 @@ def test_the_dockerfile_has_none_of_the_common_slips(dockerfile: dict[str, list[
 
 
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
-def test_hadolint_agrees() -> None:
+def test_hadolint_passes() -> None:
     command = ["hadolint", "--failure-threshold", "warning", "Dockerfile"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
 def requirements(lines: list[str]) -> dict[str, str]:
-    """Bounds by package, as in `numpy>=2.0,<3`."""
+    """Parse version bounds by package, as in `numpy>=2.0,<3`."""
     matches = [re.match(r"([\w-]+)\s*(.*)", line) for line in lines]
     return {match[1]: match[2].replace(" ", "") for match in matches if match}
 
 
-def test_the_conda_recipe_asks_for_what_pyproject_asks_for() -> None:
+def test_the_conda_recipe_has_the_requirements_of_pyproject() -> None:
     yaml = pytest.importorskip("yaml", reason="pyyaml is not installed: pip install -e '.[test]'")
     recipe: Any = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8"))
     assert recipe["context"]["version"] == PROJECT["version"]

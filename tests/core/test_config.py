@@ -1,4 +1,4 @@
-"""Settings from TOML: what is known fits, what is not is refused with a hint."""
+"""Settings from TOML: typed values, overrides, and errors with hints."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ class Outer:
     on: bool = False
 
 
-def test_a_file_and_overrides(tmp_path: Path) -> None:
+def test_settings_from_a_file_with_overrides(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(
         'name = "x"\ncount = 5\nwhere = "val"\n[inner]\nrate = 2\nsizes = [4, 5]\n[extra]\ndeep = {a = 1}\n'
     )
-    made = read_settings(Outer, path, ["count=7", "inner.radius=none", "kind=b", "on=true", "extra.other=plain text"])
-    assert made == Outer("x", 7, "b", Inner(2.0, (4, 5), None), {"deep": {"a": 1}, "other": "plain text"}, "val", True)
-    assert isinstance(made.inner.rate, float)
-    assert settings_as_dict(made)["inner"] == {"rate": 2.0, "sizes": [4, 5], "radius": None}
+    settings = read_settings(
+        Outer, path, ["count=7", "inner.radius=none", "kind=b", "on=true", "extra.other=plain text"]
+    )
+    assert settings == Outer(
+        "x", 7, "b", Inner(2.0, (4, 5), None), {"deep": {"a": 1}, "other": "plain text"}, "val", True
+    )
+    assert isinstance(settings.inner.rate, float)
+    assert settings_as_dict(settings)["inner"] == {"rate": 2.0, "sizes": [4, 5], "radius": None}
 
 
 @pytest.mark.parametrize(
@@ -58,13 +62,13 @@ def test_a_file_and_overrides(tmp_path: Path) -> None:
         ({"name": "x"}, ["name.deep=1"], "'name' is a value, not a table"),
     ],
 )
-def test_what_does_not_fit_is_refused(content: dict, overrides: list[str], message: str) -> None:
+def test_invalid_settings_are_refused(content: dict, overrides: list[str], message: str) -> None:
     with pytest.raises(BadValue) as caught:
         make_settings(Outer, content, overrides)
     assert message in str(caught.value)
 
 
-def test_files_that_are_no_toml(tmp_path: Path) -> None:
+def test_files_that_are_not_toml_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text("name = \n")
     with pytest.raises(BadValue, match=r"run.toml: not TOML"):
@@ -76,7 +80,7 @@ def test_files_that_are_no_toml(tmp_path: Path) -> None:
         read_settings(Outer, tmp_path / "none.toml")
 
 
-def test_a_key_of_another_table_is_found_by_its_path() -> None:
+def test_hints_include_keys_of_other_tables() -> None:
     from jostle.training.recognition_config import RecognitionConfig
 
     with pytest.raises(BadValue, match=r"optimiser: sharee: no such setting: did you mean corruptions\.share or noise"):

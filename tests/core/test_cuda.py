@@ -1,4 +1,4 @@
-"""What feeds a device: batches of several parts, begun before the last is finished, on a GPU to the same values."""
+"""Feeding a device: batching, prefetching, CUDA graphs and streams, with unchanged values."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def test_batches_have_all_items_in_order(sizes: list[int], size: int) -> None:
     assert np.concatenate([*batches, []]).tolist() == list(range(ends[-1]))
 
 
-def test_each_is_finished_when_the_next_has_begun() -> None:
-    done: list[str] = []
+def test_prefetch_starts_the_next_item_before_finishing_one() -> None:
+    events: list[str] = []
 
-    def begun(number: int) -> int:
-        done.append(f"begin {number}")
+    def start(number: int) -> int:
+        events.append(f"begin {number}")
         return number
 
-    for number in prefetch_one(map(begun, range(3))):
-        done.append(f"finish {number}")
-    assert done == ["begin 0", "begin 1", "finish 0", "begin 2", "finish 1", "finish 2"]
+    for number in prefetch_one(map(start, range(3))):
+        events.append(f"finish {number}")
+    assert events == ["begin 0", "begin 1", "finish 0", "begin 2", "finish 1", "finish 2"]
     assert list(prefetch_one([])) == []
 
 
-def test_weights_are_brought_to_fewer_digits_once() -> None:
-    """In inference mode that would be done with every batch."""
+def test_weights_are_cast_to_lower_precision_once() -> None:
+    """Inference mode would disable the autocast cache and cast them for every batch."""
     network = torch.nn.Linear(4, 4)
     with compute_context("cpu", "bfloat16"), inference_mode():
         assert not torch.is_inference_mode_enabled()
@@ -66,7 +66,7 @@ def test_replays_call_the_method_on_a_cpu() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_replays_of_a_network_have_the_bits_of_its_calls(precision: str) -> None:
+def test_graph_replays_of_a_network_equal_eager_calls(precision: str) -> None:
     from jostle.models.loading.extractor import load_extractor
 
     rows = np.random.default_rng(0).integers(0, 256, (5, 40, 90, 120, 3), np.uint8)
@@ -83,7 +83,7 @@ def test_replays_of_a_network_have_the_bits_of_its_calls(precision: str) -> None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_graph_is_not_replayed_once_weights_have_moved() -> None:
+def test_a_graph_is_not_replayed_after_weights_moved() -> None:
     network = torch.nn.Linear(4, 1).to("cuda").requires_grad_(False)
     replays, x = GraphReplays(network), torch.ones(1, 4, device="cuda")
     for _ in range(4):
@@ -97,8 +97,8 @@ def test_a_graph_is_not_replayed_once_weights_have_moved() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("name", ["actionformer", "temporalmaxer", "tridet"])
-def test_replays_of_a_detector_have_the_bits_of_its_calls(name: str) -> None:
-    """Videos of different lengths share a graph, and outputs that are still read are not overwritten."""
+def test_graph_replays_of_a_detector_equal_eager_calls(name: str) -> None:
+    """Videos of different lengths share a graph, and outputs still in use are not overwritten."""
     from jostle.models.loading.models import load_detector
 
     detector = load_detector(f"{name}_puppets", weights="clean").to("cuda")
@@ -106,38 +106,38 @@ def test_replays_of_a_detector_have_the_bits_of_its_calls(name: str) -> None:
     videos = [rng.standard_normal((rows, 128), np.float32) for rows in (70, 90, 70, 110, 90, 70, 400, 300)]
     eager = copy.deepcopy(detector)
     eager._replay = eager.forward
-    facts = {"fps": 30.0, "duration": 60.0, "stride": 4, "window": 16}
+    options = {"fps": 30.0, "duration": 60.0, "stride": 4, "window": 16}
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
-        found = list(threads.map(lambda video: detector.detect(video, **facts), videos * 3))
-    for segments, video in zip(found, videos * 3, strict=True):
-        plain = eager.detect(video, **facts)
-        assert len(plain)
+        results = list(threads.map(lambda video: detector.detect(video, **options), videos * 3))
+    for segments, video in zip(results, videos * 3, strict=True):
+        expected = eager.detect(video, **options)
+        assert len(expected)
         for column in ("start", "end", "label", "score"):
-            assert getattr(segments, column).tobytes() == getattr(plain, column).tobytes()
+            assert getattr(segments, column).tobytes() == getattr(expected, column).tobytes()
     assert len(detector._replays._graphs) == 2
     assert not eager._replays._graphs
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_several_threads_on_a_gpu_compute_what_one_does() -> None:
-    """Each copies, starts and waits in turn, in a stream of its own; weights in fewer digits are made by the first."""
+def test_several_gpu_threads_equal_one() -> None:
+    """Threads take turns, each in its own stream; the first one casts the weights."""
     device = torch.device("cuda")
     torch.manual_seed(0)
     network = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).to(device)
     rows = np.random.default_rng(0).standard_normal((24, 512, 2048), np.float32)
-    found: dict[int, np.ndarray] = {}
+    results: dict[int, np.ndarray] = {}
 
-    def work(mine: range) -> None:
+    def work(numbers: range) -> None:
         with torch.cuda.stream(torch.cuda.Stream()), compute_context("cuda", "bfloat16"), inference_mode():
 
-            def begun(number: int):
+            def start(number: int):
                 with launch_turn(device):
-                    there = to_device(rows[number], device) * 2
-                    with network_stream(there):
-                        return to_host_async(network(there).float())
+                    rows_on_device = to_device(rows[number], device) * 2
+                    with network_stream(rows_on_device):
+                        return to_host_async(network(rows_on_device).float())
 
-            for number, finish in zip(mine, prefetch_one(map(begun, mine)), strict=True):
-                found[number] = finish().numpy().copy()
+            for number, finish in zip(numbers, prefetch_one(map(start, numbers)), strict=True):
+                results[number] = finish().numpy().copy()
 
     threads = [threading.Thread(target=work, args=(range(first, 24, 3),)) for first in range(3)]
     for thread in threads:
@@ -146,4 +146,4 @@ def test_several_threads_on_a_gpu_compute_what_one_does() -> None:
         thread.join()
     with compute_context("cuda", "bfloat16"), torch.inference_mode():
         for number, row in enumerate(rows):
-            assert np.array_equal(found[number], network(torch.from_numpy(row).to(device) * 2).float().cpu().numpy())
+            assert np.array_equal(results[number], network(torch.from_numpy(row).to(device) * 2).float().cpu().numpy())

@@ -1,4 +1,4 @@
-"""Kernels are compiled by one process for all, once, and a user hears of it when it takes long."""
+"""Kernel compilation: once for all processes, with a message if it takes long."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from jostle.core.kernels import kernel
 from jostle.io.video.encode import Writer
 from jostle.parallel.workers import map_unordered
 
-# Says whether it compiled or loaded what it was asked for, once both have got this far.
-ASKING = """
+# Prints whether a kernel was compiled or loaded, once both processes are ready.
+COMPILE_SCRIPT = """
 import sys, time
 from pathlib import Path
 import numpy as np
@@ -38,77 +38,79 @@ words = np.empty(2, np.uint64)
 draw(words, np.uint64(1), 0)
 print(sum(draw.stats.cache_misses.values()), *words)
 """
-HOLDING = (
+LOCK_SCRIPT = (
     "import sys; from jostle.core.compilation import exclusive_lock as lock\n"
     "with lock(sys.argv[1]): print(flush=True); sys.stdin.read()"
 )
 
 
 @pytest.fixture
-def said() -> Iterator[list[str]]:
-    """What this process says about compiling from now on."""
-    heard: list[str] = []
-    compilation.set_compile_callback(heard.append)
-    yield heard
+def messages() -> Iterator[list[str]]:
+    """Collect the compile messages of this process."""
+    collected: list[str] = []
+    compilation.set_compile_callback(collected.append)
+    yield collected
     compilation.set_compile_callback(None)
 
 
-def holder(place: Path) -> subprocess.Popen[bytes]:
-    """A process that holds a lock until it is ended."""
+def hold_lock(path: Path) -> subprocess.Popen[bytes]:
+    """Start a process that holds a lock until it is ended."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDING, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", LOCK_SCRIPT, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdout is not None
     process.stdout.readline()
     return process
 
 
-def test_of_two_processes_one_compiles_and_the_other_loads(tmp_path: Path) -> None:
+def test_one_of_two_processes_compiles_and_the_other_loads(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     ready = [str(tmp_path / name) for name in "ab"]
-    both = [
-        subprocess.Popen([sys.executable, "-c", ASKING, *order], env=environment, stdout=subprocess.PIPE, text=True)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMPILE_SCRIPT, *order], env=environment, stdout=subprocess.PIPE, text=True
+        )
         for order in (ready, ready[::-1])
     ]
-    found = [process.communicate()[0].split() for process in both]
-    assert sorted(compiled for compiled, *_ in found) == ["0", "1"]
-    assert found[0][1:] == found[1][1:]
+    outputs = [process.communicate()[0].split() for process in processes]
+    assert sorted(compiled for compiled, *_ in outputs) == ["0", "1"]
+    assert outputs[0][1:] == outputs[1][1:]
 
 
-def test_a_turn_is_waited_for(tmp_path: Path) -> None:
-    place = tmp_path / "lock"
-    process = holder(place)
-    had: list[str] = []
+def test_the_lock_is_awaited(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    process = hold_lock(path)
+    acquired: list[str] = []
 
-    def take() -> None:
-        with exclusive_lock(str(place)):
-            had.append("turn")
+    def acquire() -> None:
+        with exclusive_lock(str(path)):
+            acquired.append("turn")
 
-    waiting = threading.Thread(target=take)
+    waiting = threading.Thread(target=acquire)
     waiting.start()
     waiting.join(0.2)
-    assert had == []
-    process.kill()  # and whoever dies gives it up
+    assert acquired == []
+    process.kill()  # a killed process releases its lock
     process.communicate()
     waiting.join()
-    assert had == ["turn"]
+    assert acquired == ["turn"]
 
 
-def test_nobody_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_the_lock_has_a_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "WAIT_S", 0.1)
-    process = holder(tmp_path / "lock")
+    process = hold_lock(tmp_path / "lock")
     with exclusive_lock(str(tmp_path / "lock")):
         assert process.poll() is None
     process.communicate()
 
 
-def test_where_no_file_can_be_made_all_go_at_once(tmp_path: Path) -> None:
+def test_without_a_lock_file_there_is_no_locking(tmp_path: Path) -> None:
     with exclusive_lock(str(tmp_path / "absent" / "lock")):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_compiled_holds_nobody_up(said: list[str]) -> None:
+def test_a_failed_compilation_releases_the_lock(messages: list[str]) -> None:
     @kernel
     def odd(value: int) -> int:
         return value.surely_no_attribute  # type: ignore[attr-defined, no-any-return]
@@ -117,7 +119,7 @@ def test_what_cannot_be_compiled_holds_nobody_up(said: list[str]) -> None:
         with pytest.raises(Exception, match="surely_no_attribute"):
             odd(1)
     lock = odd._cache._lock  # type: ignore[attr-defined]
-    process = holder(Path(lock))  # comes to hold it, so that we do not
+    process = hold_lock(Path(lock))  # can take the lock, so this process does not hold it
     process.communicate()
     Path(lock).unlink()
     assert gc.isenabled()
@@ -127,14 +129,14 @@ def test_without_a_folder_every_process_compiles(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
 
     @kernel
-    def doubled(value: int) -> int:
+    def double(value: int) -> int:
         return 2 * value
 
-    assert doubled(np.int64(4)) == 8
-    assert doubled.stats.cache_path is None  # type: ignore[attr-defined]
+    assert double(np.int64(4)) == 8
+    assert double.stats.cache_path is None  # type: ignore[attr-defined]
 
 
-def test_garbage_is_left_alone_meanwhile_and_then_no_more() -> None:
+def test_garbage_collection_is_paused_during_compilation() -> None:
     with compiling():
         assert not gc.isenabled()
         with compiling():
@@ -148,56 +150,58 @@ def test_garbage_is_left_alone_meanwhile_and_then_no_more() -> None:
     gc.enable()
 
 
-def test_short_compiling_says_nothing_and_long_says_so_once(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_long_compilation_is_reported_and_once(messages: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with compiling():
         pass
-    assert said == []
+    assert messages == []
     monkeypatch.setattr(compilation, "REPORT_AFTER_S", 0.0)
     for _ in range(2):
         with compiling():
             end = time.monotonic() + 30
-            while not said and time.monotonic() < end:
+            while not messages and time.monotonic() < end:
                 time.sleep(0.001)
-    assert said == [MESSAGE]
+    assert messages == [MESSAGE]
 
 
-def test_compiling_adds_up_over_kernels(said: list[str]) -> None:
-    compilation._spent = compilation.REPORT_AFTER_S  # by the kernels before
+def test_compile_time_adds_up_over_kernels(messages: list[str]) -> None:
+    compilation._spent = compilation.REPORT_AFTER_S  # by earlier kernels
     with compiling():
         end = time.monotonic() + 30
-        while not said and time.monotonic() < end:
+        while not messages and time.monotonic() < end:
             time.sleep(0.001)
-    assert said == [MESSAGE]
+    assert messages == [MESSAGE]
 
 
-@pytest.mark.parametrize(("asked", "told"), [((), True), (("--quiet",), False), (("--json",), False)])
-def test_the_command_line_tells_unless_asked_not_to(asked: tuple[str, ...], told: bool, tmp_path: Path) -> None:
-    CliRunner().invoke(app, ["corrupt", str(tmp_path / "absent.mp4"), "-c", "freeze", "-o", str(tmp_path), *asked])
-    assert compilation.has_compile_callback() is told
+@pytest.mark.parametrize(("options", "reported"), [((), True), (("--quiet",), False), (("--json",), False)])
+def test_the_command_line_reports_compilation_unless_quiet(
+    options: tuple[str, ...], reported: bool, tmp_path: Path
+) -> None:
+    CliRunner().invoke(app, ["corrupt", str(tmp_path / "absent.mp4"), "-c", "freeze", "-o", str(tmp_path), *options])
+    assert compilation.has_compile_callback() is reported
     compilation.set_compile_callback(None)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_of_several_workers_one_tells_if_we_would(told: bool) -> None:
-    compilation.set_compile_callback(print if told else None)
-    found = list(map_unordered(small_work.hearing, [0, 1, 2], 3))
+@pytest.mark.parametrize("reports", [True, False])
+def test_one_of_several_workers_reports_if_the_parent_does(reports: bool) -> None:
+    compilation.set_compile_callback(print if reports else None)
+    results = list(map_unordered(small_work.hearing, [0, 1, 2], 3))
     compilation.set_compile_callback(None)
-    assert sum(tells for _, tells in found) == told
+    assert sum(reporting for _, reporting in results) == reports
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("asked", "lines"), [((), 1), (("--quiet",), 0), (("--json",), 0)])
-def test_a_user_with_nothing_compiled_sees_one_line(
-    asked: tuple[str, ...], lines: int, clip: Clip, tmp_path: Path
+@pytest.mark.parametrize(("options", "lines"), [((), 1), (("--quiet",), 0), (("--json",), 0)])
+def test_a_user_without_compiled_kernels_sees_one_message(
+    options: tuple[str, ...], lines: int, clip: Clip, tmp_path: Path
 ) -> None:
     video, out = tmp_path / "in.mkv", tmp_path / "out.mp4"
     with Writer(video, size=clip.size, fps=clip.fps, codec="ffv1") as writer:
         for tick, frame in enumerate(clip.frames):
             writer.write(frame, tick)
-    # Video and three kinds that take longest: more than two seconds on any machine.
-    words = ["corrupt", str(video), "-c", "defocus_blur:3", "-c", "pixelate:3", "-c", "fog:3", "-o", str(out)]
+    # Video decoding and the three slowest kernels: more than two seconds on any machine.
+    arguments = ["corrupt", str(video), "-c", "defocus_blur:3", "-c", "pixelate:3", "-c", "fog:3", "-o", str(out)]
     done = subprocess.run(
-        [sys.executable, "-m", "jostle", *words, *asked],
+        [sys.executable, "-m", "jostle", *arguments, *options],
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
         capture_output=True,
         text=True,

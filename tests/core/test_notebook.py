@@ -1,4 +1,4 @@
-"""How results show themselves: escaped, small, and as data frames where pandas is installed."""
+"""Notebook representations: escaped and small HTML, and data frames if pandas is installed."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def moving(count: int, height: int = 40, width: int = 60) -> np.ndarray[Any, Any
 
 
 def picture_of(html: str) -> bytes:
-    found = re.search(r"data:image/png;base64,([^\"]+)", html)
-    assert found
-    return base64.b64decode(found[1])
+    match = re.search(r"data:image/png;base64,([^\"]+)", html)
+    assert match
+    return base64.b64decode(match[1])
 
 
 def chunks(png: bytes) -> list[tuple[bytes, bytes]]:
-    made, at = [], 8
-    while at < len(png):
-        (length,) = struct.unpack(">I", png[at : at + 4])
-        made.append((png[at + 4 : at + 8], png[at + 8 : at + 8 + length]))
-        at += 12 + length
-    return made
+    result, position = [], 8
+    while position < len(png):
+        (length,) = struct.unpack(">I", png[position : position + 4])
+        result.append((png[position + 4 : position + 8], png[position + 8 : position + 8 + length]))
+        position += 12 + length
+    return result
 
 
-def test_a_clip_plays() -> None:
+def test_a_clip_is_an_animated_image() -> None:
     frames = moving(5)
     png = picture_of(jostle.Clip.at_rate(frames, 10)._repr_html_())
     parts = chunks(png)
@@ -54,16 +54,16 @@ def test_a_clip_plays() -> None:
     assert (first == frames[0] & 0xFC).all()
 
 
-def test_a_long_and_large_clip_is_made_small() -> None:
+def test_a_long_and_large_clip_is_reduced() -> None:
     parts = chunks(picture_of(jostle.Clip.at_rate(np.zeros((300, 720, 1280, 3), np.uint8), 30)._repr_html_()))
     assert struct.unpack(">II", dict(parts)[b"IHDR"][:8]) == (160, 90)
-    shown = [data for kind, data in parts if kind == b"fcTL"]
-    assert len(shown) == 16
-    assert sum(struct.unpack(">H", data[20:22])[0] for data in shown) == pytest.approx(10_000, abs=20)
+    controls = [data for kind, data in parts if kind == b"fcTL"]
+    assert len(controls) == 16
+    assert sum(struct.unpack(">H", data[20:22])[0] for data in controls) == pytest.approx(10_000, abs=20)
     assert "empty" in jostle.Clip.at_rate(np.zeros((0, 8, 8, 3), np.uint8), 30)._repr_html_()
 
 
-def test_a_sheet_comes_back_where_no_file_is_named(tmp_path: Any) -> None:
+def test_a_sheet_is_returned_without_a_file_name(tmp_path: Any) -> None:
     clip = jostle.Clip.at_rate(moving(8), 10)
     sheet = jostle.sheet(clip, spec="brightness")
     assert sheet._repr_png_() == sheet.save(tmp_path / "a.png").read_bytes()  # type: ignore[union-attr]
@@ -76,10 +76,10 @@ def results() -> list[Any]:
     truth = jostle.Truth.from_segments(
         {f"v{i}": jostle.Segments([1.0, 5.0], [3.0, 8.0], [0, 1], classes=names) for i in range(6)}
     )
-    found = jostle.Predictions.from_segments(
+    predictions = jostle.Predictions.from_segments(
         {f"v{i}": jostle.Segments([1.0 + i / 9, 5.0], [3.0, 8.0], [0, 1], [0.9, 0.8], names) for i in range(6)}
     )
-    score = jostle.score(found, truth, protocol="thumos14", bootstrap=20)
+    score = jostle.score(predictions, truth, protocol="thumos14", bootstrap=20)
     stable = pm_k(
         {"a/1": 0, "a/2": 1, "b/1": 0, "b/2": 0},
         {"a/1": ["a/2"], "b/1": ["b/2"]},
@@ -88,51 +88,51 @@ def results() -> list[Any]:
     )
     return [
         truth.actions["v0"],
-        found,
+        predictions,
         truth,
         score,
         jostle.compare(score, score),
-        jostle.diagnose(found, truth),
+        jostle.diagnose(predictions, truth),
         stable,
     ]
 
 
-def test_results_show_themselves_and_nothing_else() -> None:
-    shown = [one._repr_html_() for one in results() if hasattr(one, "_repr_html_")]
-    assert len(shown) == 5
-    for html in shown:
+def test_html_of_results_is_escaped_and_self_contained() -> None:
+    pages = [result._repr_html_() for result in results() if hasattr(result, "_repr_html_")]
+    assert len(pages) == 5
+    for html in pages:
         assert HOSTILE not in html
         assert "<script" not in html
         assert html.count("<table") == html.count("</table>") == 1
         assert len(html) < 20_000
-    assert any("&lt;img" in html for html in shown)
+    assert any("&lt;img" in html for html in pages)
 
 
-def test_many_rows_are_cut() -> None:
+def test_long_tables_are_truncated() -> None:
     html = html_table("t", ["a"], [["x"]] * 1000)
     assert html.count("<tr>") == 61
     assert "940 more rows" in html
 
 
-def test_data_frames() -> None:
+def test_results_convert_to_data_frames() -> None:
     pytest.importorskip("pandas", reason="pandas is not installed: pip install 'jostle[notebook]'")
-    segments, found, truth, score, _, diagnosis, stable = results()
+    segments, predictions, truth, score, _, diagnosis, stable = results()
     assert list(segments.to_frame().columns) == ["start", "end", "label"]
-    assert found.to_frame().shape == (12, 5)
+    assert predictions.to_frame().shape == (12, 5)
     assert truth.to_frame()["label"].tolist()[:2] == [HOSTILE, "turn"]
     assert score.to_frame()["map"].tolist() == score.map.tolist()
     assert diagnosis.to_frame()["split"].tolist() == list(range(1, 11))
     assert stable.to_frame().to_dict("list") == {"offset": [1], "error": [0.5]}
 
 
-def test_without_pandas_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"pandas.*pip install 'jostle\[notebook\]'"):
         results()[1].to_frame()
 
 
-def test_a_notebook_has_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One output that is drawn anew, and none for short work; a caller's own progress goes before it."""
+def test_a_notebook_shows_one_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One output is updated, short work has none, and a callback of the caller takes precedence."""
     drawn: list[str] = []
 
     class ZMQInteractiveShell:
@@ -158,7 +158,7 @@ def test_a_notebook_has_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         assert advance is not None
         for done in range(1, 4):
             advance(done, 4)
-    assert [("3 of 4" in one) for one in drawn] == [False, False, True, False]
+    assert [("3 of 4" in html) for html in drawn] == [False, False, True, False]
     assert drawn[-1] == ""
     own: Any = print
     with progress_or_bar("own", own) as advance:

@@ -1,4 +1,4 @@
-"""Parts from elsewhere: where they come from, and that they cannot take the place of jostle's own."""
+"""Plugins: origins of their parts, protection of built-in names, workers and import failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def {name}(frame, value, at):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that modules are found in; what they put on the shelf is taken down again."""
+    """Add a folder to the import path, and unregister afterwards what its modules registered."""
     monkeypatch.syspath_prepend(str(tmp_path))
     before = {name: corruptions[name] for name in corruptions}
     for name in ("_parts", "_failed", "_malformed"):
@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     os.environ.pop(plugins.VARIABLE, None)
 
 
-def test_a_part_says_where_it_comes_from(folder: Path) -> None:
+def test_a_part_has_an_origin(folder: Path) -> None:
     (folder / "part_of_test_a.py").write_text(MINE.format(name="one_of_test"))
     plugins.import_modules("part_of_test_a")
     part = corruptions.part("one_of_test")
@@ -61,7 +61,7 @@ def test_a_part_says_where_it_comes_from(folder: Path) -> None:
     assert str(origin_of("numpy.linalg")).startswith("numpy ")
 
 
-def test_a_name_of_ours_stays_ours(folder: Path) -> None:
+def test_built_in_names_cannot_be_replaced(folder: Path) -> None:
     (folder / "part_of_test_b.py").write_text(MINE.format(name="fog"))
     fog = corruptions["fog"]
     with pytest.raises(BadValue, match=r"two corruptions are called 'fog', one of part_of_test_b and one of jostle"):
@@ -85,7 +85,7 @@ def test_workers_have_the_same_parts(folder: Path) -> None:
     }
 
 
-def test_a_part_of_the_script_itself_is_said_not_to_travel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_defined_in_the_script_are_reported_in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "_failed", {})
     monkeypatch.setattr(plugins, "_warned", set(plugins._warned))
     plugins.inherit_plugins(["__main__"])
@@ -93,7 +93,7 @@ def test_a_part_of_the_script_itself_is_said_not_to_travel(monkeypatch: pytest.M
         corruptions["four_of_test"]
 
 
-def test_what_is_typed_in_anew_takes_the_place_of_what_it_was() -> None:
+def test_parts_defined_interactively_can_be_redefined() -> None:
     code = (
         MINE.format(name="five_of_test") * 2 + "\nimport jostle\nassert 'five_of_test' in jostle.names('corruptions')"
     )
@@ -108,7 +108,7 @@ ENDINGS = {
 
 
 def install(folder: Path, name: str, entries: str) -> None:
-    """Install a package, as far as its entry points are concerned."""
+    """Install a package that has only metadata and entry points."""
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -118,15 +118,15 @@ def install(folder: Path, name: str, entries: str) -> None:
 
 
 @pytest.fixture
-def signals_are_ours() -> Iterator[None]:
-    """As on the command line, where Ctrl-C does not come as a KeyboardInterrupt."""
+def custom_signal_handler() -> Iterator[None]:
+    """Handle SIGINT as the command line does, where Ctrl-C raises no KeyboardInterrupt."""
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.fault("F122")
-@pytest.mark.usefixtures("signals_are_ours")
+@pytest.mark.usefixtures("custom_signal_handler")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_f122_a_module_that_ends_the_program_is_an_error(folder: Path, ending: str) -> None:
     code, reason = ENDINGS[ending]
@@ -143,7 +143,7 @@ def test_f122_a_module_that_ends_the_program_is_an_error(folder: Path, ending: s
         plugins.load("corruptions")
 
 
-def test_ctrl_c_while_a_plugin_is_imported_stays_ctrl_c(folder: Path) -> None:
+def test_ctrl_c_during_a_plugin_import_is_passed_on(folder: Path) -> None:
     (folder / "ends_of_test.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -161,7 +161,7 @@ def test_ctrl_c_while_a_plugin_is_imported_stays_ctrl_c(folder: Path) -> None:
         ("[console_scripts]\nwithout an equals sign\n", r"entry_points.txt cannot be read \("),
     ],
 )
-def test_f123_a_malformed_entry_point_is_named_and_passed_over(folder: Path, entries: str, reason: str) -> None:
+def test_f123_a_malformed_entry_point_is_reported_and_skipped(folder: Path, entries: str, reason: str) -> None:
     install(folder, "crooked", entries)
     (folder / "straight_of_test.py").write_text(MINE.format(name="seven_of_test"))
     install(folder, "straight", "[jostle.plugins]\nparts = straight_of_test\n")
@@ -174,10 +174,8 @@ def test_f123_a_malformed_entry_point_is_named_and_passed_over(folder: Path, ent
 
 
 @pytest.mark.fault("F123")
-def test_f123_libraries_that_read_all_entry_points_get_over_a_malformed_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch")  # in time
+def test_f123_other_libraries_survive_a_malformed_entry_point(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")  # before the entry points are broken
     from numba.core import entrypoints
 
     from jostle.core import kernels
@@ -187,20 +185,20 @@ def test_f123_libraries_that_read_all_entry_points_get_over_a_malformed_one(
     with pytest.raises(TypeError):
         kernels._load_numba_extensions()
     monkeypatch.setattr(entrypoints, "_already_initialized", False)
-    entrypoints.init_all()  # as Numba calls it before it compiles
+    entrypoints.init_all()  # as called by Numba before it compiles
     need_torch("networks")
     assert os.environ[plugins.TORCH_AUTOLOAD] == "0"
 
 
 @pytest.mark.fault("F124")
-def test_f124_what_a_plugin_prints_is_no_result(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_f124_output_of_a_plugin_goes_to_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "loud_of_test.py").write_text("print('hello')\nnet = 1\n")
     assert import_object("loud_of_test:net", "--model") == 1
     assert capsys.readouterr() == ("", "hello\n")
 
 
 @pytest.mark.fault("F124")
-def test_f124_a_plugin_whose_import_hangs_is_named(
+def test_f124_a_slow_plugin_import_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(plugins, "SLOW_S", 0.01)
@@ -212,7 +210,7 @@ def test_f124_a_plugin_whose_import_hangs_is_named(
     assert capsys.readouterr() == ("", "still importing slow_of_test after 0.01 s; it is not part of jostle\n")
 
 
-def test_places() -> None:
+def test_import_paths() -> None:
     assert is_import_path("mine:net")
     assert not is_import_path("mine:")
     assert import_object("os.path:sep", "--model") == os.path.sep
@@ -222,7 +220,7 @@ def test_places() -> None:
         import_object("os.path:nothing", "--model")
 
 
-def test_recipes_of_papers_keep_their_fingerprints_beside_plugins(folder: Path) -> None:
+def test_plugins_do_not_change_published_recipes(folder: Path) -> None:
     from jostle.evaluation.recipes.recipe import benchmarks
 
     before = benchmarks["puppets-p"].content()

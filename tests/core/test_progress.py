@@ -1,4 +1,4 @@
-"""The meter: silent for short work, lines where there is no terminal, a bar where there is one."""
+"""Progress meter: silent for short work, lines without a terminal, a bar on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jostle.core.progress import Meter
 
 
 class Clock:
-    """A clock that goes as it is told."""
+    """Manually advanced replacement of the `time` module."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -23,12 +23,12 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(progress, "time", made)
-    return made
+    fake = Clock()
+    monkeypatch.setattr(progress, "time", fake)
+    return fake
 
 
-def test_short_work_says_nothing(clock: Clock) -> None:
+def test_short_work_prints_nothing(clock: Clock) -> None:
     out = io.StringIO()
     with Meter("counting", out) as meter:
         clock.now += 1.9
@@ -38,7 +38,7 @@ def test_short_work_says_nothing(clock: Clock) -> None:
     assert out.getvalue() == ""
 
 
-def test_long_work_prints_a_line_now_and_then(clock: Clock) -> None:
+def test_long_work_prints_a_line_every_ten_seconds(clock: Clock) -> None:
     out = io.StringIO()
     with Meter("counting", out) as meter:
         for step in range(1, 31):
@@ -71,7 +71,7 @@ def test_a_terminal_gets_a_bar(clock: Clock) -> None:
             return True
 
     out = Terminal()
-    state = random.getstate()  # rich numbers its links at random, which is no draw of ours
+    state = random.getstate()  # rich numbers its links with the global generator
     with Meter("counting", out) as meter:
         for done in (1, 5, 2, 7):
             clock.now += 3

@@ -1,4 +1,4 @@
-"""Keys: the same everywhere, different for every part."""
+"""Random keys: stable across versions and different for different parts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ PARTS = st.lists(st.one_of(st.integers(), st.text(), st.binary()), max_size=4)
 
 
 def test_keys_are_pinned() -> None:
-    """A change here changes every corrupted video ever made with jostle."""
+    """Changing these values would change every video corrupted with jostle."""
     assert key_for(0) == 5473219518343534130
     assert key_for(7, "video", "fog", 12) == 3031229420426461542
 
 
-def test_parts_do_not_run_together() -> None:
+def test_parts_are_delimited() -> None:
     assert key_for(0, "ab", "c") != key_for(0, "a", "bc")
     assert key_for(0, "1") != key_for(0, 1)
     assert key_for(0, 1, 2) != key_for(0, 2, 1)
 
 
 @given(st.integers(), PARTS)
-def test_a_key_is_a_word_and_repeats(seed: int, parts: list[str | int | bytes]) -> None:
+def test_a_key_is_a_reproducible_64_bit_number(seed: int, parts: list[str | int | bytes]) -> None:
     assert 0 <= key_for(seed, *parts) < 1 << 64
     assert key_for(seed, *parts) == key_for(seed, *parts)
 

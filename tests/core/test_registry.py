@@ -1,4 +1,4 @@
-"""The registry: names once, near names suggested, filled on first use."""
+"""Registry: unique names, suggestions for typos, and loading on first use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jostle.core.registry import Registry
 from jostle.errors import BadValue, UnknownName
 
 
-def test_a_name_is_given_once() -> None:
+def test_names_are_unique() -> None:
     fruits: Registry[int] = Registry("fruit")
     fruits.add("pear", 1)
     with pytest.raises(BadValue, match="two fruits are called 'pear'"):
         fruits.add("pear", 2)
 
 
-def test_a_near_miss_gets_a_suggestion() -> None:
+def test_a_typo_gets_a_suggestion() -> None:
     fruits: Registry[int] = Registry("corruption")
     fruits.add("gaussian_noise", 1)
     with pytest.raises(UnknownName) as caught:
@@ -28,7 +28,7 @@ def test_a_near_miss_gets_a_suggestion() -> None:
     assert str(caught.value) == "no corruption is called 'gausian_noise': did you mean gaussian_noise?"
 
 
-def test_a_far_miss_gets_the_list() -> None:
+def test_an_unknown_name_gets_the_list() -> None:
     fruits: Registry[int] = Registry("fruit")
     for name in ("pear", "plum"):
         fruits.add(name, 0)
@@ -36,7 +36,7 @@ def test_a_far_miss_gets_the_list() -> None:
         fruits["xyz"]
 
 
-def test_a_long_list_is_cut() -> None:
+def test_a_long_list_is_truncated() -> None:
     with pytest.raises(UnknownName, match="and 8 more"):
         raise UnknownName("number", "xyz", [f"{i:02}" for i in range(20)])
 
@@ -51,7 +51,7 @@ def test_iteration_is_sorted() -> None:
     assert len(fruits) == 2
 
 
-def test_several_packages_fill_one_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_packages_fill_one_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     fruits: Registry[int] = Registry("fruit", "orchard_of_test", "market_of_test")
     monkeypatch.setattr(registry, "_fruits_of_test", fruits, raising=False)
@@ -64,8 +64,8 @@ def test_several_packages_fill_one_shelf(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(fruits) == 2
 
 
-def test_threads_that_ask_first_find_a_full_shelf() -> None:
-    """Kinds are looked up by several threads of a training run, before anything else has filled the fruits."""
+def test_the_first_lookup_is_thread_safe() -> None:
+    """Several threads of a training run may look up corruptions before the registry is loaded."""
     code = (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from jostle.corruptions.engine.spec import Spec\n"

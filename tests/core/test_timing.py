@@ -1,4 +1,4 @@
-"""What time goes to: each second is counted once, to what is innermost."""
+"""Stage times: each second counts once, for the innermost stage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 
 
-def test_what_is_inside_is_not_counted_outside() -> None:
+def test_inner_stages_are_not_counted_in_outer_ones() -> None:
     before = elapsed_stage_times()
     with measure_stage("corrupting"):
         time.sleep(0.02)
@@ -18,16 +18,16 @@ def test_what_is_inside_is_not_counted_outside() -> None:
             with measure_stage("model"):
                 time.sleep(0.01)
         time.sleep(0.02)
-    time.sleep(0.03)  # of nobody
-    taken = elapsed_stage_times() - before
-    assert taken.decoding >= 0.05
-    assert taken.corrupting >= 0.04
-    assert taken.model >= 0.01
-    again = elapsed_stage_times() - before
-    assert again == taken
+    time.sleep(0.03)  # outside of any stage
+    times = elapsed_stage_times() - before
+    assert times.decoding >= 0.05
+    assert times.corrupting >= 0.04
+    assert times.model >= 0.01
+    later = elapsed_stage_times() - before
+    assert later == times
 
 
-def test_an_error_inside_ends_it() -> None:
+def test_an_error_ends_the_stage() -> None:
     with pytest.raises(ZeroDivisionError), measure_stage("model"):
         1 / 0  # noqa: B018
     before = elapsed_stage_times()
@@ -40,11 +40,11 @@ def test_an_error_inside_ends_it() -> None:
     [
         (StageTimes(), True, None),
         (StageTimes(2, 1, 0), True, "decoding"),
-        (StageTimes(1, 5, 1), True, "model"),  # workers that wait at all could do more
+        (StageTimes(1, 5, 1), True, "model"),  # waiting workers have capacity left
         (StageTimes(1, 15, 1), True, "corrupting"),
         (StageTimes(1, 5, 1), False, "corrupting"),
         (StageTimes(1, 5, 6), False, "model"),
     ],
 )
-def test_what_limits(spent: StageTimes, waited_for: bool, limit: str | None) -> None:
+def test_the_bottleneck_is_identified(spent: StageTimes, waited_for: bool, limit: str | None) -> None:
     assert spent.limit(waited_for=waited_for) == limit

@@ -1,4 +1,4 @@
-"""Whether Triton's programs can be built: where they cannot, it is said why."""
+"""Detection of Triton support, with a warning that names the reason if it is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ON_GPU = SimpleNamespace(is_cuda=True)
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def clear_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(triton_support, "_uses_interpreter", lambda: False)
     monkeypatch.setattr(triton_support, "has_triton", lambda: True)
     triton_support.can_compile.cache_clear()
@@ -25,7 +25,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def with_target(monkeypatch: pytest.MonkeyPatch, target: Any) -> None:
-    """Put a Triton in place whose driver says this, or raises it."""
+    """Install a fake Triton whose driver returns the target, or raises it."""
 
     def current() -> Any:
         if isinstance(target, Exception):
@@ -39,7 +39,7 @@ def with_target(monkeypatch: pytest.MonkeyPatch, target: Any) -> None:
 
 
 @pytest.mark.parametrize(("backend", "arch"), [("cuda", 90), ("hip", "gfx942")])
-def test_programs_run_where_they_can_be_built(backend: str, arch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_run_if_they_can_be_compiled(backend: str, arch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with_target(monkeypatch, SimpleNamespace(backend=backend, arch=arch))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -48,23 +48,23 @@ def test_programs_run_where_they_can_be_built(backend: str, arch: Any, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("target", "why"),
+    ("target", "reason"),
     [
         (RuntimeError("Failed to find C compiler.\nPlease"), "RuntimeError: Failed to find C compiler"),
         (SimpleNamespace(backend="cuda", arch=61), "compute capability 6.1, and 7.0 is needed"),
         (OSError(), "OSError: no reason"),
     ],
 )
-def test_it_is_said_once_why_not(target: Any, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_is_reported_once(target: Any, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_target(monkeypatch, target)
-    with pytest.warns(UserWarning, match=why):
+    with pytest.warns(UserWarning, match=reason):
         assert not triton_support.runs_on(ON_GPU)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not triton_support.runs_on(ON_GPU)
 
 
-def test_without_triton_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_triton_there_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_support, "has_triton", lambda: False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

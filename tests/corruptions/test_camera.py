@@ -1,4 +1,4 @@
-"""Turned and moved frames, against the libraries whose rules they follow."""
+"""Rotated and enlarged frames, compared with the libraries whose rules they follow."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def noise(size: tuple[int, int]) -> np.ndarray:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("degrees", [0.0, 7.5, -19.0, 45.0, 90.0, -90.0, 133.0, 180.0, 270.0])
-def test_a_frame_is_turned_as_pillow_turns_it(size: tuple[int, int], degrees: float) -> None:
+def test_rotation_equals_pillow(size: tuple[int, int], degrees: float) -> None:
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed; it comes with the report extra")
     frame = noise(size)
-    # A right angle is a transposition there, which no table of a paper asks of a frame that is not square.
+    # Pillow transposes at right angles, which no published table uses for frames that are not square.
     if degrees % 90 == 0 and size[0] != size[1]:
         degrees += 0.25
-    # What is written beyond a frame would be the next one's.
+    # Writing beyond a frame would change the next one.
     guard = np.full(frame.size + 8, 7, np.uint8)
     out = guard[4:-4].reshape(frame.shape)
     assert np.array_equal(_turned(frame, degrees, out), np.asarray(image.fromarray(frame).rotate(degrees)))
@@ -35,14 +35,14 @@ def test_a_frame_is_turned_as_pillow_turns_it(size: tuple[int, int], degrees: fl
     assert np.all(guard[-4:] == 7)
 
 
-def test_a_frame_too_large_for_its_places_is_refused() -> None:
+def test_a_frame_too_large_for_its_indices_is_refused() -> None:
     strip = np.broadcast_to(np.zeros(3, np.uint8), (1, 1 << 16, 3))
     with pytest.raises(BadValue, match="65536 x 1 pixels"):
         _turned(strip, 10.0, np.empty((1, 1, 3), np.uint8))
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_window_is_enlarged_as_opencv_enlarges_it(size: tuple[int, int]) -> None:
+def test_enlargement_equals_opencv(size: tuple[int, int]) -> None:
     frame = noise(size)
     for share in (0.3, 0.85, 1.0):
         tall, wide = (max(round(side * share), 1) for side in size)

@@ -1,4 +1,4 @@
-"""The mean over a softened disc, against the same sums, in the same order, by NumPy."""
+"""The mean over a softened disc equals the same sums, in the same order, in NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jostle.corruptions.kernels.filters import HAIR
 
 @pytest.mark.parametrize("radius", [1, 2, 3, 4, 6, 8, 10])
 @pytest.mark.parametrize("size", [(12, 13), (40, 31)])
-def test_a_softened_disc(radius: int, size: tuple[int, int]) -> None:
+def test_mean_over_a_softened_disc(radius: int, size: tuple[int, int]) -> None:
     frame = np.random.default_rng(4).integers(0, 256, (*size, 3), dtype=np.uint8)
     halves, soft, boxes = _disc(radius, 0.5, True)
     border = radius + len(soft) // 2

@@ -1,4 +1,4 @@
-"""The mean over neighbouring frames, against a plain one."""
+"""The running mean over neighbouring frames equals a direct computation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jostle.errors import BadValue
 
 
 @pytest.mark.parametrize("half", [1, 2, 7, 11, LONGEST // 2])
-def test_it_is_the_mean_without_its_fraction(half: int) -> None:
+def test_running_mean_is_the_truncated_mean(half: int) -> None:
     rng = np.random.default_rng(half)
     frames = rng.integers(0, 256, (2 * half + 9, TILE + 5), dtype=np.uint8)
-    frames[:, :3] = 255  # the largest sums there are
+    frames[:, :3] = 255  # the largest possible sums
     frames.setflags(write=False)
     for first in (0, 4):
         out = np.empty((len(frames) - first, frames.shape[1]), np.uint8)
@@ -24,15 +24,15 @@ def test_it_is_the_mean_without_its_fraction(half: int) -> None:
             assert np.array_equal(mean, window.sum(axis=0) // len(window))
 
 
-def test_shares_are_exact_for_every_sum_that_can_be() -> None:
-    for held in range(1, LONGEST + 1):
-        share = ((1 << 22) + held - 1) // held
-        total = np.arange(255 * held + 1)
-        assert np.array_equal(total * share >> 22, total // held)
+def test_division_by_multiplication_is_exact_for_every_sum() -> None:
+    for count in range(1, LONGEST + 1):
+        share = ((1 << 22) + count - 1) // count
+        total = np.arange(255 * count + 1)
+        assert np.array_equal(total * share >> 22, total // count)
         assert total[-1] < 1 << 16
         assert total[-1] * share < 1 << 32
 
 
-def test_an_exposure_that_sums_would_not_fit_is_refused() -> None:
+def test_an_exposure_that_overflows_the_sums_is_refused() -> None:
     with pytest.raises(BadValue, match="give at most 64"):
         corruptions["frame_average"].function(np.zeros((1, 2, 2, 3), np.uint8), LONGEST // 2 + 1, None)

@@ -1,4 +1,4 @@
-"""Keys and draws of many frames at once are those of each by itself."""
+"""Keys and draws of many frames at once equal those of single frames."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jostle.corruptions.kernels.frame_keys import Draws, first_integers, first_u
 
 
 @pytest.mark.parametrize("seed", [0, 3, -(10**19)])
-@pytest.mark.parametrize("video", ["", "clip 1", "x" * 47, "x" * 90, "\udc80ü" * 70])  # of one block, two and more
+@pytest.mark.parametrize("video", ["", "clip 1", "x" * 47, "x" * 90, "\udc80ü" * 70])  # one block, two and more
 @pytest.mark.parametrize("parts", [(), ("texture",), ("a", 2.5, "long" * 40)])
-def test_keys_of_frames(seed: int, video: str, parts: tuple[Part, ...]) -> None:
+def test_frame_keys_equal_single_keys(seed: int, video: str, parts: tuple[Part, ...]) -> None:
     times, videos = np.arange(1101) / 30, [f"{video}{own}" for own in ("", 12, "a")]
     every = np.ones(len(times), np.bool_)
-    scenes = [ClipContext("fog#2", (4, 4), times, Fraction(30), every, seed=seed, video_id=own) for own in videos]
+    contexts = [ClipContext("fog#2", (4, 4), times, Fraction(30), every, seed=seed, video_id=own) for own in videos]
     clip, index = np.repeat([2, 0, 1], 7), np.tile([0, 9, 10, 99, 100, 999, 1100], 3)
-    wanted = [scenes[b].at(t).key(*parts) for b, t in zip(clip, index.tolist(), strict=True)]
-    assert frame_keys(seed, "fog#2", videos, clip, index, *parts).tolist() == wanted
+    expected = [contexts[b].at(t).key(*parts) for b, t in zip(clip, index.tolist(), strict=True)]
+    assert frame_keys(seed, "fog#2", videos, clip, index, *parts).tolist() == expected
 
 
 def generators(keys: np.ndarray) -> list[np.random.Generator]:
@@ -35,7 +35,7 @@ def keys() -> np.ndarray:
 
 
 @pytest.mark.parametrize("parts", [(), ("fall",), ("a", 2.5, "long" * 40)])
-def test_keys_for_keys(keys: np.ndarray, parts: tuple[Part, ...]) -> None:
+def test_derived_keys_equal_single_keys(keys: np.ndarray, parts: tuple[Part, ...]) -> None:
     assert keys_for(keys, *parts).tolist() == [key_for(key, *parts) for key in keys.tolist()]
 
 
@@ -45,11 +45,11 @@ def test_first_uniform(keys: np.ndarray) -> None:
 
 @pytest.mark.parametrize("stops", [(5, 257, 417), (5, 1, 70), (1, 1), (2**32 - 1, 3 * 10**9 + 1, 7)])
 def test_first_integers(stops: tuple[int, ...], keys: np.ndarray) -> None:
-    wanted = [[int(rng.integers(stop)) for stop in stops] for rng in generators(keys)]
-    assert first_integers(keys, *stops).tolist() == wanted
+    expected = [[int(rng.integers(stop)) for stop in stops] for rng in generators(keys)]
+    assert first_integers(keys, *stops).tolist() == expected
 
 
-def test_draws_go_on_as_those_of_a_generator(keys: np.ndarray) -> None:
+def test_draws_continue_like_those_of_a_generator(keys: np.ndarray) -> None:
     for key, rng in zip(keys[:40].tolist(), generators(keys[:40]), strict=True):
         draws = Draws(key)
         for low, high, count in ((-10, 10, 1), (0, 224, 65), (3, 4, 5), (-7, 164, 64), (0, 2**32 - 1, 9)):

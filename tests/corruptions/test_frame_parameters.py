@@ -1,4 +1,4 @@
-"""What GPU kernels work out for many frames at once is what the compiled kernels work out frame by frame."""
+"""Frame parameters of GPU kernels equal those of the compiled kernels, frame by frame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OVER_TIME: tuple[OverTime, ...] = ("still", "moving")
 
 @pytest.fixture
 def at() -> FrameContexts:
-    """Some frames of several clips, of one of them none, at uneven times that do not begin at 0."""
+    """Make contexts of some frames of several clips, one without frames, at uneven times not starting at 0."""
     rng = np.random.default_rng(0)
     masks = [rng.random(LENGTH) < share for share in (0.5, 0.0, 1.0, 0.3)]
     times = [0.2 + np.sort(rng.uniform(0, 60, LENGTH)) for _ in VIDEOS]
@@ -62,7 +62,7 @@ def test_trails_of_motion_blur(over_time: OverTime, at: FrameContexts) -> None:
     angles = [blur.headings(moment.scene, [moment.time_s], over_time)[0] for moment in at]
     assert gpu_blur._headings(at, over_time) == angles
     moves, weight = motion_trails(15, 8, angles)
-    assert moves.flags.c_contiguous  # a program reads them one after the other
+    assert moves.flags.c_contiguous  # a program reads them sequentially
     for (down, right), angle in zip(moves, angles, strict=True):
         dy, dx, own_weight = motion_trail(15, 8, angle)
         assert np.array_equal(down, dy)
@@ -84,7 +84,7 @@ def test_drift_of_fog(over_time: OverTime, at: FrameContexts) -> None:
 def test_fall_of_snow(at: FrameContexts) -> None:
     ways = [weather.snowfalls(moment.scene, [moment.time_s], *SIZE)[0] for moment in at]
     assert gpu_weather._snowfalls(at, SIZE).tolist() == [
-        [place % side for place, side in zip(way, SIZE * 2, strict=True)] for way in ways
+        [offset % side for offset, side in zip(way, SIZE * 2, strict=True)] for way in ways
     ]
     keys = at.keys("texture")
     angles = [Draws(key_for(key, "fall")).uniform(*weather.FALLS) for key in keys.tolist()]

@@ -1,6 +1,6 @@
-"""Triton's programs without a GPU, where Triton is installed: they compile for one, and give the bytes of the kernels.
+"""Triton programs without a GPU, if Triton is installed: they compile for a GPU and equal the compiled kernels.
 
-The bytes are those of Triton's interpreter. On a GPU `test_gpu.py` runs the programs themselves.
+Triton's interpreter runs the programs here. On a GPU `test_gpu.py` runs the compiled programs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ for size in ({sizes}):
 """
 
 
-# Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in fours, one whose do not.
+# Small frames, as the interpreter takes milliseconds per step: with a number of pixels divisible by four, and not.
 SIZES = "(4, 8), (3, 5)"
 NOISE = ["gaussian_noise:3", "shot_noise:5", "impulse_noise:2", "speckle_noise:5"]
 
@@ -58,34 +58,34 @@ NOISE = ["gaussian_noise:3", "shot_noise:5", "impulse_noise:2", "speckle_noise:5
         ["imagenet-c/motion_blur:1", "gaussian_blur:1", "zoom_blur:1"],
     ],
 )
-def test_programs_give_the_bytes_of_the_kernels(specs: list[str]) -> None:
+def test_programs_equal_the_compiled_kernels(specs: list[str]) -> None:
     interpreted(SCRIPT.format(sizes=SIZES, frames=1), *specs)
 
 
-def test_rare_values_of_noise_and_rows_that_are_read_whole() -> None:
+def test_rare_noise_values_and_whole_rows() -> None:
     interpreted(SCRIPT.format(sizes="(34, 96),", frames=1), *NOISE, "shot_noise:1", "gaussian_noise:5")
 
 
 def test_snow_on_frames_smaller_and_larger_than_its_trail() -> None:
     every = (f"imagenet-c/snow:{severity}" for severity in range(1, 6))
     interpreted(SCRIPT.format(sizes="(3, 5),", frames=1), *every)
-    # More than one frame, as moving flakes have come no way by the first.
+    # More than one frame, as flakes have not moved yet in the first.
     interpreted(SCRIPT.format(sizes="(4, 7), (27, 30)", frames=2), "imagenet-c/snow:3", "snow:2")
 
 
-def test_what_moves_over_the_time_of_a_clip() -> None:
+def test_corruptions_that_vary_over_time() -> None:
     interpreted(SCRIPT.format(sizes="(3, 5),", frames=3), "fog:2", "motion_blur:1", "imagenet-c/motion_blur:1")
 
 
 def test_discs_on_frames_smaller_and_larger_than_they_are() -> None:
     every = [f"{table}defocus_blur:{severity}" for table in ("", "imagenet-c/") for severity in range(1, 6)]
     interpreted(SCRIPT.format(sizes="(2, 5),", frames=1), *every)
-    # The last is so wide that sums along a row are made in two parts.
+    # The last is so wide that sums along a row are computed in two parts.
     sizes = "(1, 1), (13, 14), (1, 260)"
     interpreted(SCRIPT.format(sizes=sizes, frames=1), "defocus_blur:3", "imagenet-c/defocus_blur:5")
 
 
-# Of one block and of several, with numbers of one letter and of more.
+# Keys of one block and of several, with frame numbers of one and more digits.
 KEYS = """
 import numpy as np, torch
 from jostle.corruptions.gpu.contexts import AffectedFrames, FrameContexts, everywhere
@@ -105,12 +105,12 @@ for seed, places, parts in (
 """
 
 
-def test_a_program_spells_and_hashes_what_the_kernels_do() -> None:
+def test_a_program_computes_the_same_hash_keys() -> None:
     interpreted(KEYS)
 
 
 BYTES, FLOATS, WHOLE, SHORT, LONG = "*u8", "*fp32", "*i32", "*i16", "*i64"
-# What the first arguments of each program point to; the others are numbers.
+# Pointer types of the first arguments of each program; the other arguments are numbers.
 POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "stream_program.follow": [([LONG, LONG], {"ROWS": 128})],
     "stream_program.hash_frames": [
@@ -171,12 +171,12 @@ def test_programs_compile_for_a_gpu_and_nothing_is_fused(name: str) -> None:
         assert "fma" not in compiled(program, pointers, fixed)
 
 
-def test_flakes_are_enlarged_by_fused_products_alone() -> None:
+def test_flakes_are_enlarged_with_fused_products_only() -> None:
     from jostle.corruptions.gpu.weather_program import scatter
 
     for less in ({}, {"streams": 1, "tall": 1, "wide": 1}, {"height": 1, "width": 1}):
         letters = compiled(scatter, [LONG, FLOATS, FLOATS, LONG, FLOATS, LONG, FLOATS], {"SIZE": 256, **less})
-        # Two across and one down for each of a thread's two pixels, and no product that is rounded by itself.
+        # Two horizontal and one vertical for each of a thread's two pixels, and no separately rounded product.
         assert letters.count("fma.rn.f32") == letters.count("fma") == 6
         assert "mul.f32" not in letters
         assert "mul.rn.f32" not in letters

@@ -1,4 +1,4 @@
-"""The median by a sorting network, against OpenCV's."""
+"""The median by a sorting network equals that of OpenCV."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from jostle.corruptions.kernels.median import TILE, median_of_seven, merge
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 9), (11, 4), (30, 41), (9, TILE // 3 + 1), (8, TILE)])
-def test_it_is_the_median(size: tuple[int, int]) -> None:
+def test_median_equals_opencv(size: tuple[int, int]) -> None:
     rng = np.random.default_rng(7)
     many = rng.integers(0, 256, (*size, 3), dtype=np.uint8)
-    few = rng.integers(0, 2, (*size, 3), dtype=np.uint8) * np.uint8(200)  # what a wrong network cannot hide behind
-    for frame in (many, few):
+    binary = rng.integers(0, 2, (*size, 3), dtype=np.uint8) * np.uint8(200)  # reveals a wrong network
+    for frame in (many, binary):
         assert np.array_equal(median_of_seven(frame, np.empty_like(frame)), cv2.medianBlur(frame, 7))
 
 
-def test_merges_sort_whatever_they_are_given() -> None:
-    """By the 0-1 principle: a network that sorts zeros and ones sorts everything."""
+def test_merge_networks_sort_every_input() -> None:
+    """By the 0-1 principle, a network that sorts all zeros and ones sorts everything."""
     for left, right in ((7, 7), (14, 7), (21, 21)):
         a, b = list(range(left)), list(range(left, left + right))
         pairs, order = merge(a, b)

@@ -1,4 +1,4 @@
-"""Products and sums that the compiled kernels, and a GPU, round once: what stands in for them under an interpreter."""
+"""Emulated fused multiply-add: rounded once, as by the compiled kernels and a GPU."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_rounded_once(a: float, b: float, c: float) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("hair", [2.0**-23, -(2.0**-23)])
-def test_what_double_precision_has_no_room_for_decides(hair: float, sign: int) -> None:
-    """A hair below or above the middle between two numbers, which double precision takes for the middle."""
+def test_ties_are_decided_beyond_double_precision(hair: float, sign: int) -> None:
+    """Values slightly off the midpoint between two floats, which double precision rounds to the midpoint."""
     a, b, c = 1 + 2.0**-23, sign * 2.0**-24 * (1 - 2.0**-23 if hair < 0 else 1 + hair), sign * (1 + 2.0**-23)
     if hair < 0:
         assert np.float32(np.float64(a) * np.float64(b) + np.float64(c)) != np.float32(on_kernels(a, b, c))

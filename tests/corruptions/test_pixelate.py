@@ -1,4 +1,4 @@
-"""A coarse frame, against the same by whole sums."""
+"""Pixelated frames equal a computation with integer sums."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jostle.corruptions.digital import _cells, _pixelate
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 9), (8, 1), (3, 5), (40, 31), (224, 340)])
-@pytest.mark.parametrize("share", [1.0, 0.6, 0.4, 0.25, 0.17, 0.05])  # cells of one pixel to many
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.4, 0.25, 0.17, 0.05])  # cells of one to many pixels
 def test_cells_are_means_across_then_down(size: tuple[int, int], share: float) -> None:
     frame = np.random.default_rng(2).integers(0, 256, (*size, 3), dtype=np.uint8)
     frame.setflags(write=False)

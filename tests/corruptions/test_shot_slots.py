@@ -1,4 +1,4 @@
-"""Shot noise by few slots a row gives what its whole table says."""
+"""Compact tables of shot noise give the values of the full table."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ PHOTONS = {*corruptions["shot_noise"].scale, *(photons for entry in OTHERS for p
 
 
 @pytest.mark.parametrize("photons", sorted(PHOTONS))
-def test_slots_say_what_the_table_says(photons: float) -> None:
+def test_slots_equal_the_full_table(photons: float) -> None:
     table, chance = _shot_table(photons), np.arange(65536)
     slots = _shot_slots(photons)
     entries = slots[: 1024 << SLOT_BITS].view(np.uint32).reshape(256, -1)
-    place = chance & ((65536 >> SLOT_BITS) - 1)
+    offset = chance & ((65536 >> SLOT_BITS) - 1)
     marked = (1 << 32) - (1 << (16 + SLOT_BITS))
     count = 0
     for value in range(256):  # a row at a time stays in the processor's cache
-        wanted = table[value, chance >> 4]
-        wanted[:TAIL] = table[value, SLICES : SLICES + TAIL]
-        wanted[-TAIL:] = table[value, SLICES + TAIL :]
+        expected = table[value, chance >> 4]
+        expected[:TAIL] = table[value, SLICES : SLICES + TAIL]
+        expected[-TAIL:] = table[value, SLICES + TAIL :]
         entry = entries[value, chance >> (16 - SLOT_BITS)]
-        found = np.where(place <= entry >> (16 + SLOT_BITS), entry, entry >> 8) & 0xFF
+        values = np.where(offset <= entry >> (16 + SLOT_BITS), entry, entry >> 8) & 0xFF
         several = entry >= marked
-        pieces = entry[several].astype(np.int64) - marked + (place[several] >> (entry[several] & 7))
-        found[several] = slots[pieces]
-        assert np.array_equal(found, wanted), f"value {value}"
+        pieces = entry[several].astype(np.int64) - marked + (offset[several] >> (entry[several] & 7))
+        values[several] = slots[pieces]
+        assert np.array_equal(values, expected), f"value {value}"
         count += np.count_nonzero(several)
-    assert photons > 250 or count < 0.15 * 256 * 65536  # or it is of little use
+    assert photons > 250 or count < 0.15 * 256 * 65536  # otherwise it saves little

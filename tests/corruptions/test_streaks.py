@@ -1,4 +1,4 @@
-"""Rain, against the same written plainly."""
+"""Rain streaks equal a plain NumPy implementation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jostle.corruptions.kernels.streaks import STREAK, pour
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 6), (5, 1), (2, 2), (9, 14), (40, 31)])
 @pytest.mark.parametrize("covered", [0.0, 0.2, 1.0])
-def test_rain_is_laid_on_as_written_plainly(size: tuple[int, int], covered: float) -> None:
+def test_rain_equals_a_plain_implementation(size: tuple[int, int], covered: float) -> None:
     rng = np.random.default_rng(5)
     frame = rng.integers(0, 256, (*size, 3), dtype=np.uint8)
     mask = np.where(rng.random(size) < covered, STREAK, 0).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Enlarged planes, against exact sums."""
+"""Enlarged planes are close to exact sums."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from jostle.corruptions.kernels.textures import normal_plane, stretched
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 7), (56, 56), (57, 85)])
 @pytest.mark.parametrize("zoom", [2.5, 4.0])
-def test_an_enlargement_shares_its_corners(size: tuple[int, int], zoom: float) -> None:
+def test_enlargement_keeps_corners_and_interpolates(size: tuple[int, int], zoom: float) -> None:
     small = normal_plane(*size, 5, 0.5, 0.3)
     tall, wide = (round(side * zoom) for side in size)
-    made = stretched(small, tall, wide, zoom)
-    assert made[[0, 0, -1, -1], [0, -1, 0, -1]] == pytest.approx(small[[0, 0, -1, -1], [0, -1, 0, -1]], abs=1e-6)
+    enlarged = stretched(small, tall, wide, zoom)
+    assert enlarged[[0, 0, -1, -1], [0, -1, 0, -1]] == pytest.approx(small[[0, 0, -1, -1], [0, -1, 0, -1]], abs=1e-6)
 
     def weights(length: int, count: int) -> np.ndarray:
-        place = np.arange(length) * ((count - 1) / max(length - 1, 1))
-        return np.maximum(1 - np.abs(place[:, None] - np.arange(count)), 0)
+        position = np.arange(length) * ((count - 1) / max(length - 1, 1))
+        return np.maximum(1 - np.abs(position[:, None] - np.arange(count)), 0)
 
-    plainly = weights(tall, size[0]) @ small.astype(np.float64) @ weights(wide, size[1]).T
-    assert np.abs(made - plainly).max() < 3e-5
+    expected = weights(tall, size[0]) @ small.astype(np.float64) @ weights(wide, size[1]).T
+    assert np.abs(enlarged - expected).max() < 3e-5

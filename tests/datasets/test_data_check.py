@@ -1,4 +1,4 @@
-"""A copy of a data set: what is there, what is missing, what cannot be opened."""
+"""Verification of a copy of a data set: present, missing and unreadable videos."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_whole_copy(copy: Path) -> None:
-    found = verify(copy, dataset="folder", subset="test")
-    assert not found.lacking
-    assert found.to_dict()["videos"] == 3
+def test_a_complete_copy(copy: Path) -> None:
+    result = verify(copy, dataset="folder", subset="test")
+    assert not result.lacking
+    assert result.to_dict()["videos"] == 3
 
 
-def test_what_cannot_be_opened_is_named(
+def test_unreadable_videos_are_reported(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (copy / "test" / "nod" / "c.mkv").write_bytes(b"cut off")

@@ -1,4 +1,4 @@
-"""Data sets by name: what is asked for is checked before any work."""
+"""Data sets by name: requests are validated before any work."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from jostle.datasets.dataset import Dataset, DatasetKind, FileCounts, Request, d
 from jostle.errors import BadValue, UnknownName
 
 
-def test_files_add_up_and_say_so() -> None:
+def test_file_counts_add_up() -> None:
     both = FileCounts(made=1, kept=2) + FileCounts(kept=1, rebuilt=3)
     assert both == FileCounts(1, 3, 3)
     assert str(both) == "1 files made, 3 kept, 3 rebuilt"
 
 
-def test_every_set_is_on_the_shelf(ours: Callable[[Any], list[Any]]) -> None:
-    embedded = [
+def test_every_data_set_is_registered(ours: Callable[[Any], list[Any]]) -> None:
+    generated = [
         *("puppets", "puppets-boxes", "puppets-frames", "puppets-moments", "puppets-questions", "puppets-trimmed")
     ]
-    assert [kind.name for kind in ours(datasets) if not kind.on_disk] == embedded
+    assert [kind.name for kind in ours(datasets) if not kind.on_disk] == generated
     assert jostle.names("datasets") == list(datasets)
     assert [kind.name for kind in ours(datasets)] == sorted(
         [
-            *embedded,
+            *generated,
             *("activitynet", "multithumos", "thumos14"),
             *("hmdb51", "kinetics400", "mini-kinetics200", "mini-ssv2", "ssv2", "ucf101"),
             *("imagenet-vid-robust", "imagenet-vid-robust-boxes", "ytbb-robust", "folder", "joined-clips"),
@@ -45,7 +45,7 @@ def test_every_set_is_on_the_shelf(ours: Callable[[Any], list[Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"name": "puppet"}, UnknownName, "no data set is called 'puppet': did you mean puppets"),
         ({"name": "puppets", "subset": "train"}, UnknownName, "no subset of puppets is called 'train'"),
@@ -54,32 +54,32 @@ def test_every_set_is_on_the_shelf(ours: Callable[[Any], list[Any]]) -> None:
         ({"name": "puppets", "seed": -1}, BadValue, "seed of a data set must not be negative, got -1"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words: dict[str, object], error: type, said: str, tmp_path: Path) -> None:
-    with pytest.raises(error, match=said):
-        jostle.load_dataset(**words, root=tmp_path)  # type: ignore[arg-type]
+def test_invalid_requests_are_refused(arguments: dict[str, object], error: type, message: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=message):
+        jostle.load_dataset(**arguments, root=tmp_path)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
-def test_a_request_reaches_the_set_with_the_cache_as_its_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[Request] = []
+def test_a_request_uses_the_cache_as_its_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    requests: list[Request] = []
     truth = Truth(("v",), ("wave",), np.array([0]), np.array([0.0]), np.array([1.0]), np.array([0]))
 
     def load(request: Request) -> Dataset:
-        """A set of one."""
-        asked.append(request)
+        """Return a data set of one video."""
+        requests.append(request)
         return Dataset("one", request.subset, request.root, (truth,), {"v": request.root / "v.mp4"}, FileCounts())
 
     monkeypatch.setitem(datasets._entries, "one", DatasetKind("one", ("test",), load))
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
-    found = jostle.load_dataset("one", seed=3, jobs=2, verify=True)
-    assert asked == [Request("test", tmp_path, 3, 2, True, None)]
-    assert repr(found) == "Dataset(one test: 1 videos, 1 instances)"
+    dataset = jostle.load_dataset("one", seed=3, jobs=2, verify=True)
+    assert requests == [Request("test", tmp_path, 3, 2, True, None)]
+    assert repr(dataset) == "Dataset(one test: 1 videos, 1 instances)"
     jostle.load_dataset("one", root=tmp_path / "elsewhere")
-    assert asked[-1].root == tmp_path / "elsewhere"
-    assert asked[-1].jobs >= 1
+    assert requests[-1].root == tmp_path / "elsewhere"
+    assert requests[-1].jobs >= 1
 
 
-def test_annotations_of_several_kinds_are_had_by_kind(tmp_path: Path) -> None:
+def test_annotations_are_accessed_by_kind(tmp_path: Path) -> None:
     truth = Truth(("v",), ("wave",), np.array([0]), np.array([0.0]), np.array([1.0]), np.array([0]))
     labels = VideoLabels(("v", "w"), ("wave",), np.array([0, 1]), np.array([0, 0]))
     both = Dataset("one", "test", tmp_path, (labels, truth), {"v": tmp_path / "v.mp4"}, missing=("w",))

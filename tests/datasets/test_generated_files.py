@@ -1,4 +1,4 @@
-"""A folder of made files is whole or is made whole, whatever befell it."""
+"""Folders of generated files are completed and repaired after any damage or interruption."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jostle.errors import DataError, JostleError, ResourceError
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What lies under final names, apart from the manifest."""
+    """Read all files with final names except the manifest."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -31,80 +31,78 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Path:
-    """A folder with four songs."""
+def complete_folder(tmp_path: Path) -> Path:
+    """Fill a folder with four songs."""
     assert fill(tmp_path / "whole", songs(4)) == FileCounts(made=4)
     return tmp_path / "whole"
 
 
-def test_files_are_made_once(whole: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.txt")}
-    assert fill(whole, songs(4)) == FileCounts(kept=4)
-    assert fill(whole, songs(6)) == FileCounts(made=2, kept=4)
+def test_files_are_generated_once(complete_folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in complete_folder.rglob("*.txt")}
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
+    assert fill(complete_folder, songs(6)) == FileCounts(made=2, kept=4)
     assert all(path.stat().st_mtime_ns == time_ns for path, time_ns in before.items())
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_bytes_do_not_depend_on_the_jobs(tmp_path: Path, whole: Path, jobs: int) -> None:
-    seen: list[tuple[int, int]] = []
-    fill(tmp_path / "again", songs(4), jobs=jobs, progress=lambda done, of: seen.append((done, of)))
-    assert contents(tmp_path / "again") == contents(whole)
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+def test_bytes_do_not_depend_on_the_jobs(tmp_path: Path, complete_folder: Path, jobs: int) -> None:
+    progress_calls: list[tuple[int, int]] = []
+    fill(tmp_path / "again", songs(4), jobs=jobs, progress=lambda done, of: progress_calls.append((done, of)))
+    assert contents(tmp_path / "again") == contents(complete_folder)
+    assert progress_calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 @pytest.mark.parametrize("damage", [b"", b"half", b"x" * 1000])
-def test_a_file_of_another_size_is_rebuilt(whole: Path, damage: bytes) -> None:
-    good = contents(whole)
-    (whole / "a/song 0.txt").write_bytes(damage)
-    assert fill(whole, songs(4)) == FileCounts(kept=3, rebuilt=1)
-    assert contents(whole) == good
+def test_a_file_of_another_size_is_rebuilt(complete_folder: Path, damage: bytes) -> None:
+    good = contents(complete_folder)
+    (complete_folder / "a/song 0.txt").write_bytes(damage)
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=3, rebuilt=1)
+    assert contents(complete_folder) == good
 
 
-def test_a_changed_byte_is_found_by_the_time_of_the_file(whole: Path) -> None:
-    good = contents(whole)
-    path = whole / "b/song 1.txt"
+def test_a_changed_byte_is_detected_by_modification_time(complete_folder: Path) -> None:
+    good = contents(complete_folder)
+    path = complete_folder / "b/song 1.txt"
     path.write_bytes(path.read_bytes().replace(b"7 song", b"7 sung"))
-    assert fill(whole, songs(4)) == FileCounts(kept=3, rebuilt=1)
-    assert contents(whole) == good
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=3, rebuilt=1)
+    assert contents(complete_folder) == good
 
 
-def test_a_changed_byte_under_the_old_time_is_found_when_asked_to_verify(whole: Path) -> None:
-    good = contents(whole)
-    path = whole / "b/song 1.txt"
+def test_verify_detects_changes_with_the_old_modification_time(complete_folder: Path) -> None:
+    good = contents(complete_folder)
+    path = complete_folder / "b/song 1.txt"
     times = path.stat()
     path.write_bytes(path.read_bytes().replace(b"7 song", b"7 sung"))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert fill(whole, songs(4)) == FileCounts(kept=4)
-    assert fill(whole, songs(4), verify=True) == FileCounts(kept=3, rebuilt=1)
-    assert contents(whole) == good
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
+    assert fill(complete_folder, songs(4), verify=True) == FileCounts(kept=3, rebuilt=1)
+    assert contents(complete_folder) == good
 
 
-def test_a_file_that_was_only_touched_is_read_once_and_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.utime(whole / "a/song 0.txt", ns=(1, 1))
-    assert fill(whole, songs(4)) == FileCounts(kept=4)
+def test_a_touched_file_is_read_once_and_kept(complete_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.utime(complete_folder / "a/song 0.txt", ns=(1, 1))
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
     monkeypatch.setattr("jostle.datasets.generated_files.sha256_of", lambda path: pytest.fail("read again"))
-    assert fill(whole, songs(4)) == FileCounts(kept=4)
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
 
 
-def test_a_file_that_went_is_made_and_one_that_is_not_recorded_is_not_trusted(whole: Path) -> None:
-    (whole / "a/song 0.txt").unlink()
-    (whole / "a/song 4.txt").write_text("who wrote this?")
-    assert fill(whole, songs(5)) == FileCounts(made=1, kept=3, rebuilt=1)
-    assert (whole / "a/song 4.txt").read_text().startswith("0 song 4\n")
+def test_missing_and_unrecorded_files_are_generated(complete_folder: Path) -> None:
+    (complete_folder / "a/song 0.txt").unlink()
+    (complete_folder / "a/song 4.txt").write_text("who wrote this?")
+    assert fill(complete_folder, songs(5)) == FileCounts(made=1, kept=3, rebuilt=1)
+    assert (complete_folder / "a/song 4.txt").read_text().startswith("0 song 4\n")
 
 
-def test_another_key_is_another_file(whole: Path) -> None:
+def test_another_key_is_another_file(complete_folder: Path) -> None:
     other = [replace(song, key="2", line="new\n") for song in songs(2)]
-    assert fill(whole, other) == FileCounts(rebuilt=2)
-    assert (whole / "a/song 0.txt").read_text().startswith("0 new\n")
-    assert fill(whole, songs(4)) == FileCounts(kept=2, rebuilt=2)
+    assert fill(complete_folder, other) == FileCounts(rebuilt=2)
+    assert (complete_folder / "a/song 0.txt").read_text().startswith("0 new\n")
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=2, rebuilt=2)
 
 
 @given(cut=st.integers(0, 1200), junk=st.binary(max_size=40))
 @settings(max_examples=20, deadline=None)
-def test_a_damaged_manifest_costs_work_but_never_truth(
-    tmp_path_factory: pytest.TempPathFactory, cut: int, junk: bytes
-) -> None:
+def test_a_damaged_manifest_is_recovered(tmp_path_factory: pytest.TempPathFactory, cut: int, junk: bytes) -> None:
     folder = tmp_path_factory.mktemp("damaged") / "whole"
     fill(folder, songs(4))
     good = contents(folder)
@@ -116,25 +114,25 @@ def test_a_damaged_manifest_costs_work_but_never_truth(
     assert fill(folder, songs(4)) == FileCounts(kept=4)
 
 
-def test_half_a_line_costs_no_more_than_its_own_file(whole: Path) -> None:
-    with (whole / MANIFEST).open("rb+") as file:
-        file.truncate((whole / MANIFEST).stat().st_size - 30)
-    assert fill(whole, songs(5)) == FileCounts(made=1, kept=3, rebuilt=1)
-    assert fill(whole, songs(5)) == FileCounts(kept=5)
+def test_a_truncated_line_costs_only_its_own_file(complete_folder: Path) -> None:
+    with (complete_folder / MANIFEST).open("rb+") as file:
+        file.truncate((complete_folder / MANIFEST).stat().st_size - 30)
+    assert fill(complete_folder, songs(5)) == FileCounts(made=1, kept=3, rebuilt=1)
+    assert fill(complete_folder, songs(5)) == FileCounts(kept=5)
 
 
-def test_what_killed_processes_left_is_swept_when_it_is_old(whole: Path) -> None:
-    old, new = whole / "a/.song 6.txt.part-1-0", whole / "a/.song 6.txt.part-2-0"
+def test_old_partial_files_are_removed(complete_folder: Path) -> None:
+    old, new = complete_folder / "a/.song 6.txt.part-1-0", complete_folder / "a/.song 6.txt.part-2-0"
     for left in (old, new):
         left.write_text("half")
     os.utime(old, times=(time.time() - 2 * STALE_S,) * 2)
-    fill(whole, songs(7))
+    fill(complete_folder, songs(7))
     assert not old.exists()
     assert new.exists()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_error_ends_the_work_and_what_was_finished_stays(tmp_path: Path, jobs: int) -> None:
+def test_an_error_stops_the_work_and_keeps_finished_files(tmp_path: Path, jobs: int) -> None:
     with pytest.raises(DataError, match="refused") as caught:
         fill(tmp_path, [*songs(2), Refused("no.txt")], jobs=jobs)
     assert caught.value.fault == "F1"
@@ -161,8 +159,8 @@ def command(code: str, *words: object) -> list[str]:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, jobs: int) -> None:
-    """A limit on the size of a file is the full disk of a process."""
+def test_a_full_disk_keeps_finished_files(tmp_path: Path, jobs: int) -> None:
+    """A limit on file sizes simulates a full disk."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))\n"
         "fill(Path(sys.argv[1]), songs(2))\n"
@@ -191,11 +189,11 @@ def test_a_full_disk_under_the_manifest(tmp_path: Path) -> None:
     )
     done_now = fill(tmp_path, songs(40))
     assert 1 < done_now.kept < 40
-    assert done_now.rebuilt == 1  # in its place, but not recorded
+    assert done_now.rebuilt == 1  # written, but not recorded
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_killed_at_any_moment_and_continued_gives_the_same_bytes(tmp_path: Path, jobs: int) -> None:
+def test_a_killed_process_resumes_to_the_same_bytes(tmp_path: Path, jobs: int) -> None:
     fill(tmp_path / "undisturbed", songs(12))
     folder = tmp_path / "killed"
     code = "fill(Path(sys.argv[1]), songs(12, pause_s=0.03), jobs=int(sys.argv[2]))"
@@ -208,8 +206,8 @@ def test_killed_at_any_moment_and_continued_gives_the_same_bytes(tmp_path: Path,
         time.sleep(float(rng.uniform(0, 0.15)))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        for name, found in contents(folder).items():  # whatever stands under a final name is whole
-            assert found == (tmp_path / "undisturbed" / name).read_bytes()
+        for name, data in contents(folder).items():  # files with final names are complete
+            assert data == (tmp_path / "undisturbed" / name).read_bytes()
         assert gone(process.pid), "workers outlived the process they worked for"
     last = fill(folder, songs(12))
     assert last.kept > 0
@@ -221,7 +219,7 @@ def size_of(path: Path) -> int:
 
 
 def gone(group: int) -> bool:
-    """Whether every process of a group ends within a few seconds."""
+    """Return whether every process of a group ends within a few seconds."""
     for _ in range(500):
         try:
             os.killpg(group, 0)
@@ -262,14 +260,14 @@ def test_a_folder_without_permission_is_named(tmp_path: Path, monkeypatch: pytes
     assert caught.value.exit_code == 3
 
 
-def test_a_whole_folder_may_be_read_only(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache that others share: nothing is missing, so nothing is written, though a copy changed the times."""
-    os.utime(whole / "a/song 0.txt", ns=(1, 1))
+def test_a_complete_folder_may_be_read_only(complete_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written in a complete shared cache, even if copying changed the modification times."""
+    os.utime(complete_folder / "a/song 0.txt", ns=(1, 1))
 
     def read_only(*_: object, **__: object) -> int:
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr("jostle.datasets.generated_files.os.open", read_only)
-    assert fill(whole, songs(4)) == FileCounts(kept=4)
+    assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
     with pytest.raises(DataError, match="cannot be written \\(Read-only file system\\)"):
-        fill(whole, [*songs(4), Text("a/another.txt")])
+        fill(complete_folder, [*songs(4), Text("a/another.txt")])

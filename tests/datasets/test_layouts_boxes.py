@@ -1,4 +1,4 @@
-"""ImageNet-Vid-Robust with boxes: files in ILSVRC2015's own places, and what a detector of COCO covers of them."""
+"""ImageNet-Vid-Robust with boxes: files in the layout of ILSVRC2015, and scores of a COCO detector."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ OBJECT = """<object><trackid>0</trackid><name>{}</name><bndbox><xmax>40</xmax><x
 
 
 def annotated(*nouns: str) -> str:
-    found = "".join(OBJECT.format(noun) for noun in nouns)
-    return f"<annotation><folder>v</folder><size><width>64</width><height>48</height></size>{found}</annotation>"
+    objects = "".join(OBJECT.format(noun) for noun in nouns)
+    return f"<annotation><folder>v</folder><size><width>64</width><height>48</height></size>{objects}</annotation>"
 
 
-def put(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -40,22 +40,22 @@ def put(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    put(tmp_path / "metadata" / "pmsets.json", json.dumps(SETS))
+    write_text(tmp_path / "metadata" / "pmsets.json", json.dumps(SETS))
     for i, frame in enumerate(FRAMES):
         image = tmp_path / "ILSVRC2015/Data/VID" / frame
         image.parent.mkdir(parents=True, exist_ok=True)
         cv2.imwrite(str(image), np.full((48, 64, 3), 40 * i, np.uint8))
         file = tmp_path / "ILSVRC2015/Annotations/VID" / Path(frame).with_suffix(".xml")
-        put(file, annotated(NOUNS[DOG], NOUNS[FOX]) if i < 3 else annotated(NOUNS[DOG]))
+        write_text(file, annotated(NOUNS[DOG], NOUNS[FOX]) if i < 3 else annotated(NOUNS[DOG]))
     return tmp_path
 
 
-def test_boxes_and_images_are_found_in_their_places(root: Path) -> None:
-    found = jostle.load_dataset("imagenet-vid-robust-boxes", root=root)
-    assert (found.task, found.missing, len(found.objects)) == ("objects", (), 2)
-    assert found.videos[VIDEOS[0]] == root / "ILSVRC2015/Data/VID" / VIDEOS[0]
-    assert found.objects.classes == class_names("imagenet-vid")
-    boxes = found.objects.boxes[FRAMES[0]]
+def test_boxes_and_images_are_found(root: Path) -> None:
+    dataset = jostle.load_dataset("imagenet-vid-robust-boxes", root=root)
+    assert (dataset.task, dataset.missing, len(dataset.objects)) == ("objects", (), 2)
+    assert dataset.videos[VIDEOS[0]] == root / "ILSVRC2015/Data/VID" / VIDEOS[0]
+    assert dataset.objects.classes == class_names("imagenet-vid")
+    boxes = dataset.objects.boxes[FRAMES[0]]
     assert boxes.label.tolist() == [DOG, FOX]
     assert boxes.box.tolist() == [[10, 5, 40, 30]] * 2
     (root / "ILSVRC2015/Data/VID" / FRAMES[1]).unlink()
@@ -73,7 +73,7 @@ def test_a_frame_without_an_annotation_is_named(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (annotated("n00000000"), "'n00000000' is the noun of no class"),
         (annotated(NOUNS[0]).replace("40", "forty"), "not xmin, ymin, xmax, ymax"),
@@ -84,18 +84,18 @@ def test_a_frame_without_an_annotation_is_named(root: Path) -> None:
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "document type"),
     ],
 )
-def test_what_is_no_annotation_is_said(text: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=said):
-        read_vid_boxes(put(tmp_path / "000000.xml", text))
+def test_invalid_annotations_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read_vid_boxes(write_text(tmp_path / "000000.xml", text))
 
 
 def test_a_frame_may_have_no_object(tmp_path: Path) -> None:
-    assert len(read_vid_boxes(put(tmp_path / "000000.xml", annotated()))) == 0
+    assert len(read_vid_boxes(write_text(tmp_path / "000000.xml", annotated()))) == 0
     assert len(set(NOUNS)) == len(class_names("imagenet-vid")) == 30
 
 
 class CocoDetector:
-    """Finds the dog where it is, and a person."""
+    """Detector that finds the annotated dog and a person."""
 
     name = "coco"
 
@@ -103,11 +103,11 @@ class CocoDetector:
         self.classes = classes
 
     def __call__(self, frames: np.ndarray) -> list[Boxes]:
-        found = Boxes([[10, 5, 40, 30], [0, 0, 9, 9]], [self.classes.index("dog"), 0], [0.9, 0.8])
-        return [found for _ in frames]
+        boxes = Boxes([[10, 5, 40, 30], [0, 0, 9, 9]], [self.classes.index("dog"), 0], [0.9, 0.8])
+        return [boxes for _ in frames]
 
 
-def test_a_detector_of_coco_is_measured_on_the_classes_it_knows(root: Path, tmp_path: Path) -> None:
+def test_a_coco_detector_is_scored_on_its_known_classes(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from jostle.models.objects.torchvision import COCO
 

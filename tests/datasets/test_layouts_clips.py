@@ -1,4 +1,4 @@
-"""Kinetics, Something-Something, UCF101 and HMDB51, found in small folders of every layout they are met in."""
+"""Kinetics, Something-Something, UCF101 and HMDB51 in small folders of every common layout."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HEADER = "label,youtube_id,time_start,time_end,split\n"
 CSV = HEADER + "".join(f"{k},{c[:11]},{int(c[12:18])},{int(c[19:])},validate\n" for c, k in CLIPS.items())
 
 
-def put(path: Path, text: str = "") -> Path:
+def write_text(path: Path, text: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
-def classes_of(found: Dataset) -> dict[str, str]:
-    labels = found.labels
+def classes_of(dataset: Dataset) -> dict[str, str]:
+    labels = dataset.labels
     pairs = zip(labels.video.tolist(), labels.label.tolist(), strict=True)
     return {labels.videos[video]: labels.classes[label] for video, label in pairs}
 
@@ -36,36 +36,36 @@ def classes_of(found: Dataset) -> dict[str, str]:
 @pytest.mark.parametrize("annotations", ["val.csv", "annotations/kinetics-400_val.csv", "Annotations/validate.CSV"])
 @pytest.mark.parametrize("videos", ["val/{k}/{c}.mp4", "k400/val_256/{c}.MP4", "videos/{y}.webm"])
 def test_kinetics_with_the_official_list(annotations: str, videos: str, tmp_path: Path) -> None:
-    put(tmp_path / annotations, CSV)
+    write_text(tmp_path / annotations, CSV)
     for clip, label in CLIPS.items():
-        put(tmp_path / videos.format(c=clip, k=label, y=clip[:11]))
-    found = jostle.load_dataset("kinetics400", root=tmp_path)
-    assert (found.task, found.subset) == ("recognition", "validation")
-    assert classes_of(found) == CLIPS
-    assert list(found.videos) == list(CLIPS)
-    assert (found.missing, found.unlisted) == ((), ())
-    assert len(found.notes) == 1
-    assert "names 3 of 400 classes" in found.notes[0]
+        write_text(tmp_path / videos.format(c=clip, k=label, y=clip[:11]))
+    dataset = jostle.load_dataset("kinetics400", root=tmp_path)
+    assert (dataset.task, dataset.subset) == ("recognition", "validation")
+    assert classes_of(dataset) == CLIPS
+    assert list(dataset.videos) == list(CLIPS)
+    assert (dataset.missing, dataset.unlisted) == ((), ())
+    assert len(dataset.notes) == 1
+    assert "names 3 of 400 classes" in dataset.notes[0]
 
 
 def test_kinetics_as_a_list_of_paths_and_numbers(tmp_path: Path) -> None:
     names = sorted(CLIPS.values())
     lines = [f"{label}/{clip}.mp4 {names.index(label)}\n" for clip, label in CLIPS.items()]
-    put(tmp_path / "kinetics400_val_list_videos.txt", "".join(reversed(lines)))
+    write_text(tmp_path / "kinetics400_val_list_videos.txt", "".join(reversed(lines)))
     for clip, label in CLIPS.items():
-        put(tmp_path / "videos_val" / label / f"{clip}.mp4")
+        write_text(tmp_path / "videos_val" / label / f"{clip}.mp4")
     bare = jostle.load_dataset("kinetics400", root=tmp_path).labels
     assert (bare.numbered, bare.classes) == (True, ("0", "1", "2"))
-    put(tmp_path / "kinetics_400_labels.csv", "id,name\n" + "".join(f"{i},{k}\n" for i, k in enumerate(names)))
-    found = jostle.load_dataset("kinetics400", root=tmp_path)
-    assert not found.labels.numbered
-    assert found.labels.classes == tuple(names)
-    assert classes_of(found) == CLIPS
-    assert found.missing == ()
+    write_text(tmp_path / "kinetics_400_labels.csv", "id,name\n" + "".join(f"{i},{k}\n" for i, k in enumerate(names)))
+    dataset = jostle.load_dataset("kinetics400", root=tmp_path)
+    assert not dataset.labels.numbered
+    assert dataset.labels.classes == tuple(names)
+    assert classes_of(dataset) == CLIPS
+    assert dataset.missing == ()
 
 
-def test_a_list_of_all_subsets_gives_the_one_asked_for(tmp_path: Path) -> None:
-    put(tmp_path / "kinetics_train_val.csv", CSV + "zumba,bbbbbbbbbbb,1,11,train\n")
+def test_a_list_of_all_subsets_gives_the_requested_one(tmp_path: Path) -> None:
+    write_text(tmp_path / "kinetics_train_val.csv", CSV + "zumba,bbbbbbbbbbb,1,11,train\n")
     assert jostle.load_dataset("kinetics400", root=tmp_path).labels.videos == tuple(CLIPS)
     training = jostle.load_dataset("kinetics400", "training", root=tmp_path)
     assert training.labels.videos == ("bbbbbbbbbbb_000001_000011",)
@@ -76,37 +76,37 @@ def test_a_list_of_all_subsets_gives_the_one_asked_for(tmp_path: Path) -> None:
 
 def test_kinetics_in_folders_named_after_classes(tmp_path: Path) -> None:
     for clip, label in CLIPS.items():
-        put(tmp_path / "val" / label.replace(" ", "_") / f"{clip}.mp4")
-    put(tmp_path / "train" / "zumba" / "other.mp4")
-    found = jostle.load_dataset("kinetics400", root=tmp_path)
-    assert classes_of(found) == {clip: label.replace(" ", "_") for clip, label in CLIPS.items()}
-    assert found.source == tmp_path
+        write_text(tmp_path / "val" / label.replace(" ", "_") / f"{clip}.mp4")
+    write_text(tmp_path / "train" / "zumba" / "other.mp4")
+    dataset = jostle.load_dataset("kinetics400", root=tmp_path)
+    assert classes_of(dataset) == {clip: label.replace(" ", "_") for clip, label in CLIPS.items()}
+    assert dataset.source == tmp_path
     assert list(jostle.load_dataset("kinetics400", "training", root=tmp_path).videos) == ["other"]
     with pytest.raises(DataError, match="no videos of the subset 'test'; there are folders of training, validation"):
         jostle.load_dataset("kinetics400", "test", root=tmp_path)
-    whole = jostle.load_dataset("kinetics400", root=tmp_path / "val")
-    assert set(whole.labels.classes) == {"abseiling", "training_dog", "zumba"}, "a class is no subset"
+    class_folders = jostle.load_dataset("kinetics400", root=tmp_path / "val")
+    assert set(class_folders.labels.classes) == {"abseiling", "training_dog", "zumba"}, "a class is no subset"
 
 
 def test_a_flat_folder_without_a_list_is_refused(tmp_path: Path) -> None:
-    put(tmp_path / "val" / "a.mp4")
+    write_text(tmp_path / "val" / "a.mp4")
     with pytest.raises(DataError, match=r"searched for kinetics\*val\*.csv, .*, folders named after classes"):
         jostle.load_dataset("kinetics400", root=tmp_path)
 
 
 def test_a_partial_copy_of_clips(tmp_path: Path) -> None:
-    put(tmp_path / "val.csv", CSV)
-    put(tmp_path / "val" / "zumba" / "zzzzzzzzzzz_000100_000110.mp4")
-    put(tmp_path / "val" / "zumba" / "new.mp4")
-    found = jostle.load_dataset("kinetics400", root=tmp_path)
-    assert found.missing == tuple(CLIPS)[:2]
-    assert [path.name for path in found.unlisted] == ["new.mp4"]
-    left = found.at_hand()
-    assert classes_of(left) == {"zzzzzzzzzzz_000100_000110": "zumba"}
-    assert left.labels.classes == found.labels.classes, "class numbers do not depend on the copy"
+    write_text(tmp_path / "val.csv", CSV)
+    write_text(tmp_path / "val" / "zumba" / "zzzzzzzzzzz_000100_000110.mp4")
+    write_text(tmp_path / "val" / "zumba" / "new.mp4")
+    dataset = jostle.load_dataset("kinetics400", root=tmp_path)
+    assert dataset.missing == tuple(CLIPS)[:2]
+    assert [path.name for path in dataset.unlisted] == ["new.mp4"]
+    available = dataset.at_hand()
+    assert classes_of(available) == {"zzzzzzzzzzz_000100_000110": "zumba"}
+    assert available.labels.classes == dataset.labels.classes, "class numbers do not depend on the copy"
 
 
-def test_the_mini_lists_are_whole() -> None:
+def test_the_bundled_mini_lists_are_complete() -> None:
     kinetics, ssv2 = shipped_names("mini-kinetics-200.txt"), shipped_names("mini-ssv2-87.txt")
     assert (len(set(kinetics)), len(set(ssv2))) == (200, 87)
     assert kinetics == tuple(sorted(kinetics))
@@ -114,23 +114,23 @@ def test_the_mini_lists_are_whole() -> None:
 
 
 def test_mini_kinetics_is_picked_from_any_copy(tmp_path: Path) -> None:
-    put(tmp_path / "val.csv", CSV + "air drumming,aaaaaaaaaaa,1,11,validate\n")
-    found = jostle.load_dataset("mini-kinetics200", root=tmp_path)
-    assert len(found.labels.classes) == 200
-    assert list(classes_of(found).values()) == ["abseiling", "training_dog", "zumba"]
+    write_text(tmp_path / "val.csv", CSV + "air drumming,aaaaaaaaaaa,1,11,validate\n")
+    dataset = jostle.load_dataset("mini-kinetics200", root=tmp_path)
+    assert len(dataset.labels.classes) == 200
+    assert list(classes_of(dataset).values()) == ["abseiling", "training_dog", "zumba"]
     entries = {
         clip[:11]: {"subset": "validation", "annotations": {"label": label, "segment": [1, 289]}}
         for clip, label in CLIPS.items()
     }
-    put(tmp_path / "mini-kinetics-200_val.json", json.dumps({"labels": [], "database": entries}))
-    put(tmp_path / "videos" / "-3B32lodo2M_000059_000069.mp4")
+    write_text(tmp_path / "mini-kinetics-200_val.json", json.dumps({"labels": [], "database": entries}))
+    write_text(tmp_path / "videos" / "-3B32lodo2M_000059_000069.mp4")
     own = jostle.load_dataset("mini-kinetics200", root=tmp_path)
     assert own.videos == {"-3B32lodo2M": tmp_path / "videos/-3B32lodo2M_000059_000069.mp4"}
     assert (own.unlisted, len(own.missing)) == ((), 2)
 
 
-def test_mini_needs_names(tmp_path: Path) -> None:
-    put(tmp_path / "val.txt", "a.mp4 0\nb.mp4 1\n")
+def test_mini_sets_need_class_names(tmp_path: Path) -> None:
+    write_text(tmp_path / "val.txt", "a.mp4 0\nb.mp4 1\n")
     with pytest.raises(DataError, match="gives class numbers, of which 200 classes cannot be picked by name"):
         jostle.load_dataset("mini-kinetics200", root=tmp_path)
 
@@ -148,16 +148,16 @@ SSV2 = [
         ("labels/validation.json", "labels/labels.json"),
     ],
 )
-def test_something_something_as_its_authors_give_it(annotations: str, classes: str, tmp_path: Path) -> None:
-    put(tmp_path / annotations, json.dumps(SSV2))
+def test_something_something_in_its_published_layout(annotations: str, classes: str, tmp_path: Path) -> None:
+    write_text(tmp_path / annotations, json.dumps(SSV2))
     names = {"Showing something behind something": "0", "Folding something": "1", "Throwing something": "2"}
-    put(tmp_path / classes, json.dumps(names))
+    write_text(tmp_path / classes, json.dumps(names))
     for video in ("74225", "3", "99"):
-        put(tmp_path / "20bn-something-something-v2" / f"{video}.webm")
-    found = jostle.load_dataset("ssv2", root=tmp_path)
-    assert found.labels.classes == tuple(names)
-    assert classes_of(found) == {"74225": "Folding something", "3": "Showing something behind something"}
-    assert (found.missing, found.unlisted) == ((), ()), "all subsets lie in one folder"
+        write_text(tmp_path / "20bn-something-something-v2" / f"{video}.webm")
+    dataset = jostle.load_dataset("ssv2", root=tmp_path)
+    assert dataset.labels.classes == tuple(names)
+    assert classes_of(dataset) == {"74225": "Folding something", "3": "Showing something behind something"}
+    assert (dataset.missing, dataset.unlisted) == ((), ()), "all subsets lie in one folder"
     mini = jostle.load_dataset("mini-ssv2", root=tmp_path)
     assert "Folding [something]" in mini.labels.classes
     assert classes_of(mini)["74225"] == "Folding [something]"
@@ -165,21 +165,21 @@ def test_something_something_as_its_authors_give_it(annotations: str, classes: s
 
 
 def test_something_something_as_image_folders(tmp_path: Path) -> None:
-    put(tmp_path / "sthv2_val_list_rawframes.txt", "74225 36 1\n3 48 0\n")
+    write_text(tmp_path / "sthv2_val_list_rawframes.txt", "74225 36 1\n3 48 0\n")
     for video in ("74225", "3"):
-        put(tmp_path / "rawframes" / video / "img_00001.jpg")
-    found = jostle.load_dataset("ssv2", root=tmp_path)
-    assert found.videos == {video: tmp_path / "rawframes" / video for video in ("74225", "3")}
+        write_text(tmp_path / "rawframes" / video / "img_00001.jpg")
+    dataset = jostle.load_dataset("ssv2", root=tmp_path)
+    assert dataset.videos == {video: tmp_path / "rawframes" / video for video in ("74225", "3")}
 
 
 def test_a_list_does_not_lead_outside(tmp_path: Path) -> None:
-    put(tmp_path / "out" / "img_00001.jpg")
-    put(tmp_path / "root" / "sthv2_val_list_rawframes.txt", f"../out 36 1\n{tmp_path}/out 36 1\n")
+    write_text(tmp_path / "out" / "img_00001.jpg")
+    write_text(tmp_path / "root" / "sthv2_val_list_rawframes.txt", f"../out 36 1\n{tmp_path}/out 36 1\n")
     assert len(jostle.load_dataset("ssv2", root=tmp_path / "root").missing) == 2
 
 
 def test_something_something_without_labels(tmp_path: Path) -> None:
-    put(tmp_path / "validation.json", json.dumps([{"id": "1"}]))
+    write_text(tmp_path / "validation.json", json.dumps([{"id": "1"}]))
     with pytest.raises(DataError, match=r"entry 0 is an object .*without 'id' and 'template'"):
         jostle.load_dataset("ssv2", root=tmp_path)
 
@@ -194,24 +194,24 @@ UCF = {
 
 @pytest.mark.parametrize("videos", ["UCF-101/{k}/{c}.avi", "videos/{c}.mp4"])
 def test_ucf101_with_its_split_files(videos: str, tmp_path: Path) -> None:
-    put(tmp_path / "ucfTrainTestlist" / "classInd.txt", "1 ApplyLipstick\n2 HandstandPushups\n3 YoYo\n")
+    write_text(tmp_path / "ucfTrainTestlist" / "classInd.txt", "1 ApplyLipstick\n2 HandstandPushups\n3 YoYo\n")
     lines = [f"{k}/{c}.avi\n" for c, k in UCF.items()]
-    put(tmp_path / "ucfTrainTestlist" / "testlist01.txt", "".join(lines[:2]))
-    put(tmp_path / "ucfTrainTestlist" / "trainlist01.txt", lines[2].strip() + " 3\n" + lines[3].strip() + " 3\n")
-    put(tmp_path / "ucfTrainTestlist" / "testlist02.txt", lines[2])
+    write_text(tmp_path / "ucfTrainTestlist" / "testlist01.txt", "".join(lines[:2]))
+    write_text(tmp_path / "ucfTrainTestlist" / "trainlist01.txt", lines[2].strip() + " 3\n" + lines[3].strip() + " 3\n")
+    write_text(tmp_path / "ucfTrainTestlist" / "testlist02.txt", lines[2])
     for clip, label in UCF.items():
-        put(tmp_path / videos.format(c=clip, k=label))
-    found = jostle.load_dataset("ucf101", root=tmp_path)
-    assert list(found.videos) == list(UCF)[:2]
-    assert found.labels.classes == ("ApplyLipstick", "HandstandPushups", "YoYo")
-    assert (found.missing, found.unlisted) == ((), ())
+        write_text(tmp_path / videos.format(c=clip, k=label))
+    dataset = jostle.load_dataset("ucf101", root=tmp_path)
+    assert list(dataset.videos) == list(UCF)[:2]
+    assert dataset.labels.classes == ("ApplyLipstick", "HandstandPushups", "YoYo")
+    assert (dataset.missing, dataset.unlisted) == ((), ())
     assert list(jostle.load_dataset("ucf101", "training", root=tmp_path).videos) == list(UCF)[2:]
     assert list(jostle.load_dataset("ucf101", "test-2", root=tmp_path).videos) == ["v_YoYo_g08_c01"]
 
 
-def test_ucf101_without_lists_goes_by_groups(tmp_path: Path) -> None:
+def test_ucf101_without_lists_is_split_by_groups(tmp_path: Path) -> None:
     for clip, label in UCF.items():
-        put(tmp_path / label / f"{clip}.avi")
+        write_text(tmp_path / label / f"{clip}.avi")
     assert list(jostle.load_dataset("ucf101", root=tmp_path).videos) == list(UCF)[:2]
     assert list(jostle.load_dataset("ucf101", "test-2", root=tmp_path).videos) == ["v_YoYo_g08_c01"]
     assert len(jostle.load_dataset("ucf101", "training-3", root=tmp_path).videos) == 4
@@ -219,31 +219,31 @@ def test_ucf101_without_lists_goes_by_groups(tmp_path: Path) -> None:
 
 def test_hmdb51_with_its_split_files(tmp_path: Path) -> None:
     splits = tmp_path / "testTrainMulti_7030_splits"
-    put(splits / "brush_hair_test_split1.txt", "a#1_b.avi 1 \nsame.avi 2 \nunused.avi 0 \n")
-    put(splits / "wave_test_split1.txt", "same.avi 2 \nw w.avi 2 \n")
-    put(splits / "wave_test_split2.txt", "same.avi 1 \n")
+    write_text(splits / "brush_hair_test_split1.txt", "a#1_b.avi 1 \nsame.avi 2 \nunused.avi 0 \n")
+    write_text(splits / "wave_test_split1.txt", "same.avi 2 \nw w.avi 2 \n")
+    write_text(splits / "wave_test_split2.txt", "same.avi 1 \n")
     for name in ("brush_hair/a#1_b", "brush_hair/same", "brush_hair/unused", "wave/same", "wave/w w"):
-        put(tmp_path / "videos" / f"{name}.avi")
-    found = jostle.load_dataset("hmdb51", root=tmp_path)
-    assert classes_of(found) == {"brush_hair/same": "brush_hair", "wave/same": "wave", "wave/w w": "wave"}
-    assert found.videos["wave/same"] == tmp_path / "videos/wave/same.avi"
-    assert (found.missing, found.unlisted, found.source) == ((), (), splits)
+        write_text(tmp_path / "videos" / f"{name}.avi")
+    dataset = jostle.load_dataset("hmdb51", root=tmp_path)
+    assert classes_of(dataset) == {"brush_hair/same": "brush_hair", "wave/same": "wave", "wave/w w": "wave"}
+    assert dataset.videos["wave/same"] == tmp_path / "videos/wave/same.avi"
+    assert (dataset.missing, dataset.unlisted, dataset.source) == ((), (), splits)
     assert list(jostle.load_dataset("hmdb51", "training-2", root=tmp_path).labels.videos) == ["same"]
-    put(splits / "wave_test_split3.txt", "same.avi 7\n")
+    write_text(splits / "wave_test_split3.txt", "same.avi 7\n")
     with pytest.raises(DataError, match=r"wave_test_split3.txt: line 1 is 'same.avi 7'"):
         jostle.load_dataset("hmdb51", "test-3", root=tmp_path)
 
 
-def test_hmdb51_as_mmaction2_lists_it(tmp_path: Path) -> None:
-    put(tmp_path / "hmdb51_val_split_1_videos.txt", "wave/a.avi 1\nbrush_hair/b.avi 0\n")
-    put(tmp_path / "videos" / "wave" / "a.avi")
-    found = jostle.load_dataset("hmdb51", root=tmp_path)
-    assert (list(found.videos), found.missing) == (["a"], ("b",))
+def test_hmdb51_in_the_layout_of_mmaction2(tmp_path: Path) -> None:
+    write_text(tmp_path / "hmdb51_val_split_1_videos.txt", "wave/a.avi 1\nbrush_hair/b.avi 0\n")
+    write_text(tmp_path / "videos" / "wave" / "a.avi")
+    dataset = jostle.load_dataset("hmdb51", root=tmp_path)
+    assert (list(dataset.videos), dataset.missing) == (["a"], ("b",))
     with pytest.raises(DataError, match=r"searched for <class>_test_split2.txt, hmdb51_val_split_2_\*.txt"):
         jostle.load_dataset("hmdb51", "test-2", root=tmp_path)
 
 
-def test_every_set_on_disk_has_a_task_and_a_usual_subset() -> None:
+def test_every_data_set_on_disk_has_a_task_and_a_default_subset() -> None:
     # Those of any folder have the subsets that it has.
     on_disk = [kind for kind in datasets.values() if kind.on_disk and kind.name not in ("folder", "joined-clips")]
     assert len(on_disk) == 33

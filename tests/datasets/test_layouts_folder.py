@@ -1,4 +1,4 @@
-"""Anyone's own folder: what is there decides what it is."""
+"""User folders: the annotations and videos present determine task and subsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError
 
 
-def put(path: Path, text: str = "") -> Path:
+def write_text(path: Path, text: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -21,23 +21,23 @@ def put(path: Path, text: str = "") -> Path:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     for name in ("a.mp4", "clips/b.AVI", "clips/ü.webm"):
-        put(tmp_path / name)
-    put(tmp_path / "README.txt", "my videos\n")
+        write_text(tmp_path / name)
+    write_text(tmp_path / "README.txt", "my videos\n")
     return tmp_path
 
 
-def classes_of(found: Dataset) -> dict[str, str]:
-    labels = found.labels
+def classes_of(dataset: Dataset) -> dict[str, str]:
+    labels = dataset.labels
     pairs = zip(labels.video.tolist(), labels.label.tolist(), strict=True)
     return {labels.videos[video]: labels.classes[label] for video, label in pairs}
 
 
-def test_segments_in_csv_make_it_a_set_for_detection(root: Path) -> None:
-    put(root / "my annotations.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\nb,1,2,run\nc,1,2,run\n")
-    found = jostle.load_dataset("folder", root=root)
-    assert (found.task, found.subset, len(found.truth)) == ("detection", "all", 3)
-    assert found.videos == {"a": root / "a.mp4", "b": root / "clips/b.AVI"}
-    assert (found.missing, found.unlisted) == (("c",), (root / "clips/ü.webm",))
+def test_segments_in_csv_give_a_detection_set(root: Path) -> None:
+    write_text(root / "my annotations.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\nb,1,2,run\nc,1,2,run\n")
+    dataset = jostle.load_dataset("folder", root=root)
+    assert (dataset.task, dataset.subset, len(dataset.truth)) == ("detection", "all", 3)
+    assert dataset.videos == {"a": root / "a.mp4", "b": root / "clips/b.AVI"}
+    assert (dataset.missing, dataset.unlisted) == (("c",), (root / "clips/ü.webm",))
 
 
 def test_segments_in_json_have_subsets(root: Path) -> None:
@@ -45,11 +45,11 @@ def test_segments_in_json_have_subsets(root: Path) -> None:
         video: {"subset": subset, "annotations": [{"label": "jump", "segment": [0, 1]}]}
         for video, subset in (("a", "Training"), ("b", "val"), ("ü", "val"))
     }
-    put(root / "truth.json", json.dumps({"database": entries}))
-    found = jostle.load_dataset("folder", root=root)
-    assert (found.subset, found.truth.videos, found.missing, found.unlisted) == ("val", ("b", "ü"), (), ())
-    for asked in ("train", "training", "TRAINING"):
-        assert jostle.load_dataset("folder", asked, root=root).truth.videos == ("a",)
+    write_text(root / "truth.json", json.dumps({"database": entries}))
+    dataset = jostle.load_dataset("folder", root=root)
+    assert (dataset.subset, dataset.truth.videos, dataset.missing, dataset.unlisted) == ("val", ("b", "ü"), (), ())
+    for subset in ("train", "training", "TRAINING"):
+        assert jostle.load_dataset("folder", subset, root=root).truth.videos == ("a",)
     with pytest.raises(DataError, match="no subset 'test'; it has Training, val; name one of them") as refused:
         jostle.load_dataset("folder", "test", root=root)
     assert refused.value.fault == "F29"
@@ -78,14 +78,14 @@ def test_segments_in_json_have_subsets(root: Path) -> None:
         ),
     ],
 )
-def test_a_table_of_classes_makes_it_a_set_for_recognition(name: str, text: str, root: Path) -> None:
-    put(root / name, text)
-    found = jostle.load_dataset("folder", root=root)
-    assert (found.task, found.subset) == ("recognition", "test")
-    assert classes_of(found) == {"b": "run", "a": "jump"}
-    assert found.labels.classes == ("jump", "run")
-    assert list(found.videos) == ["b", "a"]
-    assert (found.missing, found.unlisted) == ((), ())
+def test_a_table_of_classes_gives_a_recognition_set(name: str, text: str, root: Path) -> None:
+    write_text(root / name, text)
+    dataset = jostle.load_dataset("folder", root=root)
+    assert (dataset.task, dataset.subset) == ("recognition", "test")
+    assert classes_of(dataset) == {"b": "run", "a": "jump"}
+    assert dataset.labels.classes == ("jump", "run")
+    assert list(dataset.videos) == ["b", "a"]
+    assert (dataset.missing, dataset.unlisted) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -96,20 +96,20 @@ def test_a_table_of_classes_makes_it_a_set_for_recognition(name: str, text: str,
         ("list.txt", "a.mp4 0\nclips/b.AVI 1\n"),
     ],
 )
-def test_a_table_without_subsets_is_one_whole(name: str, text: str, root: Path) -> None:
-    put(root / name, text)
-    found = jostle.load_dataset("folder", root=root)
-    assert (found.subset, list(found.videos), len(found.unlisted)) == ("all", ["a", "b"], 1)
+def test_a_table_without_subsets_is_one_set(name: str, text: str, root: Path) -> None:
+    write_text(root / name, text)
+    dataset = jostle.load_dataset("folder", root=root)
+    assert (dataset.subset, list(dataset.videos), len(dataset.unlisted)) == ("all", ["a", "b"], 1)
     with pytest.raises(DataError, match="it has no subsets, so there is no 'test'; leave the subset out"):
         jostle.load_dataset("folder", "test", root=root)
 
 
 def test_one_table_for_each_subset(root: Path) -> None:
-    put(root / "train.csv", "video,label\na,jump\n")
-    put(root / "test.csv", "video,label\nb,jump\n")
+    write_text(root / "train.csv", "video,label\na,jump\n")
+    write_text(root / "test.csv", "video,label\nb,jump\n")
     assert list(jostle.load_dataset("folder", root=root).videos) == ["b"]
     assert list(jostle.load_dataset("folder", "training", root=root).videos) == ["a"]
-    put(root / "more.csv", "video,label\nb,jump\n")
+    write_text(root / "more.csv", "video,label\nb,jump\n")
     with pytest.raises(DataError, match=r"could be the annotations of your own videos: .*more.csv"):
         jostle.load_dataset("folder", root=root)
     named = jostle.load_dataset("folder", root=root, annotations=root / "more.csv")
@@ -117,7 +117,7 @@ def test_one_table_for_each_subset(root: Path) -> None:
 
 
 def test_one_file_may_be_of_one_subset(root: Path) -> None:
-    put(root / "test.csv", "video,label\nb,jump\n")
+    write_text(root / "test.csv", "video,label\nb,jump\n")
     assert jostle.load_dataset("folder", root=root).subset == "test"
     assert jostle.load_dataset("folder", "test", root=root).missing == ()
     with pytest.raises(DataError, match="no subset 'train'; it has test"):
@@ -126,67 +126,71 @@ def test_one_file_may_be_of_one_subset(root: Path) -> None:
 
 def test_folders_named_after_classes(tmp_path: Path) -> None:
     for name in ("run/1.mp4", "jump/1.mp4", "jump/2.mov"):
-        put(tmp_path / "videos" / name)
-    found = jostle.load_dataset("folder", root=tmp_path)
-    assert classes_of(found) == {"videos/jump/1": "jump", "videos/jump/2": "jump", "videos/run/1": "run"}
-    assert found.videos["videos/run/1"] == tmp_path / "videos/run/1.mp4"
+        write_text(tmp_path / "videos" / name)
+    dataset = jostle.load_dataset("folder", root=tmp_path)
+    assert classes_of(dataset) == {"videos/jump/1": "jump", "videos/jump/2": "jump", "videos/run/1": "run"}
+    assert dataset.videos["videos/run/1"] == tmp_path / "videos/run/1.mp4"
     (tmp_path / "videos").rename(tmp_path / "train")
-    put(tmp_path / "test" / "run" / "9.mp4")
+    write_text(tmp_path / "test" / "run" / "9.mp4")
     assert classes_of(jostle.load_dataset("folder", root=tmp_path)) == {"9": "run"}
     assert len(jostle.load_dataset("folder", "train", root=tmp_path).videos) == 3
 
 
 def test_predictions_are_no_annotations(root: Path) -> None:
-    put(root / "result.json", json.dumps({"results": {"a": [{"label": "jump", "segment": [0, 1], "score": 0.5}]}}))
-    put(root / "classified.json", json.dumps({"results": {"a": [{"label": "jump", "score": 0.5}]}}))
-    put(root / "truth.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\n")
+    write_text(
+        root / "result.json", json.dumps({"results": {"a": [{"label": "jump", "segment": [0, 1], "score": 0.5}]}})
+    )
+    write_text(root / "classified.json", json.dumps({"results": {"a": [{"label": "jump", "score": 0.5}]}}))
+    write_text(root / "truth.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\n")
     assert jostle.load_dataset("folder", root=root).source == root / "truth.csv"
 
 
-def test_what_is_nothing_is_refused(root: Path) -> None:
+def test_folders_without_annotations_are_refused(root: Path) -> None:
     (root / "clips").rename(root / "videos")
     with pytest.raises(DataError, match="no annotations of your own videos: searched for one JSON or CSV file"):
         jostle.load_dataset("folder", root=root)
     with pytest.raises(DataError, match=r"README.txt: not annotations: neither segments nor classes"):
         jostle.load_dataset("folder", root=root, annotations=root / "README.txt")
-    put(root / "cut.json", '{"database": {"a"')
+    write_text(root / "cut.json", '{"database": {"a"')
     with pytest.raises(DataError, match="broken JSON"):
         jostle.load_dataset("folder", root=root)
     (root / "cut.json").unlink()
-    put(root / "labels.csv", "video,label\na,\n")
+    write_text(root / "labels.csv", "video,label\na,\n")
     with pytest.raises(DataError, match="the row of 'a' has no video or no class"):
         jostle.load_dataset("folder", root=root)
-    put(root / "labels.csv", "video,label\n")
+    write_text(root / "labels.csv", "video,label\n")
     with pytest.raises(DataError, match="no video is listed"):
         jostle.load_dataset("folder", root=root)
 
 
 def test_sets_of_frames(tmp_path: Path) -> None:
-    put(tmp_path / "pmsets.json", '{"v/5.jpg": ["v/4.jpg"]}')
-    put(tmp_path / "labels.json", '{"v/5.jpg": [1], "v/4.jpg": [1]}')
-    put(tmp_path / "v" / "5.jpg")
-    found = jostle.load_dataset("folder", root=tmp_path)
-    assert (found.task, found.missing) == ("frames", ("v/4.jpg",))
+    write_text(tmp_path / "pmsets.json", '{"v/5.jpg": ["v/4.jpg"]}')
+    write_text(tmp_path / "labels.json", '{"v/5.jpg": [1], "v/4.jpg": [1]}')
+    write_text(tmp_path / "v" / "5.jpg")
+    dataset = jostle.load_dataset("folder", root=tmp_path)
+    assert (dataset.task, dataset.missing) == ("frames", ("v/4.jpg",))
 
 
 @pytest.mark.fault("F143")
-def test_f143_what_jostle_itself_wrote_there_is_no_annotation(root: Path) -> None:
-    """Outputs of `train`, `run`, `build` and `generate` in the folder of their data."""
-    put(root / "mine.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\nb,1,2,run\n")
+def test_f143_outputs_of_jostle_are_no_annotations(root: Path) -> None:
+    """Outputs of `train`, `run`, `build` and `generate` may be in the folder of their data."""
+    write_text(root / "mine.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\nb,1,2,run\n")
     before = jostle.load_dataset("folder", root=root)
-    put(root / "model/log.jsonl", '{"event": "warning", "message": "slow"}\n{"step": 1, "loss": 2.0}\n')
-    put(root / "model/train.json", '{"steps": 1}\n')
-    put(root / "run/run.json", "{}\n")
-    put(root / "run/journal.jsonl", '{"event": "video", "video": "a"}\n{"event": "done", "videos": 1}\n')
-    put(root / "run/failures.jsonl", '{"video": "a", "why": "damaged"}\n')
+    write_text(root / "model/log.jsonl", '{"event": "warning", "message": "slow"}\n{"step": 1, "loss": 2.0}\n')
+    write_text(root / "model/train.json", '{"steps": 1}\n')
+    write_text(root / "run/run.json", "{}\n")
+    write_text(root / "run/journal.jsonl", '{"event": "video", "video": "a"}\n{"event": "done", "videos": 1}\n')
+    write_text(root / "run/failures.jsonl", '{"video": "a", "why": "damaged"}\n')
     entry = {"subset": "test", "annotations": [{"label": "jump", "segment": [0, 1]}]}
-    put(root / "run/truth.json", json.dumps({"database": {"a": entry}}))
+    write_text(root / "run/truth.json", json.dumps({"database": {"a": entry}}))
     line = {"file": "a.mp4", "key": "1f", "size": 1, "mtime_ns": 2, "sha256": "3e"}
-    put(root / "manifest.jsonl", f"\n{json.dumps(line)}\n")
+    write_text(root / "manifest.jsonl", f"\n{json.dumps(line)}\n")
     after = jostle.load_dataset("folder", root=root)
     assert (after.source, after.truth.videos) == (root / "mine.csv", before.truth.videos)
 
 
-def test_a_manifest_of_ones_own_is_read(root: Path) -> None:
-    put(root / "manifest.jsonl", '{"file_name": "a.mp4", "label": "jump"}\n{"file_name": "b.AVI", "label": "run"}\n')
+def test_a_user_manifest_is_read(root: Path) -> None:
+    write_text(
+        root / "manifest.jsonl", '{"file_name": "a.mp4", "label": "jump"}\n{"file_name": "b.AVI", "label": "run"}\n'
+    )
     assert classes_of(jostle.load_dataset("folder", root=root)) == {"a": "jump", "b": "run"}

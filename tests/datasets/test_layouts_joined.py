@@ -1,4 +1,4 @@
-"""Untrimmed videos joined from a folder of clips: lengths, boundaries, and the same videos from the same clips."""
+"""Untrimmed videos joined from a folder of clips: lengths, boundaries and reproducibility."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clips(frames: int = 150, each: int = 8) -> list[SourceClip]:
     ]
 
 
-def test_videos_alternate_background_and_actions_within_the_promised_length() -> None:
+def test_videos_alternate_background_and_actions_within_the_length_limit() -> None:
     background = background_classes(LABELS, 0)
     assert len(background) == 2
     videos = plan_videos(clips(), 0, "test")
@@ -46,13 +46,13 @@ def test_videos_alternate_background_and_actions_within_the_promised_length() ->
         assert all(piece.clip.split("-")[0] in background for piece in video.pieces[::2])
 
 
-def test_every_action_is_used_as_often_as_promised_at_most() -> None:
+def test_no_action_exceeds_its_maximum_use() -> None:
     counts = Counter(piece.clip for video in plan_videos(clips(), 0, "test") for piece in video.pieces[1::2])
     assert max(counts.values()) == USES
     assert len(counts) == 4 * 8
 
 
-def test_the_plan_depends_on_clips_and_seed_alone() -> None:
+def test_the_plan_depends_only_on_clips_and_seed() -> None:
     videos = plan_videos(clips(), 0, "test")
     assert plan_videos(clips(), 0, "test") == videos
     assert plan_videos(clips(), 1, "test") != videos
@@ -79,7 +79,7 @@ def test_actions_are_where_the_pieces_are() -> None:
     ("some", "what"),
     [([], "two classes or more"), (clips()[:8], "two classes or more"), (clips(each=1)[:3], "too few for a video")],
 )
-def test_too_little_to_join_is_said(some: list[SourceClip], what: str) -> None:
+def test_too_few_clips_are_refused(some: list[SourceClip], what: str) -> None:
     with pytest.raises(DataError, match=what):
         plan_videos(some, 0, "test")
 

@@ -1,4 +1,4 @@
-"""Data sets of questions and sentences are found in their folders, with the videos that are there."""
+"""Data sets of questions and sentences in their folders, with the available videos."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_next_qa_and_charades_sta(tmp_path: Path) -> None:
     assert datasets["charades-sta"].load(Request("test", folder)).missing == ("12",)
 
 
-def test_a_folder_without_annotations_says_what_was_searched_for(tmp_path: Path) -> None:
+def test_a_folder_without_annotations_names_the_expected_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no annotations of NExT-QA: searched for val.csv"):
         datasets["next-qa"].load(Request("validation", tmp_path))
 

@@ -1,4 +1,4 @@
-"""Ids and files: what is used, missing and left over always adds up."""
+"""Matching of ids to files: used, missing and unlisted videos add up."""
 
 from __future__ import annotations
 
@@ -17,38 +17,40 @@ from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
 
 IDS = st.lists(st.sampled_from(["a", "b", "-c", "é", "d e", "F", "f"]), unique=True)
-PLACES = st.sampled_from([".", "videos", "val/run", "train", "x/y/z"])
+FOLDERS = st.sampled_from([".", "videos", "val/run", "train", "x/y/z"])
 
 
-@given(ids=IDS, there=st.dictionaries(st.sampled_from(["a", "b", "-c", "é", "F", "g", "h"]), PLACES))
+@given(ids=IDS, folders=st.dictionaries(st.sampled_from(["a", "b", "-c", "é", "F", "g", "h"]), FOLDERS))
 @settings(max_examples=40, deadline=None)
-def test_used_missing_and_unlisted_add_up(ids: list[str], there: dict[str, str]) -> None:
+def test_used_missing_and_unlisted_add_up(ids: list[str], folders: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        files = {name: root / place / f"{name}.mp4" for name, place in there.items()}
+        files = {name: root / subfolder / f"{name}.mp4" for name, subfolder in folders.items()}
         for file in files.values():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-        found = VideoIndex(root).match(ids, known=ids)
-    assert found.videos == {name: files[name] for name in ids if name in files}
-    assert set(found.missing) == set(ids) - set(files)
-    assert set(found.unlisted) == {f for n, f in files.items() if n not in ids and there[n] not in ("train", "val/run")}
+        match = VideoIndex(root).match(ids, known=ids)
+    assert match.videos == {name: files[name] for name in ids if name in files}
+    assert set(match.missing) == set(ids) - set(files)
+    assert set(match.unlisted) == {
+        f for n, f in files.items() if n not in ids and folders[n] not in ("train", "val/run")
+    }
 
 
-def test_a_file_is_not_lent_to_another_id(tmp_path: Path) -> None:
+def test_a_file_belongs_to_one_id_only(tmp_path: Path) -> None:
     for name in ("run/same.avi", "x_000001_000011.mp4", "dotted.mp4", "y.mp4"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     videos = VideoIndex(tmp_path)
     paths = ["run/same.avi", "wave/same.avi", "dotted.v2"]
-    found = videos.match(["run/same", "wave/same", "dotted.v2"], paths=paths)
-    assert found.videos == {"run/same": tmp_path / "run/same.avi"}
+    match = videos.match(["run/same", "wave/same", "dotted.v2"], paths=paths)
+    assert match.videos == {"run/same": tmp_path / "run/same.avi"}
     clips = ["x_000001_000011", "x_000020_000030", "y_000001_000011", "y_000020_000030"]
     assert list(videos.match(clips, core=youtube_id).videos) == ["x_000001_000011"]
     assert list(videos.match(["x", "y_000001_000011"], core=youtube_id).videos) == ["x", "y_000001_000011"]
 
 
-def test_a_folder_with_many_folders_is_not_looked_into_for_annotations(tmp_path: Path) -> None:
+def test_folders_with_many_subfolders_are_not_searched(tmp_path: Path) -> None:
     for number in range(search.MOST_FOLDERS + 1):
         (tmp_path / "frames" / f"{number:03}").mkdir(parents=True)
     (tmp_path / "frames" / "000" / "x.json").touch()
@@ -68,13 +70,13 @@ def test_a_folder_with_many_folders_is_not_looked_into_for_annotations(tmp_path:
         ("labels.json", '{"jump": "1", "run": 0}', ("run", "jump")),
     ],
 )
-def test_lists_of_classes(name: str, text: str, names: tuple[str, ...], tmp_path: Path) -> None:
+def test_class_lists_are_read(name: str, text: str, names: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     assert read_names(tmp_path / name) == names
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("0 run\n0 jump\n", "a number or a name is there twice"),
         ("0 jump up\n1 jump_up\n", "a number or a name is there twice"),
@@ -82,15 +84,15 @@ def test_lists_of_classes(name: str, text: str, names: tuple[str, ...], tmp_path
         ('{"run": -1}', "class run has"),
     ],
 )
-def test_lists_that_are_none_are_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_invalid_class_lists_are_refused(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "c").write_text(text)
-    with pytest.raises(DataError, match=said) as refused:
+    with pytest.raises(DataError, match=message) as refused:
         read_names(tmp_path / "c")
     assert refused.value.fault == "F36"
     assert class_key("jump up") == class_key("Jump_Up")
 
 
-def test_gaps_are_allowed_where_numbers_only_name(tmp_path: Path) -> None:
+def test_gaps_are_allowed_in_numbered_names(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("3 run\n7 jump\n")
     assert read_numbers(tmp_path / "c") == {3: "run", 7: "jump"}
 

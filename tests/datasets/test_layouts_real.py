@@ -1,4 +1,4 @@
-"""The layouts on the annotation files that people really have, where they lie; their videos are not there."""
+"""Layouts with the real published annotation files, without videos."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the published annotat
         ("thumos14-text", None, "official: 213 videos, 3358 instances"),
     ],
 )
-def test_the_variants_of_thumos14_are_told_apart(root: str, chosen: str | None, variant: str) -> None:
-    place = None if chosen is None else ANNOTATIONS / chosen
-    found = jostle.load_dataset("thumos14", root=DATA / root, annotations=place)
-    assert variant in (found.variant or "")
-    assert len(found.missing) == len(found.truth.videos)
-    assert found.videos == {}
+def test_variants_of_thumos14_are_identified(root: str, chosen: str | None, variant: str) -> None:
+    annotations = None if chosen is None else ANNOTATIONS / chosen
+    dataset = jostle.load_dataset("thumos14", root=DATA / root, annotations=annotations)
+    assert variant in (dataset.variant or "")
+    assert len(dataset.missing) == len(dataset.truth.videos)
+    assert dataset.videos == {}
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,17 @@ def test_the_variants_of_thumos14_are_told_apart(root: str, chosen: str | None, 
         ("imagenet-vid-robust", None, 1109, 1109, None),
     ],
 )
-def test_published_annotations_give_the_published_counts(
+def test_published_annotations_have_the_published_counts(
     name: str, subset: str | None, videos: int, rows: int, classes: int | None
 ) -> None:
-    found = jostle.load_dataset(name, subset, root=ANNOTATIONS)
-    whole = found.annotations[0]
-    assert (len(whole.videos), len(whole)) == (videos, rows)
-    assert classes is None or len(getattr(whole, "classes", ())) == classes
+    dataset = jostle.load_dataset(name, subset, root=ANNOTATIONS)
+    annotations = dataset.annotations[0]
+    assert (len(annotations.videos), len(annotations)) == (videos, rows)
+    assert classes is None or len(getattr(annotations, "classes", ())) == classes
 
 
 def test_real_clips_are_found_by_name() -> None:
     media = DATA.parent / "media"
-    found = jostle.load_dataset("ucf101", "training", root=media)
-    assert list(found.videos) == ["v_SoccerJuggling_g23_c01"]
-    assert found.labels.classes == ("SoccerJuggling",)
+    dataset = jostle.load_dataset("ucf101", "training", root=media)
+    assert list(dataset.videos) == ["v_SoccerJuggling_g23_c01"]
+    assert dataset.labels.classes == ("SoccerJuggling",)

@@ -1,4 +1,4 @@
-"""THUMOS14, MultiTHUMOS and ActivityNet, found in small folders of every layout they are met in."""
+"""THUMOS14, MultiTHUMOS and ActivityNet in small folders of every common layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VIDEOS: dict[str, tuple[str, list[Segment]]] = {
 }
 
 
-def put(path: Path, text: str = "") -> Path:
+def write_text(path: Path, text: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -48,93 +48,93 @@ def database(videos: Mapping[str, tuple[str, Sequence[Segment]]], **extra: objec
     ],
 )
 def test_thumos14_as_json(annotations: str, videos: str, tmp_path: Path) -> None:
-    source = put(tmp_path / annotations, database(VIDEOS))
+    source = write_text(tmp_path / annotations, database(VIDEOS))
     for video in VIDEOS:
-        put(tmp_path / videos.format(video))
-    found = jostle.load_dataset("thumos14", root=tmp_path)
-    assert (found.task, found.subset, found.source, found.folder) == ("detection", "test", source, tmp_path)
-    assert found.truth.videos == ("video_test_0000004", "video_test_0000006")
-    assert len(found.truth) == 3, "one segment with two classes is two instances"
-    assert found.videos == {video: tmp_path / videos.format(video) for video in found.truth.videos}
-    assert (found.missing, found.unlisted, found.notes) == ((), (), ())
-    assert str(found) == "thumos14 test: 2 of 2 videos"
+        write_text(tmp_path / videos.format(video))
+    dataset = jostle.load_dataset("thumos14", root=tmp_path)
+    assert (dataset.task, dataset.subset, dataset.source, dataset.folder) == ("detection", "test", source, tmp_path)
+    assert dataset.truth.videos == ("video_test_0000004", "video_test_0000006")
+    assert len(dataset.truth) == 3, "one segment with two classes is two instances"
+    assert dataset.videos == {video: tmp_path / videos.format(video) for video in dataset.truth.videos}
+    assert (dataset.missing, dataset.unlisted, dataset.notes) == ((), (), ())
+    assert str(dataset) == "thumos14 test: 2 of 2 videos"
     training = jostle.load_dataset("thumos14", "validation", root=tmp_path)
     assert training.truth.videos == ("video_validation_0000051",)
 
 
-def test_detads_two_files_are_told_apart_by_name(tmp_path: Path) -> None:
+def test_the_two_files_of_detad_are_distinguished_by_name(tmp_path: Path) -> None:
     for short, long in (("test", "testing"), ("val", "validation")):
         own = {v: (long, s) for v, (subset, s) in VIDEOS.items() if subset.lower().startswith(short)}
         text = database(own, length=1.0, coverage=0.1)
         with gzip.open(tmp_path / f"thumos14_{short}_extra_characteristics.json.gz", "wt") as file:
             file.write(text)
-    found = jostle.load_dataset("thumos14", "test", root=tmp_path)
-    assert "coverage" in found.truth.characteristics
-    assert len(found.truth.videos) == 2
+    dataset = jostle.load_dataset("thumos14", "test", root=tmp_path)
+    assert "coverage" in dataset.truth.characteristics
+    assert len(dataset.truth.videos) == 2
     assert jostle.load_dataset("thumos14", "validation", root=tmp_path).truth.classes == ("Billiards",)
 
 
 def test_the_official_text_in_its_two_folders(tmp_path: Path) -> None:
     test, val = tmp_path / "TH14_Temporal_annotations_test/annotation", tmp_path / "val_annotation/annotation"
-    put(test / "Diving_test.txt", "video_test_0000004  0.2 1.1\n")
-    put(test / "Ambiguous_test.txt", "video_test_0000004  5.0 6.0\n")
-    put(val / "Diving_val.txt", "video_validation_0000051  0.5 1.5\n")
-    found = jostle.load_dataset("thumos14", "test", root=tmp_path)
-    assert (found.source, len(found.truth), len(found.truth.ambiguous)) == (test, 1, 1)
+    write_text(test / "Diving_test.txt", "video_test_0000004  0.2 1.1\n")
+    write_text(test / "Ambiguous_test.txt", "video_test_0000004  5.0 6.0\n")
+    write_text(val / "Diving_val.txt", "video_validation_0000051  0.5 1.5\n")
+    dataset = jostle.load_dataset("thumos14", "test", root=tmp_path)
+    assert (dataset.source, len(dataset.truth), len(dataset.truth.ambiguous)) == (test, 1, 1)
     assert jostle.load_dataset("thumos14", "validation", root=tmp_path).source == val
 
 
 def test_a_file_of_predictions_is_no_candidate(tmp_path: Path) -> None:
     results = {"version": "", "results": {"video_test_0000004": [{"label": "Diving", "segment": [0, 1], "score": 0.5}]}}
-    put(tmp_path / "thumos14_results.json", json.dumps(results))
-    put(tmp_path / "thumos14_gt.json", database(VIDEOS))
-    found = jostle.load_dataset("thumos14", root=tmp_path)
-    assert found.source == tmp_path / "thumos14_gt.json"
+    write_text(tmp_path / "thumos14_results.json", json.dumps(results))
+    write_text(tmp_path / "thumos14_gt.json", database(VIDEOS))
+    dataset = jostle.load_dataset("thumos14", root=tmp_path)
+    assert dataset.source == tmp_path / "thumos14_gt.json"
 
 
-def test_a_partial_copy_says_what_it_lacks(tmp_path: Path) -> None:
-    put(tmp_path / "thumos14.json", database(VIDEOS))
-    put(tmp_path / "video_test_0000006.mp4")
-    put(tmp_path / "stray.webm")
-    put(tmp_path / "val" / "video_validation_0000099.mp4")
-    found = jostle.load_dataset("thumos14", root=tmp_path)
-    assert found.missing == ("video_test_0000004",)
-    assert found.unlisted == (tmp_path / "stray.webm",), "one in a folder of validation is not"
-    assert str(found) == (
+def test_a_partial_copy_reports_missing_videos(tmp_path: Path) -> None:
+    write_text(tmp_path / "thumos14.json", database(VIDEOS))
+    write_text(tmp_path / "video_test_0000006.mp4")
+    write_text(tmp_path / "stray.webm")
+    write_text(tmp_path / "val" / "video_validation_0000099.mp4")
+    dataset = jostle.load_dataset("thumos14", root=tmp_path)
+    assert dataset.missing == ("video_test_0000004",)
+    assert dataset.unlisted == (tmp_path / "stray.webm",), "one in a folder of validation is not"
+    assert str(dataset) == (
         "thumos14 test: 1 of 2 videos (1 missing: video_test_0000004; 1 files without annotations: stray.webm)"
     )
-    assert len(found.truth.videos) == 2, "what is annotated does not depend on the copy"
-    left = found.at_hand()
-    assert left.truth.videos == ("video_test_0000006",)
-    assert left.missing == ()
-    assert left.at_hand() is left
+    assert len(dataset.truth.videos) == 2, "what is annotated does not depend on the copy"
+    available = dataset.at_hand()
+    assert available.truth.videos == ("video_test_0000006",)
+    assert available.missing == ()
+    assert available.at_hand() is available
 
 
-def test_two_files_of_one_video_are_refused_unless_the_subset_tells(tmp_path: Path) -> None:
-    put(tmp_path / "thumos14.json", database(VIDEOS))
-    put(tmp_path / "a" / "video_test_0000004.mp4")
-    put(tmp_path / "validation" / "video_test_0000004.mp4")
+def test_two_files_of_one_video_are_refused_unless_one_fits_the_subset(tmp_path: Path) -> None:
+    write_text(tmp_path / "thumos14.json", database(VIDEOS))
+    write_text(tmp_path / "a" / "video_test_0000004.mp4")
+    write_text(tmp_path / "validation" / "video_test_0000004.mp4")
     with pytest.raises(
         DataError, match=r"1 video\(s\) have more than one file: video_test_0000004 \(a/.* and val"
     ) as no:
         jostle.load_dataset("thumos14", root=tmp_path)
     assert no.value.fault == "F20"
     (tmp_path / "a").rename(tmp_path / "test")
-    found = jostle.load_dataset("thumos14", root=tmp_path)
-    assert found.videos["video_test_0000004"] == tmp_path / "test/video_test_0000004.mp4"
+    dataset = jostle.load_dataset("thumos14", root=tmp_path)
+    assert dataset.videos["video_test_0000004"] == tmp_path / "test/video_test_0000004.mp4"
 
 
-def test_links_are_followed_where_a_root_is_put_together(tmp_path: Path) -> None:
+def test_links_inside_a_root_are_followed(tmp_path: Path) -> None:
     root, disk = tmp_path / "root", tmp_path / "disk"
-    put(root / "thumos14.json", database(VIDEOS))
-    put(disk / "more" / "video_test_0000004.mp4")
-    put(disk / "video_test_0000006.mp4")
+    write_text(root / "thumos14.json", database(VIDEOS))
+    write_text(disk / "more" / "video_test_0000004.mp4")
+    write_text(disk / "video_test_0000006.mp4")
     (root / "videos").symlink_to(disk)
     (root / "up").symlink_to(tmp_path)
-    found = jostle.load_dataset("thumos14", root=root)
-    assert found.missing == ()
-    assert found.videos["video_test_0000006"] == root / "videos/video_test_0000006.mp4"
-    assert found.notes == (f"1 skipped, link to a folder outside the root: {root / 'up'}",)
+    dataset = jostle.load_dataset("thumos14", root=root)
+    assert dataset.missing == ()
+    assert dataset.videos["video_test_0000006"] == root / "videos/video_test_0000006.mp4"
+    assert dataset.notes == (f"1 skipped, link to a folder outside the root: {root / 'up'}",)
     (root / "videos").unlink()
     (root / "deep").mkdir()
     (root / "deep" / "videos").symlink_to(disk)
@@ -144,10 +144,10 @@ def test_links_are_followed_where_a_root_is_put_together(tmp_path: Path) -> None
     assert len(hidden.notes) == 2
 
 
-def test_a_wrong_root_says_what_to_do(tmp_path: Path) -> None:
+def test_a_wrong_root_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere: no such folder; give the one that holds .* of THUMOS14"):
         jostle.load_dataset("thumos14", root=tmp_path / "nowhere")
-    put(tmp_path / "readme.txt")
+    write_text(tmp_path / "readme.txt")
     with pytest.raises(DataError, match=r"searched for thumos14.json, .* holds readme.txt; put .*get-the-data.md"):
         jostle.load_dataset("thumos14", root=tmp_path)
     with pytest.raises(BadValue, match="give the folder with its annotations and videos as root"):
@@ -156,8 +156,8 @@ def test_a_wrong_root_says_what_to_do(tmp_path: Path) -> None:
         jostle.load_dataset("thumos14", "training", root=tmp_path)
 
 
-def test_several_annotations_are_not_guessed_among(tmp_path: Path) -> None:
-    one, two = (put(tmp_path / name / "thumos14.json", database(VIDEOS)) for name in "ab")
+def test_ambiguous_annotations_are_refused(tmp_path: Path) -> None:
+    one, two = (write_text(tmp_path / name / "thumos14.json", database(VIDEOS)) for name in "ab")
     assert jostle.load_dataset("thumos14", root=tmp_path).source == one, "copies are one"
     two.write_text(database(VIDEOS) + "\n")
     with pytest.raises(DataError, match=r"2 places could be the annotations of THUMOS14.*annotations=") as refused:
@@ -166,15 +166,15 @@ def test_several_annotations_are_not_guessed_among(tmp_path: Path) -> None:
     assert jostle.load_dataset("thumos14", root=tmp_path, annotations=two).source == two
 
 
-def test_broken_annotations_are_an_error_and_not_passed_over(tmp_path: Path) -> None:
-    put(tmp_path / "thumos14_cut.json", database(VIDEOS)[:-20])
+def test_broken_annotations_are_not_skipped(tmp_path: Path) -> None:
+    write_text(tmp_path / "thumos14_cut.json", database(VIDEOS)[:-20])
     with pytest.raises(DataError, match="broken JSON") as refused:
         jostle.load_dataset("thumos14", root=tmp_path)
     assert refused.value.fault == "F27"
 
 
-def test_a_subset_that_is_not_annotated_lists_those_that_are(tmp_path: Path) -> None:
-    put(tmp_path / "thumos14.json", database({"v": ("Test", [("Diving", 0.0, 1.0)])}))
+def test_an_unknown_subset_error_lists_the_known_ones(tmp_path: Path) -> None:
+    write_text(tmp_path / "thumos14.json", database({"v": ("Test", [("Diving", 0.0, 1.0)])}))
     with pytest.raises(DataError, match="Test") as refused:
         jostle.load_dataset("thumos14", "validation", root=tmp_path)
     assert refused.value.fault == "F29"
@@ -187,23 +187,23 @@ MULTITHUMOS = {
 
 
 def test_multithumos_as_json_is_named_by_the_official_list(tmp_path: Path) -> None:
-    put(tmp_path / "multithumos.json", json.dumps(MULTITHUMOS))
-    put(tmp_path / "videos" / "video_test_0000004.mp4")
+    write_text(tmp_path / "multithumos.json", json.dumps(MULTITHUMOS))
+    write_text(tmp_path / "videos" / "video_test_0000004.mp4")
     assert jostle.load_dataset("multithumos", root=tmp_path).truth.classes == ("8", "26")
-    put(tmp_path / "class_list.txt", "3 Billiards\n8 Diving\n26 Fall\n")
-    found = jostle.load_dataset("multithumos", root=tmp_path)
-    assert (found.truth.classes, found.truth.label_ids) == (("Diving", "Fall"), (8, 26))
-    assert found.missing == ()
+    write_text(tmp_path / "class_list.txt", "3 Billiards\n8 Diving\n26 Fall\n")
+    dataset = jostle.load_dataset("multithumos", root=tmp_path)
+    assert (dataset.truth.classes, dataset.truth.label_ids) == (("Diving", "Fall"), (8, 26))
+    assert dataset.missing == ()
     assert jostle.load_dataset("multithumos", "training", root=tmp_path).truth.classes == ("Billiards",)
 
 
 def test_multithumos_as_official_text(tmp_path: Path) -> None:
-    place = tmp_path / "multithumos" / "annotations"
-    put(place / "Diving.txt", "video_test_0000004 0.2 1.1\nvideo_validation_0000051 3.0 4.0\n")
-    put(place / "Fall.txt", "video_test_0000004 1.0 2.0\n\n")
-    put(place / "README", "x")
-    found = jostle.load_dataset("multithumos", root=tmp_path)
-    assert (found.source, found.truth.classes, len(found.truth)) == (place, ("Diving", "Fall"), 2)
+    folder = tmp_path / "multithumos" / "annotations"
+    write_text(folder / "Diving.txt", "video_test_0000004 0.2 1.1\nvideo_validation_0000051 3.0 4.0\n")
+    write_text(folder / "Fall.txt", "video_test_0000004 1.0 2.0\n\n")
+    write_text(folder / "README", "x")
+    dataset = jostle.load_dataset("multithumos", root=tmp_path)
+    assert (dataset.source, dataset.truth.classes, len(dataset.truth)) == (folder, ("Diving", "Fall"), 2)
     assert len(jostle.load_dataset("multithumos", "training", root=tmp_path).truth) == 1
 
 
@@ -215,14 +215,14 @@ ANET = {
 
 
 @pytest.mark.parametrize("videos", ["v1-3/train_val/v_{}.mp4", "{}.mkv"])
-def test_activitynet_as_its_authors_give_it(videos: str, tmp_path: Path) -> None:
-    put(tmp_path / "activity_net.v1-3.min.json", database(ANET))
+def test_activitynet_in_its_published_layout(videos: str, tmp_path: Path) -> None:
+    write_text(tmp_path / "activity_net.v1-3.min.json", database(ANET))
     for video in ANET:
-        put(tmp_path / videos.format(video))
-    found = jostle.load_dataset("activitynet", root=tmp_path)
-    assert found.subset == "validation"
-    assert list(found.videos) == ["QOlSCBRmfWY", "v_abcdefghi"]
-    assert (found.missing, found.unlisted) == ((), ())
+        write_text(tmp_path / videos.format(video))
+    dataset = jostle.load_dataset("activitynet", root=tmp_path)
+    assert dataset.subset == "validation"
+    assert list(dataset.videos) == ["QOlSCBRmfWY", "v_abcdefghi"]
+    assert (dataset.missing, dataset.unlisted) == ((), ())
     assert list(jostle.load_dataset("activitynet", "training", root=tmp_path).videos) == ["-HCYKzyZ8eh"]
 
 
@@ -231,22 +231,26 @@ def test_activitynet_of_bmn_takes_its_subsets_from_the_list_of_videos(tmp_path: 
         f"v_{video}": {"duration_second": 80.0, "annotations": [{"segment": [s, e], "label": k} for k, s, e in parts]}
         for video, (_, parts) in ANET.items()
     }
-    put(tmp_path / "anet_anno_action.json", json.dumps(entries))
-    put(tmp_path / "val" / "QOlSCBRmfWY.mp4")
+    write_text(tmp_path / "anet_anno_action.json", json.dumps(entries))
+    write_text(tmp_path / "val" / "QOlSCBRmfWY.mp4")
     with pytest.raises(DataError, match="do not say which subset a video is in") as refused:
         jostle.load_dataset("activitynet", root=tmp_path)
     assert refused.value.fault == "F29"
     rows = "".join(f"v_{video},80,{subset}\n" for video, (subset, _) in ANET.items())
-    put(tmp_path / "video_info_new.csv", "video,seconds,subset\n" + rows)
-    found = jostle.load_dataset("activitynet", root=tmp_path)
-    assert found.truth.videos == ("v_QOlSCBRmfWY", "v_v_abcdefghi")
-    assert found.videos == {"v_QOlSCBRmfWY": tmp_path / "val/QOlSCBRmfWY.mp4"}
-    assert found.missing == ("v_v_abcdefghi",)
+    write_text(tmp_path / "video_info_new.csv", "video,seconds,subset\n" + rows)
+    dataset = jostle.load_dataset("activitynet", root=tmp_path)
+    assert dataset.truth.videos == ("v_QOlSCBRmfWY", "v_v_abcdefghi")
+    assert dataset.videos == {"v_QOlSCBRmfWY": tmp_path / "val/QOlSCBRmfWY.mp4"}
+    assert dataset.missing == ("v_v_abcdefghi",)
 
 
-def test_activitynet_of_tsp_says_its_subset_in_its_name(tmp_path: Path) -> None:
+def test_activitynet_of_tsp_has_its_subset_in_the_file_name(tmp_path: Path) -> None:
     header = "video-name,t-start,t-end,action-label,video-duration,filename,fps,video-frames,temporal-region-label\n"
-    put(tmp_path / "activitynet_v1-3_valid_tsp.csv", header + "QOlSCBRmfWY,6,77,Ballet,80,v_x.mp4,30,2400,Action\n")
-    put(tmp_path / "activitynet_v1-3_train_tsp.csv", header + "-HCYKzyZ8eh,1,2,Doing crunches,80,x,30,2400,Action\n")
+    write_text(
+        tmp_path / "activitynet_v1-3_valid_tsp.csv", header + "QOlSCBRmfWY,6,77,Ballet,80,v_x.mp4,30,2400,Action\n"
+    )
+    write_text(
+        tmp_path / "activitynet_v1-3_train_tsp.csv", header + "-HCYKzyZ8eh,1,2,Doing crunches,80,x,30,2400,Action\n"
+    )
     assert jostle.load_dataset("activitynet", root=tmp_path).truth.videos == ("QOlSCBRmfWY",)
     assert jostle.load_dataset("activitynet", "training", root=tmp_path).truth.classes == ("Doing crunches",)

@@ -1,4 +1,4 @@
-"""Labels of a detector become those of a data set, by name where both have names."""
+"""Labels of a detector are mapped to those of a data set, by name where both have names."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_coco_covers_sixteen_classes_of_imagenet_vid() -> None:
 
 def test_labels_that_the_data_set_lacks_are_dropped() -> None:
     match = match_objects("net", ("person", "cat"), ("zebra", "cat"))
-    found = match.apply(Boxes([[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5]], [0, 1, 7], [0.9, 0.8, 0.7]))
-    assert (found.label.tolist(), found.sure.tolist()) == ([1], [0.8])
+    boxes = match.apply(Boxes([[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5]], [0, 1, 7], [0.9, 0.8, 0.7]))
+    assert (boxes.label.tolist(), boxes.sure.tolist()) == ([1], [0.8])
 
 
-def test_without_names_numbers_count() -> None:
+def test_labels_without_names_are_matched_by_number() -> None:
     match = match_objects("net", (), ("zebra", "cat"))
-    found = match.apply(Boxes([[0, 0, 1, 1], [2, 2, 3, 3]], [1, 2], [0.9, 0.8]))
-    assert (match.how, match.known, found.label.tolist()) == ("by number", ("zebra", "cat"), [1])
+    boxes = match.apply(Boxes([[0, 0, 1, 1], [2, 2, 3, 3]], [1, 2], [0.9, 0.8]))
+    assert (match.how, match.known, boxes.label.tolist()) == ("by number", ("zebra", "cat"), [1])
 
 
 def test_a_detector_of_other_things_is_refused() -> None:

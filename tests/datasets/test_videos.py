@@ -1,4 +1,4 @@
-"""Finding videos in a folder, and saying how many of the listed ones are there."""
+"""Search for videos in a folder, and coverage of a list of ids."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from jostle.datasets.videos import VideoCoverage, coverage, duplicates, find_vid
 from jostle.errors import DataError
 
 
-def put(path: Path, content: str = "") -> Path:
+def write_text(path: Path, content: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content or str(path))
     return path
 
 
 def test_videos_are_found_by_suffix_in_every_folder(tmp_path: Path) -> None:
-    paths = {"a": put(tmp_path / "a.mp4"), "b.c": put(tmp_path / "x/y/b.c.AVI"), "-d": put(tmp_path / "x/-d.webm")}
-    put(tmp_path / "notes.txt")
-    found = find_videos(tmp_path)
-    assert found == paths
-    assert list(found) == sorted(found)
-    assert found.skipped == ()
-    assert found.warnings == ()
+    paths = {
+        "a": write_text(tmp_path / "a.mp4"),
+        "b.c": write_text(tmp_path / "x/y/b.c.AVI"),
+        "-d": write_text(tmp_path / "x/-d.webm"),
+    }
+    write_text(tmp_path / "notes.txt")
+    videos = find_videos(tmp_path)
+    assert videos == paths
+    assert list(videos) == sorted(videos)
+    assert videos.skipped == ()
+    assert videos.warnings == ()
 
 
-def test_no_folder(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder of videos; give the folder that holds them"):
         find_videos(tmp_path / "none")
 
@@ -37,13 +41,13 @@ def test_an_empty_folder_has_no_videos(tmp_path: Path) -> None:
 
 
 def test_a_root_that_is_a_link_is_followed(tmp_path: Path) -> None:
-    put(tmp_path / "disk/a.mp4")
+    write_text(tmp_path / "disk/a.mp4")
     (tmp_path / "data").symlink_to(tmp_path / "disk")
     assert find_videos(tmp_path / "data") == {"a": tmp_path / "data/a.mp4"}
 
 
 def test_a_link_beside_its_target_is_not_a_second_file(tmp_path: Path) -> None:
-    real = put(tmp_path / "all/a.mp4")
+    real = write_text(tmp_path / "all/a.mp4")
     (tmp_path / "Split").mkdir()
     (tmp_path / "Split/a.mp4").symlink_to("../all/a.mp4")
     (tmp_path / "again").symlink_to("all")
@@ -51,21 +55,21 @@ def test_a_link_beside_its_target_is_not_a_second_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F18")
-def test_F18_links_out_loops_and_odd_files_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_F18_external_links_loops_and_odd_files_are_skipped_and_counted(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    kept = put(root / "a.mp4")
-    put(tmp_path / "outside/b.mp4")
+    video = write_text(root / "a.mp4")
+    write_text(tmp_path / "outside/b.mp4")
     (root / "b.mp4").symlink_to(tmp_path / "outside/b.mp4")
     (root / "more").symlink_to(tmp_path / "outside")
     (root / "loop").symlink_to(".")
     (root / "self.mp4").symlink_to("self.mp4")
     (root / "gone.mp4").symlink_to("nothing.mp4")
     (root / "folder.mp4").mkdir()
-    put(root / "._a.mp4")
+    write_text(root / "._a.mp4")
     os.mkfifo(root / "pipe.mp4")
-    found = find_videos(root)
-    assert found == {"a": kept}
-    assert found.warnings == (
+    videos = find_videos(root)
+    assert videos == {"a": video}
+    assert videos.warnings == (
         f"2 skipped, dangling or looping link: {root / 'gone.mp4'}, {root / 'self.mp4'}",
         f"1 skipped, link to a file outside the root: {root / 'b.mp4'}",
         f"1 skipped, link to a folder outside the root: {root / 'more'}",
@@ -76,10 +80,10 @@ def test_F18_links_out_loops_and_odd_files_are_left_out_and_counted(tmp_path: Pa
 
 def test_duplicates_read_only_files_of_equal_size(tmp_path: Path) -> None:
     files = {
-        "a": put(tmp_path / "a.mp4", "same"),
-        "b": put(tmp_path / "b.mp4", "else"),
-        "c": put(tmp_path / "c.mp4", "same"),
-        "long": put(tmp_path / "long.mp4", "longer"),
+        "a": write_text(tmp_path / "a.mp4", "same"),
+        "b": write_text(tmp_path / "b.mp4", "else"),
+        "c": write_text(tmp_path / "c.mp4", "same"),
+        "long": write_text(tmp_path / "long.mp4", "longer"),
     }
     os.link(files["long"], tmp_path / "hard.mp4")
     files["hard"] = tmp_path / "hard.mp4"
@@ -90,7 +94,7 @@ def test_duplicates_read_only_files_of_equal_size(tmp_path: Path) -> None:
     assert duplicates({"a": files["a"], "b": files["b"]}) == []
 
 
-def test_duplicates_of_a_file_that_went_away(tmp_path: Path) -> None:
+def test_duplicates_ignore_deleted_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone.mp4: cannot be read \(No such file or directory\); check the path"):
         duplicates({"a": tmp_path / "gone.mp4"})
 

@@ -1,4 +1,4 @@
-"""Fault F122: plugins and models of others that end the program, which would end with exit code 0 and nothing done."""
+"""Fault F122: plugins and models that call `sys.exit(0)` must not end a command with success."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jostle.features.deferred_corruption import DeferredCorruptions
 from jostle.parallel.serving.processes import serving
 
 
-def leave(*arguments: object, **options: object) -> None:
+def exit_program(*arguments: object, **options: object) -> None:
     sys.exit(0)
 
 
@@ -31,7 +31,7 @@ def exiting(frames: np.ndarray) -> Segments:
     sys.exit(0)
 
 
-def looking() -> FrameDetectionPredictor:
+def exiting_predictor() -> FrameDetectionPredictor:
     return FrameDetectionPredictor(exiting)
 
 
@@ -41,18 +41,22 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.fault("F122")
-def test_f122_a_model_that_ends_the_program_is_named_with_its_video(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_f122_a_model_that_exits_is_reported_with_its_video(videos: dict[str, Path], tmp_path: Path) -> None:
     cells = select_cells(small_run.RECIPE, ["clean"])
     with pytest.raises(DataError, match=r"could be used: video a: the model failed \(SystemExit: 0 in"):
         run_benchmark(
-            small_run.RECIPE, small_run.data_of(videos), BenchmarkModel(looking, "x"), tmp_path / "run", cells=cells
+            small_run.RECIPE,
+            small_run.data_of(videos),
+            BenchmarkModel(exiting_predictor, "x"),
+            tmp_path / "run",
+            cells=cells,
         )
     lines = [json.loads(line) for line in (tmp_path / "run" / "failures.jsonl").read_text().splitlines()]
     assert [line["fault"] for line in lines] == ["F122"] * 4
 
 
 @pytest.mark.fault("F122")
-def test_f122_a_process_with_a_model_answers_though_its_code_ends_the_program() -> None:
+def test_f122_a_model_process_survives_code_that_exits() -> None:
     with serving(small_serving.adder, small_serving.FakeStreams(), [{}]) as served:
         with pytest.raises(ForeignExit, match=r"SystemExit: 0 in .*small_work.py, line \d+: code that"):
             served(small_work.leave)
@@ -60,22 +64,22 @@ def test_f122_a_process_with_a_model_answers_though_its_code_ends_the_program() 
 
 
 @pytest.mark.fault("F122")
-def test_f122_a_verb_that_foreign_code_ends_does_not_end_with_success(
+def test_f122_a_command_ended_by_foreign_code_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever of others it was: a corruption, a metric, a file format."""
+    """Foreign code may be a corruption, a metric or a file format."""
     main = importlib.import_module("jostle.cli.app")
-    monkeypatch.setattr(main.api, "origins", leave)
+    monkeypatch.setattr(main.api, "origins", exit_program)
     monkeypatch.setattr(sys, "argv", ["jostle", "names", "placements"])
     assert main._run() == 3
-    said = capsys.readouterr().err
-    assert "error[F122]: SystemExit: 0 in " in said
-    assert "test_foreign_exits.py, line" in said
+    message = capsys.readouterr().err
+    assert "error[F122]: SystemExit: 0 in " in message
+    assert "test_foreign_exits.py, line" in message
 
 
 @pytest.mark.fault("F122")
-def test_f122_a_batch_of_several_workers_is_not_ended_by_one_of_them() -> None:
-    """The server computes each request by itself where the batch raises an exception, which SystemExit is not."""
+def test_f122_a_batch_of_several_workers_survives_one_that_exits() -> None:
+    """The server repeats requests one by one if a batch raises an Exception, and SystemExit is none."""
     predictor = RecognitionPredictor(exiting, small_recognition.SAMPLING, ClassMatch("by number", 3))  # type: ignore[arg-type]
     requests = [(np.zeros((1, 2, 4, 4, 3), np.uint8), DeferredCorruptions())] * 2
     with pytest.raises(ForeignExit, match="SystemExit: 0"):

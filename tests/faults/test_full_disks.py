@@ -1,4 +1,4 @@
-"""Fault F113: the disk fills up under `build`, `extract`, `train`, `generate`. They say so, lose nothing, and go on."""
+"""Fault F113: the disk fills up during `build`, `extract`, `train` or `generate`, which report it and can resume."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sources(tmp_path_factory.mktemp("full") / "here")
 
 
-def say(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, out: Path) -> int:
+def run_verb(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, out: Path) -> int:
     monkeypatch.chdir(root)
     jobs = [] if verb == "train" else ["-j", "1"]
     monkeypatch.setattr(sys, "argv", ["jostle", *VERBS[verb], str(out), *jobs])
@@ -33,26 +33,26 @@ def say(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, out: Path) -> in
 def test_f113_a_disk_that_fills_up(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    assert say(monkeypatch, root, verb, tmp_path / "whole") == 0
-    known = whole_files(tmp_path / "whole")
-    size = sum(len(data) for data in known.values())
+    assert run_verb(monkeypatch, root, verb, tmp_path / "whole") == 0
+    expected = whole_files(tmp_path / "whole")
+    size = sum(len(data) for data in expected.values())
     with small_disk(tmp_path / "disk", 4 * size // 1024 + 400) as disk:
-        for part in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9):
-            out = disk / f"out-{part}"
-            ballast = fill(disk, int(part * size))
+        for share in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9):
+            out = disk / f"out-{share}"
+            ballast = fill(disk, int(share * size))
             capsys.readouterr()
-            code = say(monkeypatch, root, verb, out)
-            said = capsys.readouterr().err
-            assert code == 5, (part, said)
-            assert "on the disk" in said or "No space" in said, (part, said)
-            kept = whole_files(out) if out.exists() else {}
-            assert not list(disk.rglob(".*.part-*")), part
+            code = run_verb(monkeypatch, root, verb, out)
+            message = capsys.readouterr().err
+            assert code == 5, (share, message)
+            assert "on the disk" in message or "No space" in message, (share, message)
+            partial = whole_files(out) if out.exists() else {}
+            assert not list(disk.rglob(".*.part-*")), share
             ballast.unlink()
-            assert say(monkeypatch, root, verb, out) == 0
-            found = whole_files(out)
-            assert found == known, part
-            for name in set(kept) - {"features.json", "log.jsonl", "checkpoint.safetensors", "best.safetensors"}:
-                assert kept[name] == known[name], (part, name)
+            assert run_verb(monkeypatch, root, verb, out) == 0
+            content = whole_files(out)
+            assert content == expected, share
+            for name in set(partial) - {"features.json", "log.jsonl", "checkpoint.safetensors", "best.safetensors"}:
+                assert partial[name] == expected[name], (share, name)
             for path in sorted(out.rglob("*"), reverse=True):
                 path.unlink() if not path.is_dir() else path.rmdir()
             out.rmdir()

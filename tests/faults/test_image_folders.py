@@ -1,4 +1,4 @@
-"""Faults F98 and F99: folders of images whose rate is none, or whose images are too large, or none at all."""
+"""Faults F98 and F99: folders of images with an invalid frame rate, or with images too large or unreadable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(path: Path, size: tuple[int, int] = (6, 8)) -> Path:
     return path
 
 
-def refused(folder: Path, fault: str, message: str) -> None:
+def assert_refused(folder: Path, fault: str, message: str) -> None:
     with pytest.raises(MediaError, match=message) as caught:
         Reader(folder)
     assert caught.value.fault == fault
@@ -51,23 +51,23 @@ RATES = {
 
 @pytest.mark.fault("F98")
 @pytest.mark.parametrize("case", RATES)
-def test_F98_a_rate_that_is_none(case: str, tmp_path: Path) -> None:
+def test_F98_invalid_rates_are_refused(case: str, tmp_path: Path) -> None:
     write(tmp_path / "1.png")
     (tmp_path / "times.json").write_bytes(RATES[case].encode("utf-8", "surrogateescape"))
-    refused(tmp_path, "F98", r"times\.json: is damaged: 'fps' is no number between .* take the file out")
+    assert_refused(tmp_path, "F98", r"times\.json: is damaged: 'fps' is no number between .* take the file out")
 
 
 @pytest.mark.fault("F98")
-@pytest.mark.parametrize("said", ['"1/0"', '"0"', '"1e999999999"', "0.04", "NaN", '"-1/25"', "[1]", '"1/9999999999"'])
-def test_F98_a_time_base_that_is_none(said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['"1/0"', '"0"', '"1e999999999"', "0.04", "NaN", '"-1/25"', "[1]", '"1/9999999999"'])
+def test_F98_invalid_time_bases_are_refused(text: str, tmp_path: Path) -> None:
     write(tmp_path / "1.png")
-    (tmp_path / "times.json").write_text(f'{{"fps": "25", "time_base": {said}, "ticks": [0]}}')
-    refused(tmp_path, "F98", r"times\.json: is damaged: 'time_base' is no fraction of a second")
+    (tmp_path / "times.json").write_text(f'{{"fps": "25", "time_base": {text}, "ticks": [0]}}')
+    assert_refused(tmp_path, "F98", r"times\.json: is damaged: 'time_base' is no fraction of a second")
 
 
 @pytest.mark.fault("F98")
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "expected"),
     [
         ('"30000/1001"', Fraction(30000, 1001)),
         ("24", Fraction(24)),
@@ -76,32 +76,34 @@ def test_F98_a_time_base_that_is_none(said: str, tmp_path: Path) -> None:
         ('"1/60"', Fraction(1, 60)),
     ],
 )
-def test_F98_rates_that_are_some(said: str, meant: Fraction, tmp_path: Path) -> None:
+def test_F98_valid_rates_are_read(text: str, expected: Fraction, tmp_path: Path) -> None:
     write(tmp_path / "1.png")
-    (tmp_path / "times.json").write_text(f'{{"fps": {said}}}')
+    (tmp_path / "times.json").write_text(f'{{"fps": {text}}}')
     with Reader(tmp_path) as reader:
-        assert reader.fps == meant
+        assert reader.fps == expected
 
 
 def png(width: int, height: int) -> bytes:
-    """The first bytes of a PNG image, and nothing of its pixels."""
+    """Return the header of a PNG image without its pixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    about = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", about) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
 @pytest.mark.fault("F99")
 @pytest.mark.parametrize("side", [30_000, 100_000, 2**31 - 1])
 def test_F99_an_image_that_claims_more_pixels_than_the_limit(side: int, tmp_path: Path) -> None:
     (tmp_path / "1.png").write_bytes(png(side, side))
-    refused(tmp_path, "F99", rf"1\.png: claims {side}x{side}, more than 64000000 pixels; raise JOSTLE_MAX_PIXELS")
+    assert_refused(
+        tmp_path, "F99", rf"1\.png: claims {side}x{side}, more than 64000000 pixels; raise JOSTLE_MAX_PIXELS"
+    )
 
 
 @pytest.mark.fault("F99")
-def test_F99_the_limit_is_the_one_of_video(tmp_path: Path) -> None:
+def test_F99_images_have_the_limits_of_videos(tmp_path: Path) -> None:
     write(tmp_path / "1.png", (60, 80))
     with Reader(tmp_path, limits=Limits(max_pixels=4800)) as reader:
         assert reader.size == (60, 80)
@@ -123,31 +125,33 @@ def test_F99_the_size_is_known_before_anything_is_decoded(ending: str, tmp_path:
 
 
 @pytest.mark.fault("F99")
-def test_F99_a_piece_of_a_png_that_claims_more_than_the_file(tmp_path: Path) -> None:
+def test_F99_a_png_chunk_that_claims_more_than_the_file(tmp_path: Path) -> None:
     data = png(32, 24)
-    at = data.index(b"IDAT") - 4
-    (tmp_path / "1.png").write_bytes(data[:at] + b"\xff\x00\x02\xc4" + data[at + 4 :])  # OpenCV made 4 GB of room
+    offset = data.index(b"IDAT") - 4
+    (tmp_path / "1.png").write_bytes(
+        data[:offset] + b"\xff\x00\x02\xc4" + data[offset + 4 :]
+    )  # OpenCV allocated 4 GB for it
     assert claimed_size((tmp_path / "1.png").read_bytes()) is None
-    refused(tmp_path, "F4", r"1\.png: is not an image that can be decoded")
+    assert_refused(tmp_path, "F4", r"1\.png: is not an image that can be decoded")
 
 
 @pytest.mark.fault("F99")
 def test_F99_a_file_larger_than_any_image_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "1.png").open("wb") as file:
         file.truncate(1 << 32)
-    refused(tmp_path, "F99", r"1\.png: is larger than \d+ bytes")
+    assert_refused(tmp_path, "F99", r"1\.png: is larger than \d+ bytes")
 
 
 @pytest.mark.fault("F99")
 @pytest.mark.parametrize("name", ["1.png", "times.json"])
-def test_F99_a_pipe_among_the_images_is_not_waited_for(name: str, tmp_path: Path) -> None:
+def test_F99_a_named_pipe_among_the_images_is_refused(name: str, tmp_path: Path) -> None:
     write(tmp_path / "0.png" if name == "times.json" else tmp_path / "2.png")
     os.mkfifo(tmp_path / name)
-    refused(tmp_path, "F18", f"{name}: is a named pipe; give a regular file")
+    assert_refused(tmp_path, "F18", f"{name}: is a named pipe; give a regular file")
 
 
 @pytest.mark.fault("F99")
-def test_F99_digits_that_are_no_numbers_in_a_name(tmp_path: Path) -> None:
+def test_F99_file_names_with_superscript_digits(tmp_path: Path) -> None:
     write(tmp_path / "²1.png")
     with Reader(tmp_path) as reader:
         assert reader.names == ("²1.png",)

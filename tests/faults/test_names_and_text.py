@@ -1,4 +1,4 @@
-"""Faults 20 to 26: videos that are one or missing, ids and names in any script, text in any encoding."""
+"""Faults 20 to 26: duplicate and missing videos, ids and names in any script, text in any encoding."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def test_F20_one_video_under_two_ids_is_listed(tmp_path: Path, how: str) -> None
 @pytest.mark.fault("F21")
 def test_F21_listed_and_present_videos_are_counted_both_ways() -> None:
     listed = [f"v{i:03}" for i in range(198)] + ["lost 1", "lost2"]
-    found = coverage(listed, [*listed[:198], "x", "y", "z"])
-    assert (len(found.used), found.missing, found.unlisted) == (198, ("lost 1", "lost2"), ("x", "y", "z"))
-    assert found.share == 0.99
-    assert str(found) == "198 of 200 videos (2 missing: 'lost 1', lost2; 3 unlisted)"
+    result = coverage(listed, [*listed[:198], "x", "y", "z"])
+    assert (len(result.used), result.missing, result.unlisted) == (198, ("lost 1", "lost2"), ("x", "y", "z"))
+    assert result.share == 0.99
+    assert str(result) == "198 of 200 videos (2 missing: 'lost 1', lost2; 3 unlisted)"
 
 
 @pytest.mark.fault("F21")
@@ -96,10 +96,10 @@ def test_F22_ids_match_in_every_unicode_form() -> None:
 def test_F22_the_bytes_of_file_names_are_kept(tmp_path: Path) -> None:
     names = [f"{DECOMPOSED}.mp4".encode(), b"latin\xe9.mp4", "走る🏃.mp4".encode(), "\u202eabc.mp4".encode()]
     touch(tmp_path, *names)
-    found = find_videos(tmp_path)
-    assert set(found) == {COMPOSED, "latin\udce9", "走る🏃", "\u202eabc"}
-    assert {os.fsencode(path.name) for path in found.values()} == set(names)
-    assert all(path.read_bytes() == os.fsencode(path.name) for path in found.values())
+    videos = find_videos(tmp_path)
+    assert set(videos) == {COMPOSED, "latin\udce9", "走る🏃", "\u202eabc"}
+    assert {os.fsencode(path.name) for path in videos.values()} == set(names)
+    assert all(path.read_bytes() == os.fsencode(path.name) for path in videos.values())
 
 
 @pytest.mark.fault("F22")
@@ -127,8 +127,8 @@ def test_F23_awkward_ids_stay_in_their_folder(tmp_path: Path, video_id: str) -> 
 def test_F23_different_awkward_ids_get_different_names() -> None:
     ids = [*AWKWARD, *RESERVED, "a_b", "_rf", "__", "a_b~" + "0" * 16]
     assert len({file_name_for(i, ".mp4") for i in ids}) == len(set(ids))
-    made = file_name_for("a b", "")
-    assert file_name_for(made, "") != made
+    name = file_name_for("a b", "")
+    assert file_name_for(name, "") != name
 
 
 @pytest.mark.fault("F24")

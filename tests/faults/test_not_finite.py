@@ -1,4 +1,4 @@
-"""Faults F120 and F121: weights and outputs of models that are NaN or infinite, which no threshold notices."""
+"""Faults F120 and F121: NaN or infinite weights and outputs of models, which thresholds do not detect."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_f120_weights_that_are_not_finite_are_refused_when_loaded(tmp_path: Path
 
 
 @pytest.mark.fault("F120")
-def test_f120_a_network_of_ones_own_is_looked_at_when_a_run_begins() -> None:
+def test_f120_weights_of_a_user_network_are_checked_at_the_start() -> None:
     network = nn.Linear(2, 2)
-    network.register_buffer("mask", torch.full((2, 2), -torch.inf).triu(1))  # as attention has it
+    network.register_buffer("mask", torch.full((2, 2), -torch.inf).triu(1))  # as in attention
     assert tensors_fingerprint(network)
     network.weight.data.fill_(3e38)  # finite, though not their sum
     check_weights(network, "mine")
@@ -85,17 +85,17 @@ DETECTORS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.fault("F121")
 @pytest.mark.parametrize("name", DETECTORS)
-def test_f121_no_detector_finds_nothing_for_want_of_numbers(name: str) -> None:
+def test_f121_detectors_refuse_outputs_that_are_not_finite(name: str) -> None:
     detector = load_detector(name, **DETECTORS[name])
     facts: dict[str, Any] = {"fps": 25.0, "duration": 8.0}
-    shown: Any = np.zeros((8, 32, 32, 3), np.uint8)
+    inputs: Any = np.zeros((8, 32, 32, 3), np.uint8)
     if detector.looks_at == "features":
-        shown, facts = np.ones((40, detector.config.input_dim), np.float32), facts | {"stride": 4, "window": 16}
-    detector.detect(shown, **facts)
+        inputs, facts = np.ones((40, detector.config.input_dim), np.float32), facts | {"stride": 4, "window": 16}
+    detector.detect(inputs, **facts)
     for value in BAD.values():
         spoil(detector, value)
         with pytest.raises(NonFiniteOutput, match=r"\d+ of \d+ values of its output '\w+' are not finite") as caught:
-            detector.detect(shown, **facts)
+            detector.detect(inputs, **facts)
         assert caught.value.fault == "F121"
 
 
@@ -119,7 +119,7 @@ def test_f121_an_object_detector_does_not_drop_boxes_that_are_nan(value: float) 
 
 @pytest.mark.fault("F121")
 @pytest.mark.parametrize("value", [*BAD.values(), -np.inf])
-def test_f121_an_inspector_does_not_call_frames_sound_for_want_of_numbers(value: float) -> None:
+def test_f121_an_inspector_refuses_probabilities_that_are_not_finite(value: float) -> None:
     inspector = load_inspector()
     frames = np.random.default_rng(0).integers(0, 256, (9, 24, 24, 3), np.uint8)
     descriptors = describe_frames(frames)
@@ -131,18 +131,18 @@ def test_f121_an_inspector_does_not_call_frames_sound_for_want_of_numbers(value:
         assert caught.value.rows == tuple(range(9))
 
 
-# In a run: the error names video and cell, the other videos are used.
+# In a run, the error names video and cell, and the other videos are used.
 
 BLACK = "thumos14-c/black_frame:3"
 
 
 def black(frames: np.ndarray) -> Any:
-    """Which of (N, H, W, 3) frames are black."""
+    """Return which of (N, H, W, 3) frames are black."""
     return (frames == 0).all((1, 2, 3))
 
 
-class Overflowing(TwoParts):
-    """Divides by the light of a frame in half precision."""
+class OverflowingExtractor(TwoParts):
+    """Extractor that returns infinity for black frames, as a division in half precision would."""
 
     def see(self, frames: np.ndarray) -> np.ndarray:
         rows = super().see(frames)
@@ -150,11 +150,11 @@ class Overflowing(TwoParts):
         return rows
 
 
-def losing_times(frames: np.ndarray) -> Segments:
+def nan_times(frames: np.ndarray) -> Segments:
     return Segments([np.nan if black(frames).any() else 0.2], [1.2], [0], [0.5], ("action",))
 
 
-def losing_scores(clips: np.ndarray) -> np.ndarray:
+def nan_scores(clips: np.ndarray) -> np.ndarray:
     scores = np.zeros((len(clips), 3), np.float32)
     scores[[black(clip).any() for clip in clips]] = np.nan
     return scores
@@ -163,12 +163,12 @@ def losing_scores(clips: np.ndarray) -> np.ndarray:
 PREDICTORS: dict[str, tuple[Any, Any, str]] = {
     "extractor": (
         FeatureDetectionPredictor(TwoParts(8, 2), small_run.Leaning()),
-        FeatureDetectionPredictor(Overflowing(8, 2), small_run.Leaning()),
+        FeatureDetectionPredictor(OverflowingExtractor(8, 2), small_run.Leaning()),
         "the extractor, features: ",
     ),
     "detector": (
         FrameDetectionPredictor(lambda frames: Segments([0.2], [1.2], [0], [0.5], ("action",))),
-        FrameDetectionPredictor(losing_times),
+        FrameDetectionPredictor(nan_times),
         "the model failed",
     ),
 }
@@ -176,11 +176,9 @@ PREDICTORS: dict[str, tuple[Any, Any, str]] = {
 
 @pytest.mark.fault("F121")
 @pytest.mark.parametrize("kind", PREDICTORS)
-def test_f121_what_is_lost_in_one_cell_of_one_video_sets_that_video_aside(
-    videos: dict[str, Path], tmp_path: Path, kind: str
-) -> None:
-    sound, spoiled, message = PREDICTORS[kind]
-    model = BenchmarkModel(lambda: lambda job: (spoiled if job.name == "b" else sound)(job), "theirs")
+def test_f121_nan_in_one_cell_excludes_its_video(videos: dict[str, Path], tmp_path: Path, kind: str) -> None:
+    valid, spoiled, message = PREDICTORS[kind]
+    model = BenchmarkModel(lambda: lambda job: (spoiled if job.name == "b" else valid)(job), "theirs")
     cells = select_cells(small_run.RECIPE, [BLACK])
     done = run_benchmark(small_run.RECIPE, small_run.data_of(videos), model, tmp_path / "run", cells=cells)
     assert [failure["video"] for failure in done.failures] == ["b"]
@@ -189,7 +187,7 @@ def test_f121_what_is_lost_in_one_cell_of_one_video_sets_that_video_aside(
 
 
 @pytest.mark.fault("F121")
-def test_f121_a_run_in_which_every_video_is_lost_ends_with_an_error(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_f121_a_run_without_a_valid_video_fails(videos: dict[str, Path], tmp_path: Path) -> None:
     model = BenchmarkModel(lambda: PREDICTORS["extractor"][1], "theirs")
     cells = select_cells(small_run.RECIPE, [BLACK])
     with pytest.raises(DataError, match=f"none of 4 videos could be used: video a, cell {BLACK}: the extractor"):
@@ -197,8 +195,8 @@ def test_f121_a_run_in_which_every_video_is_lost_ends_with_an_error(videos: dict
 
 
 @pytest.mark.fault("F121")
-def test_f121_a_batch_of_clips_from_several_cells_names_the_one(videos: dict[str, Path], tmp_path: Path) -> None:
-    recogniser = Recogniser(losing_scores, name="theirs")
+def test_f121_nan_in_a_mixed_batch_is_attributed_to_its_cell(videos: dict[str, Path], tmp_path: Path) -> None:
+    recogniser = Recogniser(nan_scores, name="theirs")
     model = BenchmarkModel(
         lambda: RecognitionPredictor(recogniser, small_recognition.SAMPLING, ClassMatch("by number", 3), batch=64),
         "theirs",

@@ -1,4 +1,4 @@
-"""Fault F116: a video that is replaced or cut off while it is looked at. Nothing is told of a mixture of two files."""
+"""Fault F116: a video that is replaced or truncated while it is read. No result mixes two files."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from jostle.evaluation.runner.runner import Run, run_benchmark
 from jostle.features.folder import extract_videos
 
 
-def over(path: Path) -> None:
-    """Another video takes its name."""
+def replace_video(path: Path) -> None:
+    """Replace the video by another one."""
     write_video(path.with_name("new.mkv"), 48, seed=77)
     os.replace(path.with_name("new.mkv"), path)
 
 
-def cut(path: Path) -> None:
+def truncate_video(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-class Meddling(Leaning):
-    """A detector; the file is changed once its frames have been read and before it answers."""
+class MeddlingDetector(Leaning):
+    """Detector that changes the file after its frames were read and before it returns."""
 
     def __init__(self, change: Callable[[], None]) -> None:
         super().__init__()
@@ -45,8 +45,8 @@ class Meddling(Leaning):
         return super().detect(features, **facts)
 
 
-class MeddlingParts(TwoParts):
-    """An extractor under which the file is changed while it is read."""
+class MeddlingExtractor(TwoParts):
+    """Extractor that changes the file while it is read."""
 
     def __init__(self, change: Callable[[], None]) -> None:
         super().__init__(8, 2)
@@ -58,18 +58,18 @@ class MeddlingParts(TwoParts):
 
 
 def once(change: Callable[[Path], None], path: Path) -> Callable[[], None]:
-    left = [change]
+    pending = [change]
 
     def do() -> None:
-        if left:
-            left.pop()(path)
+        if pending:
+            pending.pop()(path)
 
     return do
 
 
-def run_with(load: Callable[[], Any], videos: dict[str, Path], out: Path, **asked: Any) -> Run:
-    contestant = replace(small_run.contestant(), load=load)
-    return run_benchmark(RECIPE, data_of(videos), contestant, out, cells=select_cells(RECIPE), **asked)
+def run_with(load: Callable[[], Any], videos: dict[str, Path], out: Path, **options: Any) -> Run:
+    model = replace(small_run.contestant(), load=load)
+    return run_benchmark(RECIPE, data_of(videos), model, out, cells=select_cells(RECIPE), **options)
 
 
 @pytest.fixture
@@ -78,38 +78,38 @@ def videos(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.fault("F116")
-@pytest.mark.parametrize("change", [over, cut])
+@pytest.mark.parametrize("change", [replace_video, truncate_video])
 @pytest.mark.parametrize("when", ["while it is read", "before the answer"])
-def test_f116_a_run_sets_it_aside(
+def test_f116_a_run_skips_a_changed_video(
     videos: dict[str, Path], tmp_path: Path, change: Callable[[Path], None], when: str
 ) -> None:
     do = once(change, videos[NAMES[0]])
     if when == "while it is read":
-        load = partial(FeatureDetectionPredictor, MeddlingParts(do), Leaning())
+        load = partial(FeatureDetectionPredictor, MeddlingExtractor(do), Leaning())
     else:
-        load = partial(FeatureDetectionPredictor, TwoParts(8, 2), Meddling(do))
+        load = partial(FeatureDetectionPredictor, TwoParts(8, 2), MeddlingDetector(do))
     done = run_with(load, videos, tmp_path / "run")
-    assert [(one["video"], one["fault"]) for one in done.failures] == [(NAMES[0], "F19")]
-    if change is over:
-        again = run_with(load, videos, tmp_path / "run", retry_failed=True)
-        assert again.failures == ()
-        whole = run_with(load, videos, tmp_path / "whole")
-        assert again.scores == whole.scores
+    assert [(failure["video"], failure["fault"]) for failure in done.failures] == [(NAMES[0], "F19")]
+    if change is replace_video:
+        retried = run_with(load, videos, tmp_path / "run", retry_failed=True)
+        assert retried.failures == ()
+        expected = run_with(load, videos, tmp_path / "whole")
+        assert retried.scores == expected.scores
         name = "predictions/clean.json"
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 @pytest.mark.fault("F116")
-@pytest.mark.parametrize("change", [over, cut])
-def test_f116_features_of_it_are_not_kept(
+@pytest.mark.parametrize("change", [replace_video, truncate_video])
+def test_f116_features_of_a_changed_video_are_not_stored(
     videos: dict[str, Path], tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
     before = Path(shutil.copy(videos[NAMES[0]], tmp_path / "before.mkv"))
     do = once(change, videos[NAMES[0]])
-    done = extract_videos(videos, lambda: MeddlingParts(do), tmp_path / "out", name="two_parts")
+    done = extract_videos(videos, lambda: MeddlingExtractor(do), tmp_path / "out", name="two_parts")
     assert list(done.set_aside) == [NAMES[0]]
     assert "changed while it was being read" in done.set_aside[NAMES[0]]
     assert not (tmp_path / "out" / f"{NAMES[0]}.npy").exists()
     os.replace(before, videos[NAMES[0]])
-    again = extract_videos(videos, lambda: TwoParts(8, 2), tmp_path / "out", name="two_parts")
-    assert (again.made, dict(again.set_aside)) == ((NAMES[0],), {})
+    repeated = extract_videos(videos, lambda: TwoParts(8, 2), tmp_path / "out", name="two_parts")
+    assert (repeated.made, dict(repeated.set_aside)) == ((NAMES[0],), {})

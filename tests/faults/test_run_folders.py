@@ -1,4 +1,4 @@
-"""Fault F110: run folders that somebody was at. Every verb that reads one says what is wrong, and none breaks."""
+"""Fault F110: tampered run folders. Every command that reads one reports the problem, and none crashes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Wa
 TASKS = ("detection", "recognition", "frames", "questions", "moments")
 CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3")
 CODES = (3, 6)
-PATIENCE_S = 30  # with one verb: they take a fraction of a second
+PATIENCE_S = 30  # per verb, which takes a fraction of a second
 QUICK = 12  # tamperings of each task in the quick suite
 
 
@@ -38,56 +38,56 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {task: build(tmp_path_factory.mktemp(task) / "run", task) for task in TASKS}
 
 
-def report(run: Path, whole: Path, out: Path) -> None:
+def report(run: Path, intact: Path, out: Path) -> None:
     api.report(run, out / "report.html", csv=out / "cells.csv", latex=out / "latex", draws=2)
 
 
-def diff(run: Path, whole: Path, out: Path) -> None:
-    api.diff(whole, run, draws=2, any_truth=True).to_dict()
+def diff(run: Path, intact: Path, out: Path) -> None:
+    api.diff(intact, run, draws=2, any_truth=True).to_dict()
 
 
-def verify(run: Path, whole: Path, out: Path) -> None:
+def verify(run: Path, intact: Path, out: Path) -> None:
     api.verify(run).to_dict()
 
 
-def card(run: Path, whole: Path, out: Path) -> None:
+def card(run: Path, intact: Path, out: Path) -> None:
     api.card(run, out)
 
 
-def track(run: Path, whole: Path, out: Path) -> None:
+def track(run: Path, intact: Path, out: Path) -> None:
     tracker_payload(RunRecord.read(run))
 
 
-def resume(run: Path, whole: Path, out: Path) -> None:
-    build(run, RunRecord.read(whole).task)
+def resume(run: Path, intact: Path, out: Path) -> None:
+    build(run, RunRecord.read(intact).task)
 
 
-def picture(run: Path, whole: Path, out: Path) -> None:
+def picture(run: Path, intact: Path, out: Path) -> None:
     record = RunRecord.read(run)
     for cell in (CLEAN, *CELLS):
         order_for(record, "video_0001", cell)
 
 
-def view(run: Path, whole: Path, out: Path) -> None:
-    shelf = RunCollection([whole])
-    (key,) = shelf.folders
-    shelf.folders[key] = run  # it was whole when the viewer was started
+def view(run: Path, intact: Path, out: Path) -> None:
+    collection = RunCollection([intact])
+    (key,) = collection.folders
+    collection.folders[key] = run  # the folder was intact when the viewer was started
     try:
-        index_page(shelf)
-        found = shelf.run(key)
-        if isinstance(found, Unfinished):
-            unfinished_page(found)
+        index_page(collection)
+        snapshot = collection.run(key)
+        if isinstance(snapshot, Unfinished):
+            unfinished_page(snapshot)
             return
-        assert isinstance(found, Snapshot)
-        run_page(found)
-        gallery_page(found)
-        while isinstance(found.surveyed(), Waiting):
+        assert isinstance(snapshot, Snapshot)
+        run_page(snapshot)
+        gallery_page(snapshot)
+        while isinstance(snapshot.surveyed(), Waiting):
             time.sleep(0.005)
-        for cell in found.cells.values():
-            cell_page(found, cell)
-            video_page(found, cell, "video_0001")
+        for cell in snapshot.cells.values():
+            cell_page(snapshot, cell)
+            video_page(snapshot, cell, "video_0001")
     finally:
-        shelf.close()
+        collection.close()
 
 
 VERBS: dict[str, Callable[[Path, Path, Path], None]] = {
@@ -96,8 +96,8 @@ VERBS: dict[str, Callable[[Path, Path, Path], None]] = {
 
 
 @pytest.fixture
-def in_time() -> Iterator[None]:
-    """A verb that waits for ever fails instead."""
+def time_limit() -> Iterator[None]:
+    """Fail the test if a verb hangs."""
 
     def late(*_: object) -> None:
         raise TimeoutError(f"not done in {PATIENCE_S} s")
@@ -108,13 +108,13 @@ def in_time() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def fault_of(verb: str, run: Path, whole: Path, out: Path) -> str | None:
-    """What is wrong with how a verb takes a folder; None if it works or refuses as it should."""
+def misbehaviour_of(verb: str, run: Path, intact: Path, out: Path) -> str | None:
+    """Return how a verb misbehaves with a folder; None if it works or refuses correctly."""
     signal.alarm(PATIENCE_S)
     try:
-        VERBS[verb](run, whole, out)
+        VERBS[verb](run, intact, out)
     except JostleError as error:
-        if error.exit_code not in CODES and verb != "view":  # which shows the message and stays
+        if error.exit_code not in CODES and verb != "view":  # the viewer shows the message and keeps running
             return f"{type(error).__name__} with exit code {error.exit_code}: {error}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
@@ -123,62 +123,62 @@ def fault_of(verb: str, run: Path, whole: Path, out: Path) -> str | None:
     return None
 
 
-def faults(whole: Path, chosen: list[Tampering], folder: Path) -> list[str]:
-    found = []
-    for number, tampering in enumerate(chosen):
+def misbehaviours(intact: Path, tampered: list[Tampering], folder: Path) -> list[str]:
+    messages = []
+    for number, tampering in enumerate(tampered):
         for verb in VERBS:
             run, out = folder / f"{number}-{verb}", folder / f"out-{number}-{verb}"
             out.mkdir()
-            shutil.copytree(whole, run)
+            shutil.copytree(intact, run)
             tampering.do(run / tampering.file)
-            fault = fault_of(verb, run, whole, out)
+            fault = misbehaviour_of(verb, run, intact, out)
             if fault is not None:
-                found.append(f"{verb}, {tampering}: {fault}")
+                messages.append(f"{verb}, {tampering}: {fault}")
             shutil.rmtree(run)
             shutil.rmtree(out)
-    return found
+    return messages
 
 
 @pytest.mark.fault("F110")
 @pytest.mark.parametrize("task", TASKS)
-def test_f110_every_verb_takes_a_whole_folder(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
+def test_f110_every_verb_accepts_an_intact_folder(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
     untouched = Tampering("run.json", "nothing", lambda path: None)
     for verb in VERBS:
         (tmp_path / verb).mkdir()
         VERBS[verb](runs[task], runs[task], tmp_path / verb)
-    assert faults(runs[task], [untouched], tmp_path) == []
+    assert misbehaviours(runs[task], [untouched], tmp_path) == []
 
 
 @pytest.mark.fault("F110")
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 @pytest.mark.parametrize("task", TASKS)
-def test_f110_some_folders_that_somebody_was_at(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
-    every = list(tamperings(runs[task]))
-    places = rng_for(0, "tampering", task).choice(len(every), QUICK, replace=False)
-    assert faults(runs[task], [every[i] for i in sorted(places.tolist())], tmp_path) == []
+def test_f110_a_sample_of_tampered_folders(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
+    candidates = list(tamperings(runs[task]))
+    indices = rng_for(0, "tampering", task).choice(len(candidates), QUICK, replace=False)
+    assert misbehaviours(runs[task], [candidates[i] for i in sorted(indices.tolist())], tmp_path) == []
 
 
 @pytest.mark.fault("F110")
 @pytest.mark.slow
-@pytest.mark.usefixtures("in_time")
+@pytest.mark.usefixtures("time_limit")
 @pytest.mark.parametrize("task", TASKS)
-def test_f110_all_folders_that_somebody_was_at(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
-    assert faults(runs[task], list(tamperings(runs[task])), tmp_path) == []
+def test_f110_all_tampered_folders(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
+    assert misbehaviours(runs[task], list(tamperings(runs[task])), tmp_path) == []
 
 
 @pytest.mark.fault("F110")
-def test_f110_messages_say_file_key_and_what_to_do(runs: dict[str, Path], tmp_path: Path) -> None:
-    said = {
+def test_f110_messages_name_file_key_and_remedy(runs: dict[str, Path], tmp_path: Path) -> None:
+    patterns = {
         "run.json: negative at videos": r"run\.json: videos is -1, not at least 0; restore it from a copy, or start",
         "run.json: removed at content.cells.0.cell": r"run\.json: content\.cells\[0\]\.cell is missing; ",
         "scores.json: text at clean": r"scores\.json: clean is the text 'nonsense', not a number; the same",
         "scores.json: a pipe": r"scores\.json: not a regular file; .*the same `jostle run` resumes",
     }
-    known = {str(tampering): tampering for tampering in tamperings(runs["detection"])}
-    for name, words in said.items():
+    by_name = {str(tampering): tampering for tampering in tamperings(runs["detection"])}
+    for name, pattern in patterns.items():
         run = tmp_path / name.replace(" ", "-").replace(":", "")
         shutil.copytree(runs["detection"], run)
-        known[name].do(run / known[name].file)
-        with pytest.raises(DataError, match=words) as caught:
+        by_name[name].do(run / by_name[name].file)
+        with pytest.raises(DataError, match=pattern) as caught:
             RunRecord.read(run)
         assert caught.value.fault == "F110"

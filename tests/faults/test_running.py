@@ -1,4 +1,4 @@
-"""Faults F56-F79: archives, configurations, downloads; and what befalls processes, disks, memory and time."""
+"""Faults F56-F79: archives, configurations, downloads, and failures of processes, disks, memory and clocks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def known(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def expected_content(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("run") / "whole"
     small_run.run(videos, out)
     return content(out)
@@ -61,7 +61,7 @@ def known(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data and a benchmark for `jostle run` as a program."""
+    """Write data and a benchmark for `jostle run` as a program."""
     return tiny_run.write_folder(tmp_path_factory.mktemp("tiny") / "here")
 
 
@@ -71,7 +71,7 @@ def test_every_fault_has_a_test() -> None:
     assert marked == {f"F{number}" for number in range(1, 120)} | listed
 
 
-# Archives. Nothing is ever unpacked: people unpack their data themselves, and know where.
+# Archives. Nothing is ever unpacked: users unpack their data themselves.
 
 
 @pytest.mark.fault("F56")
@@ -90,8 +90,8 @@ def test_f56_entries_that_lead_outside_are_never_written(tmp_path: Path, name: s
 
 
 @pytest.mark.fault("F57")
-def test_f57_a_bomb_is_not_opened(tmp_path: Path) -> None:
-    """Compressed tensors and arrays say how large they are before any memory is asked for."""
+def test_f57_a_zip_bomb_is_not_opened(tmp_path: Path) -> None:
+    """The size of compressed tensors and arrays is checked before any memory is allocated."""
     from jostle.errors import CheckpointError
     from jostle.models.checkpoints import read_weights
 
@@ -107,10 +107,10 @@ def test_f57_a_bomb_is_not_opened(tmp_path: Path) -> None:
 
 @pytest.mark.fault("F58")
 def test_f58_nothing_is_unpacked_anywhere() -> None:
-    """Two entries for one path can only meet where entries become paths."""
+    """Duplicate entries are harmless as long as no entry becomes a path."""
     for file in (ROOT / "src").rglob("*.py"):
         text = file.read_text()
-        if file.name == "published_layouts.py":  # writes archives, and opens none to read
+        if file.name == "published_layouts.py":  # writes archives, but never reads one
             assert set(re.findall(r"tarfile\.(\w+)", text)) == {"BLOCKSIZE", "TarInfo", "PAX_FORMAT"}
             text = text.replace("tarfile", "")
         for word in ("extractall", "unpack_archive", "tarfile", "py7zr", "rarfile"):
@@ -122,7 +122,7 @@ def test_f58_nothing_is_unpacked_anywhere() -> None:
 
 @pytest.mark.fault("F59")
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('name = "a"\nname = "b"\n', "line 2"),
         ('name = "a"\nversoin = 1\n', "version"),
@@ -131,10 +131,10 @@ def test_f58_nothing_is_unpacked_anywhere() -> None:
         ("a" * 100 + " = [" + "[" * 5000 + "]" * 5001 + "\n", r"mine\.toml"),
     ],
 )
-def test_f59_a_recipe_that_is_wrong_says_where(tmp_path: Path, text: str, said: str) -> None:
+def test_f59_errors_in_a_recipe_are_located(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(JostleError, match=said) as caught:
+    with pytest.raises(JostleError, match=message) as caught:
         load_benchmark(path)
     assert caught.value.exit_code in (2, 3)
 
@@ -150,13 +150,13 @@ def imports_of(file: Path) -> set[str]:
     return names | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
 
 
-# The second calls the server whose address is the name of a model, and no other.
+# The second connects only to the server whose address is given as the name of a model.
 REACHING = ("jostle/models/weights/download.py", "jostle/models/language/server_client.py")
 
 
 @pytest.mark.fault("F60")
-def test_f60_nothing_is_downloaded_but_in_the_room_for_it() -> None:
-    """What `fetching` does when somebody asks by name is in its own tests."""
+def test_f60_only_the_download_modules_import_network_libraries() -> None:
+    """Downloads that are requested by name have tests of their own."""
     reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "huggingface_hub", "ftplib"}
     for file in (ROOT / "src").rglob("*.py"):
         text = file.read_text()
@@ -166,8 +166,8 @@ def test_f60_nothing_is_downloaded_but_in_the_room_for_it() -> None:
 
 
 @pytest.mark.fault("F61")
-def test_f61_what_is_not_here_is_named(tmp_path: Path) -> None:
-    """Always offline: who asks for weights that are elsewhere is told where they are, at once."""
+def test_f61_missing_weights_and_data_are_reported(tmp_path: Path) -> None:
+    """Everything works offline: an error for missing weights says at once where to get them."""
     with pytest.raises(JostleError, match=r"i3d_rgb: .*give its weights: .*"):
         jostle.load_extractor("i3d_rgb")
     with pytest.raises(JostleError, match=r"nowhere"):
@@ -178,10 +178,10 @@ def test_f61_what_is_not_here_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F63")
-def test_f63_a_video_that_workers_die_of_is_set_aside(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_f63_a_video_that_kills_workers_is_skipped(videos: dict[str, Path], tmp_path: Path) -> None:
     mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
-    asked = BenchmarkModel(partial(FrameDetectionPredictor, tiny_run.deadly), "theirs")
-    done = run_benchmark(RECIPE, data_of(mixed), asked, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
+    benchmark_model = BenchmarkModel(partial(FrameDetectionPredictor, tiny_run.deadly), "theirs")
+    done = run_benchmark(RECIPE, data_of(mixed), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
     assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
     assert done.scores["cells"][0]["videos"] == 3
 
@@ -198,8 +198,8 @@ def test_F07_F08_a_decoder_that_crashes_or_hangs_in_a_worker_costs_one_video(
     videos: dict[str, Path], tmp_path: Path, native: str, argument: int, status: str, hint: str
 ) -> None:
     mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
-    asked = BenchmarkModel(partial(small_run.looking_through_a_broken_decoder, native, argument), "theirs")
-    done = run_benchmark(RECIPE, data_of(mixed), asked, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
+    benchmark_model = BenchmarkModel(partial(small_run.looking_through_a_broken_decoder, native, argument), "theirs")
+    done = run_benchmark(RECIPE, data_of(mixed), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
     assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
     message = done.failures[0]["message"]
     assert f"a worker process died {status}" in message
@@ -219,17 +219,17 @@ def test_F07_F08_a_decoder_that_crashes_or_hangs_in_a_worker_costs_one_video(
     ],
     ids=["SIGINT", "SIGINT twice", "SIGTERM", "SIGHUP"],
 )
-def test_f64_signals_stop_a_run_that_goes_on_later(folder: Path, numbers: tuple[int, ...], code: int) -> None:
+def test_f64_a_run_stopped_by_a_signal_can_be_resumed(folder: Path, numbers: tuple[int, ...], code: int) -> None:
     out = folder / f"stopped-{code}-{len(numbers)}"
-    whole = folder / "whole"
-    if not whole.exists():
-        assert tiny_run.said(folder, tiny_run.command(whole, "-q", jobs=1)).returncode == 0
+    complete_run = folder / "whole"
+    if not complete_run.exists():
+        assert tiny_run.said(folder, tiny_run.command(complete_run, "-q", jobs=1)).returncode == 0
     process = subprocess.Popen(
         tiny_run.command(out),
         cwd=folder,
         env=tiny_run.environment(TINY_DELAY_S="0.2"),
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # tests may have been begun with nohup
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # the tests may have been started with nohup
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -237,17 +237,17 @@ def test_f64_signals_stop_a_run_that_goes_on_later(folder: Path, numbers: tuple[
         assert process.poll() is None
         time.sleep(0.005)
     for number in numbers:
-        os.killpg(process.pid, number)  # as a terminal sends it, to all of them
+        os.killpg(process.pid, number)  # to the whole process group, as a terminal does
         time.sleep(0.05)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == code, said
-    assert "run the same command again" in said
-    assert "Traceback" not in said
+    _, output = process.communicate(timeout=60)
+    assert process.returncode == code, output
+    assert "run the same command again" in output
+    assert "Traceback" not in output
     assert tiny_run.is_gone(process.pid)
     events = read_events(out / "journal.jsonl")
     assert events
     assert tiny_run.said(folder, tiny_run.command(out, "-q", jobs=1)).returncode == 0
-    assert content(out) == content(whole)
+    assert content(out) == content(complete_run)
     assert read_events(out / "journal.jsonl")[: len(events)] == events
 
 
@@ -255,28 +255,28 @@ def test_f64_signals_stop_a_run_that_goes_on_later(folder: Path, numbers: tuple[
 
 
 @pytest.mark.fault("F65")
-def test_f65_whatever_has_its_name_is_on_the_disk(
+def test_f65_files_are_synced_before_they_get_their_names(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No file takes its final name before its bytes were synced, and folders are synced after."""
+    """No file gets its final name before its bytes are synced, and folders are synced afterwards."""
     synced: set[int] = set()
     real_sync, real_replace = os.fsync, os.replace
-    placed: list[Path] = []
+    renamed: list[Path] = []
 
     def sync(handle: int) -> None:
         synced.add(os.fstat(handle).st_ino)
         real_sync(handle)
 
-    def put(source: Any, target: Any) -> None:
+    def replace(source: Any, target: Any) -> None:
         assert Path(source).stat().st_ino in synced, f"{target} may be empty after a power cut"
         assert Path(source).parent == Path(target).parent
-        placed.append(Path(target))
+        renamed.append(Path(target))
         real_replace(source, target)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(os, "replace", put)
+    monkeypatch.setattr(os, "replace", replace)
     small_run.run(videos, tmp_path / "run")
-    assert {path.name for path in placed} >= {"run.json", "scores.json", "failures.jsonl", "clean.json", "a.npz"}
+    assert {path.name for path in renamed} >= {"run.json", "scores.json", "failures.jsonl", "clean.json", "a.npz"}
     assert (tmp_path / "run" / "journal.jsonl").stat().st_ino in synced
     for inner in ("", "videos"):
         assert (tmp_path / "run" / inner).stat().st_ino in synced
@@ -291,7 +291,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.fault("F66")
 @pytest.mark.parametrize("left_kb", [0, 8, 24, 32, 40])
 def test_f66_a_full_disk_loses_nothing(
-    disk: Path, videos: dict[str, Path], known: dict[str, bytes], left_kb: int
+    disk: Path, videos: dict[str, Path], expected_content: dict[str, bytes], left_kb: int
 ) -> None:
     ballast = fill(disk, left_kb * 1024)
     out = disk / "run"
@@ -303,9 +303,9 @@ def test_f66_a_full_disk_loses_nothing(
     ballast.unlink()
     done = small_run.run(videos, out)
     assert read_events(out / "journal.jsonl")[: len(events)] == events
-    kept = sum(isinstance(event, VideoKept) for event in events)
-    assert done.clean.decoded == 48 * (len(videos) - kept)
-    assert content(out) == known
+    finished = sum(isinstance(event, VideoKept) for event in events)
+    assert done.clean.decoded == 48 * (len(videos) - finished)
+    assert content(out) == expected_content
 
 
 @pytest.mark.fault("F66")
@@ -320,37 +320,37 @@ def test_f66_a_full_disk_while_corrupting(disk: Path, videos: dict[str, Path]) -
 
 
 @pytest.mark.fault("F67")
-def test_f67_where_nothing_can_be_written_nothing_is_begun(disk: Path, videos: dict[str, Path], tmp_path: Path) -> None:
-    begun: list[str] = []
+def test_f67_a_run_does_not_start_in_an_unwritable_folder(disk: Path, videos: dict[str, Path], tmp_path: Path) -> None:
+    calls: list[str] = []
 
-    def never(*_: object) -> Iterator[Any]:
-        begun.append("work")
+    def engine(*_: object) -> Iterator[Any]:
+        calls.append("work")
         yield from ()
 
     (tmp_path / "file").write_text("mine")
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    for place in (tmp_path / "file", tmp_path / "file" / "below", disk / "run"):
+    for out in (tmp_path / "file", tmp_path / "file" / "below", disk / "run"):
         with pytest.raises(JostleError, match=r"cannot be (used|written)") as caught:
-            small_run.run(videos, place, engine=never)
-        assert str(place) in str(caught.value)
-    assert begun == []
+            small_run.run(videos, out, engine=engine)
+        assert str(out) in str(caught.value)
+    assert calls == []
     assert (tmp_path / "file").read_text() == "mine"
-    small_run.run(videos, tmp_path / "new" / "deep" / "run")  # missing parents are made
+    small_run.run(videos, tmp_path / "new" / "deep" / "run")  # missing parents are created
 
 
 @pytest.mark.fault("F68")
-def test_f68_a_disk_that_stutters_is_given_time(
-    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_f68_transient_disk_errors_are_retried(
+    videos: dict[str, Path], expected_content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, calls = os.replace, [0]
 
-    def stutter(source: Any, target: Any) -> None:
+    def fail_every_second_time(source: Any, target: Any) -> None:
         calls[0] += 1
         if calls[0] % 2:
             raise OSError(errno.ESTALE, "Stale file handle")
         real(source, target)
 
-    monkeypatch.setattr(atomic.os, "replace", stutter)
+    monkeypatch.setattr(atomic.os, "replace", fail_every_second_time)
     monkeypatch.setattr(atomic.time, "sleep", lambda _: None)
     atomic.write_text(tmp_path / "one.txt", ["whole"])
     assert (tmp_path / "one.txt").read_text() == "whole"
@@ -367,8 +367,8 @@ def refuse(number: int, *_: object) -> None:
 # Memory, devices, limits.
 
 
-class Hungry:
-    """An extractor that memory runs out under."""
+class OutOfMemoryExtractor:
+    """Extractor that runs out of memory."""
 
     def __init__(self, error: type[BaseException]) -> None:
         inner = small_run.looking().extractor
@@ -379,19 +379,20 @@ class Hungry:
 
 
 @pytest.mark.fault("F69")
-def test_f69_without_memory_a_run_stops_and_can_go_on(
-    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_f69_a_run_without_memory_stops_and_can_be_resumed(
+    videos: dict[str, Path], expected_content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches are of one size, as another would give other bits: so it is said, and fewer jobs are the way."""
+    """The batch size is never reduced, which would change results: the run stops, and the user takes fewer jobs."""
     main = importlib.import_module("jostle.cli.app")
-    hungry = replace(
-        small_run.contestant(), load=lambda: FeatureDetectionPredictor(Hungry(MemoryError), small_run.Leaning())
+    benchmark_model = replace(
+        small_run.contestant(),
+        load=lambda: FeatureDetectionPredictor(OutOfMemoryExtractor(MemoryError), small_run.Leaning()),
     )
     with pytest.raises((MemoryError, ResourceError)):
-        run_benchmark(RECIPE, data_of(videos), hungry, tmp_path / "run", cells=select_cells(RECIPE))
+        run_benchmark(RECIPE, data_of(videos), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE))
     small_run.run(videos, tmp_path / "run")
-    assert content(tmp_path / "run") == known
-    out_of_memory = type("OutOfMemoryError", (RuntimeError,), {})  # as torch calls it
+    assert content(tmp_path / "run") == expected_content
+    out_of_memory = type("OutOfMemoryError", (RuntimeError,), {})  # the name of torch's exception
     for error in (MemoryError(), out_of_memory("CUDA out of memory")):
         monkeypatch.setattr(main, "_command", partial(partial, throw, error))
         assert main._run() == 5
@@ -402,7 +403,7 @@ def throw(error: BaseException) -> None:
 
 
 @pytest.mark.fault("F70")
-def test_f70_a_device_that_is_not_there() -> None:
+def test_f70_a_missing_device_is_reported() -> None:
     torch = pytest.importorskip("torch")
     from jostle.models.devices import device_for
 
@@ -429,12 +430,12 @@ def test_f71_limits_are_named() -> None:
     assert caught.value.fault == "F71"
 
 
-# What changed since, and who else is there.
+# Changed inputs and concurrent runs.
 
 
 @pytest.mark.fault("F73")
-def test_f73_results_that_were_cut_off_are_not_trusted(
-    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path
+def test_f73_truncated_results_are_computed_again(
+    videos: dict[str, Path], expected_content: dict[str, bytes], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     small_run.run(videos, out)
@@ -442,33 +443,33 @@ def test_f73_results_that_were_cut_off_are_not_trusted(
     results = out / "videos" / "b.npz"
     results.write_bytes(results.read_bytes()[:-7])
     done = small_run.run(videos, out)
-    assert done.clean.decoded == 48  # that one, again
-    assert content(out) == known
+    assert done.clean.decoded == 48  # one video is processed again
+    assert content(out) == expected_content
     (out / "scores.json").write_text("{}")
     assert check_run(out).lacking or check_run(out).altered
     small_run.run(videos, out)
-    assert content(out) == known
+    assert content(out) == expected_content
 
 
 @pytest.mark.fault("F74")
-def test_f74_two_runs_in_one_folder(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_f74_a_folder_is_locked_by_its_run(videos: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "run"
     small_run.run(videos, out)
     with FolderLock(out), pytest.raises(ResourceError) as caught:
         small_run.run(videos, out)
     assert f"process {os.getpid()} on " in str(caught.value)
     assert caught.value.fault == "F74"
-    small_run.run(videos, out)  # the other one is done
-    (out / ".owner").write_text("elsewhere 1 1999\n")  # a killed process left this, and its number lives on
+    small_run.run(videos, out)  # the lock is released
+    (out / ".owner").write_text("elsewhere 1 1999\n")  # left by a killed process whose id is in use again
     small_run.run(videos, out)
     assert not (out / ".owner").exists()
 
 
 @pytest.mark.fault("F75")
 def test_f75_clocks_may_jump(
-    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    videos: dict[str, Path], expected_content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = {name: Path(shutil.copy(path, tmp_path)) for name, path in videos.items()}
+    copies = {name: Path(shutil.copy(path, tmp_path)) for name, path in videos.items()}
     now = [2e9]
 
     def backwards() -> float:
@@ -478,21 +479,21 @@ def test_f75_clocks_may_jump(
     monkeypatch.setattr(time, "time", backwards)
     monkeypatch.setattr(time, "monotonic", lambda: 7.0)
     monkeypatch.setattr(time, "perf_counter", lambda: 7.0)
-    small_run.run(there, tmp_path / "run")
-    assert content(tmp_path / "run") == known
-    for path in there.values():
+    small_run.run(copies, tmp_path / "run")
+    assert content(tmp_path / "run") == expected_content
+    for path in copies.values():
         os.utime(path, (0, 0))
-    assert small_run.run(there, tmp_path / "run").clean.decoded == 0  # another time, the same bytes
+    assert small_run.run(copies, tmp_path / "run").clean.decoded == 0  # another time stamp, the same bytes
 
 
-# Models of others, and a great many videos.
+# User-defined models, and very many videos.
 
 
 def raising(frames: np.ndarray) -> Segments:
     raise KeyError("a mistake of theirs")
 
 
-def a_list(frames: np.ndarray) -> Any:
+def returning_list(frames: np.ndarray) -> Any:
     return [(0.1, 0.2)]
 
 
@@ -500,49 +501,54 @@ def without_scores(frames: np.ndarray) -> Segments:
     return Segments([0.1], [0.2], [0])
 
 
-def no_numbers(frames: np.ndarray) -> Segments:
+def returning_nan(frames: np.ndarray) -> Segments:
     return Segments([0.1], [0.2], [0], [float("nan")], ("action",))
 
 
-def shown_by(model: Callable[..., Any]) -> FrameDetectionPredictor:
+def frame_predictor(model: Callable[..., Any]) -> FrameDetectionPredictor:
     return FrameDetectionPredictor(model)
 
 
 @pytest.mark.fault("F78")
 @pytest.mark.parametrize(
-    ("model", "said"),
-    [(raising, "a mistake of theirs"), (a_list, "list"), (without_scores, "no scores"), (no_numbers, "finite|nan")],
+    ("model", "message"),
+    [
+        (raising, "a mistake of theirs"),
+        (returning_list, "list"),
+        (without_scores, "no scores"),
+        (returning_nan, "finite|nan"),
+    ],
 )
 def test_f78_a_model_that_fails_is_named(
-    videos: dict[str, Path], tmp_path: Path, model: Callable[..., Any], said: str
+    videos: dict[str, Path], tmp_path: Path, model: Callable[..., Any], message: str
 ) -> None:
-    asked = BenchmarkModel(partial(shown_by, model), "theirs")
+    benchmark_model = BenchmarkModel(partial(frame_predictor, model), "theirs")
     with pytest.raises(DataError, match="none of 4 videos could be used"):
-        run_benchmark(RECIPE, data_of(videos), asked, tmp_path / "run", cells=select_cells(RECIPE))
+        run_benchmark(RECIPE, data_of(videos), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE))
     lines = [json.loads(line) for line in (tmp_path / "run" / "failures.jsonl").read_text().splitlines()]
     assert [line["video"] for line in lines] == list(videos)
-    assert all(re.search(said, line["message"]) for line in lines)
-    assert all(line["fault"] == "F78" for line in lines) or model is no_numbers  # which Segments does not hold
+    assert all(re.search(message, line["message"]) for line in lines)
+    assert all(line["fault"] == "F78" for line in lines) or model is returning_nan  # Segments itself refuses NaN
 
 
-def vandal(frames: np.ndarray) -> Segments:
+def overwriting_model(frames: np.ndarray) -> Segments:
     light = float(frames.astype(np.float64).sum() % 997) / 997
     frames[:] = 0
     return Segments([0.1], [1.0 + light / 3], [0], [light], ("action",))
 
 
-def tidy(frames: np.ndarray) -> Segments:
-    return vandal(frames.copy())
+def copying_model(frames: np.ndarray) -> Segments:
+    return overwriting_model(frames.copy())
 
 
 @pytest.mark.fault("F78")
-def test_f78_a_model_that_writes_into_its_input_spoils_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
-    found = []
-    for model in (vandal, tidy):
-        asked = BenchmarkModel(partial(shown_by, model), "theirs")
-        run_benchmark(RECIPE, data_of(videos), asked, tmp_path / model.__name__, cells=select_cells(RECIPE))
-        found.append(content(tmp_path / model.__name__))
-    assert found[0] == found[1]
+def test_f78_a_model_that_writes_into_its_input_changes_no_result(videos: dict[str, Path], tmp_path: Path) -> None:
+    contents = []
+    for model in (overwriting_model, copying_model):
+        benchmark_model = BenchmarkModel(partial(frame_predictor, model), "theirs")
+        run_benchmark(RECIPE, data_of(videos), benchmark_model, tmp_path / model.__name__, cells=select_cells(RECIPE))
+        contents.append(content(tmp_path / model.__name__))
+    assert contents[0] == contents[1]
 
 
 @pytest.mark.fault("F79")
@@ -564,7 +570,7 @@ def test_f79_a_journal_grows_by_the_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F72")
-def test_f72_other_videos_are_refused_with_a_difference(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_f72_another_seed_is_refused_with_the_difference(videos: dict[str, Path], tmp_path: Path) -> None:
     small_run.run(videos, tmp_path / "run")
     with pytest.raises(SourceChanged, match=r"seed was 0, now 3.*Name another folder") as caught:
         small_run.run(videos, tmp_path / "run", seed=3)

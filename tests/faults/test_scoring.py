@@ -1,4 +1,4 @@
-"""Faults F29, F31, F35, F37, F41-F48 and F93 where predictions meet the truth: said clearly, counted, never NaN."""
+"""Faults F29, F31, F35, F37, F41-F48 and F93 in scoring: reported clearly, counted, never NaN."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def truth(**changes) -> Truth:
     return Truth(**(facts | changes))
 
 
-def found(**changes) -> Predictions:
+def predictions(**changes) -> Predictions:
     facts = {
         "videos": ("a", "b", "c"),
         "classes": NAMES,
@@ -41,46 +41,46 @@ def found(**changes) -> Predictions:
     return Predictions(**(facts | changes))
 
 
-def clean_json(made) -> None:
-    json.dumps(made.to_dict(), allow_nan=False)
+def clean_json(result) -> None:
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 @pytest.mark.fault("F29")
 def test_F29_no_instance_left_is_an_error_not_nan() -> None:
     empty = truth(video=[], start=[], end=[], label=[])
     with pytest.raises(DataError, match="no instance to score by") as caught:
-        score(found(), empty)
+        score(predictions(), empty)
     assert caught.value.fault == "F29"
 
 
 @pytest.mark.fault("F31")
-def test_F31_instances_beyond_the_end_are_said_and_kept() -> None:
-    made = score(found(), truth(duration=[3.0, 30.0, 30.0]))
-    assert "1 instance past the end of the video, counted as annotated" in made.remarks
-    assert made.average_map == 1
+def test_F31_instances_beyond_the_end_are_reported_and_kept() -> None:
+    result = score(predictions(), truth(duration=[3.0, 30.0, 30.0]))
+    assert "1 instance past the end of the video, counted as annotated" in result.remarks
+    assert result.average_map == 1
 
 
 @pytest.mark.fault("F35")
 def test_F35_labels_spelled_otherwise_are_an_error_with_the_nearest_names() -> None:
     with pytest.raises(DataError, match=r"'Long jump' may mean 'LongJump', 'high_jump' may mean 'HighJump'") as caught:
-        score(found(classes=("Long jump", "high_jump", "pole vault")), truth())
+        score(predictions(classes=("Long jump", "high_jump", "pole vault")), truth())
     assert caught.value.fault == "F35"
     with pytest.raises(DataError, match="check that both are of the same dataset"):
-        score(found(classes=("x1", "x2", "x3")), truth())
+        score(predictions(classes=("x1", "x2", "x3")), truth())
 
 
 @pytest.mark.fault("F37")
 def test_F37_a_class_without_instances_is_listed_and_left_out_of_the_mean() -> None:
-    made = score(found(), truth(classes=(*NAMES, "Shotput")))
-    assert made.average_map == 1
-    assert "classes without an instance do not count in the mean: Shotput" in made.remarks
-    assert "Shotput" not in made.per_class
+    result = score(predictions(), truth(classes=(*NAMES, "Shotput")))
+    assert result.average_map == 1
+    assert "classes without an instance do not count in the mean: Shotput" in result.remarks
+    assert "Shotput" not in result.per_class
 
 
 @pytest.mark.fault("F37")
 def test_F37_a_video_without_instances_counts_for_false_alarms() -> None:
     quiet = truth(videos=("a", "b", "c", "quiet"), duration=[30.0] * 4)
-    noisy = found(
+    noisy = predictions(
         videos=("a", "b", "c", "quiet"),
         video=[0, 1, 2, 2, 3],
         start=[1.0, 2.0, 3.0, 9.0, 1.0],
@@ -88,74 +88,74 @@ def test_F37_a_video_without_instances_counts_for_false_alarms() -> None:
         label=[0, 1, 2, 0, 0],
         score=[0.9, 0.8, 0.7, 0.6, 0.95],
     )
-    made = score(noisy, quiet)
-    assert made.average_map < 1
-    assert made.predictions["outside_subset"] == 0
+    result = score(noisy, quiet)
+    assert result.average_map < 1
+    assert result.predictions["outside_subset"] == 0
 
 
 @pytest.mark.fault("F41")
 @pytest.mark.parametrize("values", [[9.0, 8.0, 7.0, 6.0], [-1.0, -2.0, -3.0, -4.0], [3, 2, 1, 0]])
 def test_F41_scores_may_be_anything_finite_that_is_ordered(values) -> None:
-    assert score(found(score=values), truth()).average_map == 1
+    assert score(predictions(score=values), truth()).average_map == 1
 
 
 @pytest.mark.fault("F41")
 def test_F41_equal_scores_are_remarked_on() -> None:
-    made = score(found(score=[0.5] * 4), truth())
-    assert "all predictions have one score, so their ranking is arbitrary" in made.remarks
+    result = score(predictions(score=[0.5] * 4), truth())
+    assert "all predictions have one score, so their ranking is arbitrary" in result.remarks
 
 
 @pytest.mark.fault("F42")
 def test_F42_odd_segments_match_nothing_and_are_counted() -> None:
-    odd = found(start=[4.0, 3.0, 3.0, -5.0], end=[1.0, 3.0, 8.0, 900.0])
-    made = score(odd, truth())
-    assert "2 predictions without length, or that end before they start" in made.remarks
-    assert made.average_map == pytest.approx(1 / 3)
-    clean_json(made)
+    odd = predictions(start=[4.0, 3.0, 3.0, -5.0], end=[1.0, 3.0, 8.0, 900.0])
+    result = score(odd, truth())
+    assert "2 predictions without length, or that end before they start" in result.remarks
+    assert result.average_map == pytest.approx(1 / 3)
+    clean_json(result)
 
 
 @pytest.mark.fault("F43")
 def test_F43_exact_duplicates_are_counted_and_are_false_alarms() -> None:
-    twice = found(
+    twice = predictions(
         video=[0, 0, 1, 2, 2],
         start=[1.0, 1.0, 2.0, 3.0, 9.0],
         end=[4.0, 4.0, 6.0, 8.0, 12.0],
         label=[0, 0, 1, 2, 0],
         score=[0.9, 0.9, 0.8, 0.7, 0.6],
     )
-    made = score(twice, truth())
-    assert made.predictions["duplicates"] == 1
-    assert "1 prediction equal to another in everything, counted as false alarms" in made.remarks
-    assert made.average_map < 1
+    result = score(twice, truth())
+    assert result.predictions["duplicates"] == 1
+    assert "1 prediction equal to another in everything, counted as false alarms" in result.remarks
+    assert result.average_map < 1
 
 
 @pytest.mark.fault("F44")
 def test_F44_videos_the_truth_lacks_are_false_alarms_with_a_remark() -> None:
-    made = score(found(videos=("a", "b", "elsewhere")), truth())
-    assert made.predictions["outside_subset"] == 2
-    assert any("2 predictions in 1 video that the ground truth does not have" in line for line in made.remarks)
-    assert any("most in elsewhere (2)" in line for line in made.remarks)
+    result = score(predictions(videos=("a", "b", "elsewhere")), truth())
+    assert result.predictions["outside_subset"] == 2
+    assert any("2 predictions in 1 video that the ground truth does not have" in line for line in result.remarks)
+    assert any("most in elsewhere (2)" in line for line in result.remarks)
 
 
 @pytest.mark.fault("F45")
 def test_F45_a_few_unknown_labels_are_ignored_and_counted() -> None:
-    made = score(found(classes=("LongJump", "HighJump", "Juggling")), truth())
-    assert made.predictions["unknown_label"] == 1
-    assert "1 prediction ignored: the ground truth lacks their class (Juggling)" in made.remarks
+    result = score(predictions(classes=("LongJump", "HighJump", "Juggling")), truth())
+    assert result.predictions["unknown_label"] == 1
+    assert "1 prediction ignored: the ground truth lacks their class (Juggling)" in result.remarks
     with pytest.raises(DataError, match="1 of 4 predictions have a class that the ground truth lacks: Juggling"):
-        score(found(classes=("LongJump", "HighJump", "Juggling")), truth(), strict=True)
+        score(predictions(classes=("LongJump", "HighJump", "Juggling")), truth(), strict=True)
 
 
 @pytest.mark.fault("F45")
 def test_F45_mostly_unknown_labels_are_an_error() -> None:
     with pytest.raises(DataError, match="3 of 4 predictions have a class that the ground truth lacks") as caught:
-        score(found(classes=("Juggling", "HighJump", "Yodelling")), truth())
+        score(predictions(classes=("Juggling", "HighJump", "Yodelling")), truth())
     assert caught.value.fault == "F45"
 
 
 @pytest.mark.fault("F45")
 def test_F45_numbers_need_a_truth_that_numbers_its_classes() -> None:
-    numbered = found(classes=("7", "8", "9"), numbered=True)
+    numbered = predictions(classes=("7", "8", "9"), numbered=True)
     with pytest.raises(DataError, match="classes as numbers and the ground truth does not number its classes"):
         score(numbered, truth())
     assert score(numbered, truth(label_ids=(7, 8, 9))).average_map == 1
@@ -163,17 +163,17 @@ def test_F45_numbers_need_a_truth_that_numbers_its_classes() -> None:
 
 @pytest.mark.fault("F45")
 def test_F45_a_shift_by_one_is_suggested_never_made() -> None:
-    numbered = found(classes=("1", "2", "3"), numbered=True, label=[1, 1, 2, 1])
+    numbered = predictions(classes=("1", "2", "3"), numbered=True, label=[1, 1, 2, 1])
     with pytest.raises(DataError, match="all would be known if each number were one less"):
         score(numbered, truth(label_ids=(0, 1, 2)), strict=True)
 
 
 @pytest.mark.fault("F46")
 def test_F46_no_predictions_score_nought() -> None:
-    made = score(Predictions((), (), [], [], [], [], []), truth(), bootstrap=20)
-    assert made.average_map == 0
-    assert made.interval is None
-    clean_json(made)
+    result = score(Predictions((), (), [], [], [], [], []), truth(), bootstrap=20)
+    assert result.average_map == 0
+    assert result.interval is None
+    clean_json(result)
 
 
 @pytest.mark.fault("F47")
@@ -182,7 +182,7 @@ def test_F46_no_predictions_score_nought() -> None:
 )
 def test_F47_times_that_are_not_seconds_are_refused_with_the_guess(factor, guess) -> None:
     late = truth(end=[20.0, 21.0, 22.0, 28.0], fps=[30.0] * 3)
-    times = found(start=late.start * factor, end=late.end * factor)
+    times = predictions(start=late.start * factor, end=late.end * factor)
     with pytest.raises(DataError, match=guess) as caught:
         score(times, late)
     assert caught.value.fault == "F47"
@@ -208,70 +208,72 @@ def test_F47_fractions_of_the_video_are_refused() -> None:
 @pytest.mark.parametrize("duration", [[30.0] * 3, [np.nan] * 3])
 def test_F47_a_few_fractions_are_remarked_on(duration: list[float]) -> None:
     real = truth(duration=duration)
-    made = score(found(start=real.start / 30, end=real.end / 28), real)
-    assert made.average_map == 0
-    assert any("these look like fractions of the video" in line for line in made.remarks)
-    assert not any("look like" in line for line in score(found(), real).remarks)
+    result = score(predictions(start=real.start / 30, end=real.end / 28), real)
+    assert result.average_map == 0
+    assert any("these look like fractions of the video" in line for line in result.remarks)
+    assert not any("look like" in line for line in score(predictions(), real).remarks)
 
 
 @pytest.mark.fault("F47")
 def test_F47_fractions_are_refused_where_the_truth_has_no_durations_too() -> None:
     real = truth(end=[20.0, 21.0, 22.0, 28.0], duration=[np.nan] * 3)
-    many = {name: np.tile(getattr(found(), name), 3) for name in ("video", "label")}
+    many = {name: np.tile(getattr(predictions(), name), 3) for name in ("video", "label")}
     rows = len(many["video"])
     with pytest.raises(DataError, match="these look like fractions of the video") as caught:
-        score(found(**many, start=np.full(rows, 0.2), end=np.full(rows, 1.05), score=np.linspace(0, 1, rows)), real)
+        score(
+            predictions(**many, start=np.full(rows, 0.2), end=np.full(rows, 1.05), score=np.linspace(0, 1, rows)), real
+        )
     assert caught.value.fault == "F47"
 
 
 @pytest.mark.fault("F47")
 def test_F47_frames_are_remarked_on_where_the_truth_has_no_durations() -> None:
     real = truth(duration=[np.nan] * 3)
-    made = score(found(start=real.start * 30, end=real.end * 30), real)
-    assert any("these look like frames" in line for line in made.remarks)
+    result = score(predictions(start=real.start * 30, end=real.end * 30), real)
+    assert any("these look like frames" in line for line in result.remarks)
 
 
 @pytest.mark.fault("F130")
 def test_F130_complex_scores_have_no_order() -> None:
     with pytest.raises(BadValue, match="column 'score' must be real numbers"):
-        found(score=np.array([0.9, 0.8, 0.7, 0.6]) + 1j)
+        predictions(score=np.array([0.9, 0.8, 0.7, 0.6]) + 1j)
     with pytest.raises(DataError, match="scores must be real numbers, got complex128"):
         top_k_accuracy(np.array([[1 + 1j, 2]]), [0])
 
 
 @pytest.mark.fault("F47")
 def test_F47_one_prediction_beyond_the_end_is_only_a_false_alarm() -> None:
-    assert score(found(end=[4000.0, 6.0, 8.0, 12.0]), truth()).average_map < 1
+    assert score(predictions(end=[4000.0, 6.0, 8.0, 12.0]), truth()).average_map < 1
 
 
 @pytest.mark.fault("F93")
 def test_F93_one_video_gives_no_interval_rather_than_one_of_no_width() -> None:
     one = truth(videos=("a",), video=[0] * 4, duration=[30.0])
-    made = score(found(videos=("a",), video=[0] * 4), one, bootstrap=50)
-    assert made.interval is None
-    assert any(line.startswith("no interval: resampling the videos cannot move the score") for line in made.remarks)
+    result = score(predictions(videos=("a",), video=[0] * 4), one, bootstrap=50)
+    assert result.interval is None
+    assert any(line.startswith("no interval: resampling the videos cannot move the score") for line in result.remarks)
 
 
 @pytest.mark.fault("F93")
 def test_F93_equal_values_give_no_interval() -> None:
-    assert score(found(), truth(), bootstrap=50).interval is None
+    assert score(predictions(), truth(), bootstrap=50).interval is None
 
 
 @pytest.mark.fault("F93")
 def test_F93_one_class_and_vanishing_classes_are_handled() -> None:
     single = truth(classes=("LongJump",), label=[0, 0, 0, 0])
-    off = found(classes=("LongJump",), label=[0] * 4, start=[1.0, 9.0, 3.0, 9.0])
-    made = score(off, single, bootstrap=100)
-    assert made.interval is not None
-    rare = score(found(start=[1.0, 5.0, 3.0, 11.0]), truth(), bootstrap=100)
+    off = predictions(classes=("LongJump",), label=[0] * 4, start=[1.0, 9.0, 3.0, 9.0])
+    result = score(off, single, bootstrap=100)
+    assert result.interval is not None
+    rare = score(predictions(start=[1.0, 5.0, 3.0, 11.0]), truth(), bootstrap=100)
     clean_json(rare)
     assert np.isfinite(rare.interval.average_map).all()
 
 
 @pytest.mark.fault("F40")
-def test_F40_what_a_reader_dropped_is_said_with_the_score() -> None:
-    made = score(found(left_out={"not finite, dropped": 2}), truth(left_out={"reversed, dropped": 1}))
-    assert "2 predictions left out: not finite, dropped" in made.remarks
-    assert "1 instance left out: reversed, dropped" in made.remarks
-    assert made.predictions["left_out"] == 2
-    assert made.to_dict()["truth"]["left_out"] == {"reversed, dropped": 1}
+def test_F40_dropped_entries_are_reported_with_the_score() -> None:
+    result = score(predictions(left_out={"not finite, dropped": 2}), truth(left_out={"reversed, dropped": 1}))
+    assert "2 predictions left out: not finite, dropped" in result.remarks
+    assert "1 instance left out: reversed, dropped" in result.remarks
+    assert result.predictions["left_out"] == 2
+    assert result.to_dict()["truth"]["left_out"] == {"reversed, dropped": 1}

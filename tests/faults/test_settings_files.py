@@ -1,4 +1,4 @@
-"""Faults F103 and F104: files of settings that are none, and values that no setting has."""
+"""Faults F103 and F104: invalid settings files and values of unsupported types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jostle.evaluation.recipes.selection import read_benchmark
 READERS: list[Callable[[Path], object]] = [read_toml, read_benchmark]
 
 
-def refused(path: Path, fault: str, message: str) -> None:
+def assert_refused(path: Path, fault: str, message: str) -> None:
     for read in READERS:
         with pytest.raises(BadValue, match=message) as caught:
             read(path)
@@ -36,17 +36,17 @@ FILES = {
 
 @pytest.mark.fault("F103")
 @pytest.mark.parametrize("case", FILES)
-def test_F103_a_file_that_holds_no_settings(case: str, tmp_path: Path) -> None:
+def test_F103_invalid_settings_files_are_refused(case: str, tmp_path: Path) -> None:
     content, fault, message = FILES[case]
     path = tmp_path / "a.toml"
     path.write_bytes(content)
-    refused(path, fault, message)
+    assert_refused(path, fault, message)
 
 
 @pytest.mark.fault("F103")
-def test_F103_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_F103_a_named_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.toml")
-    refused(tmp_path / "a.toml", "F103", "not a regular file; give a settings file")
+    assert_refused(tmp_path / "a.toml", "F103", "not a regular file; give a settings file")
 
 
 VALUES = {
@@ -69,7 +69,7 @@ def test_F104_a_value_that_no_setting_has(case: str, tmp_path: Path) -> None:
     value, fault, message = VALUES[case]
     path = tmp_path / "a.toml"
     path.write_text(f"name = {value}\n")
-    refused(path, fault, message)
+    assert_refused(path, fault, message)
 
 
 @pytest.mark.fault("F104")
@@ -82,7 +82,7 @@ def test_F104_values_of_the_command_line() -> None:
 
 
 @pytest.mark.fault("F104")
-def test_F104_a_long_value_is_not_said_at_length(tmp_path: Path) -> None:
+def test_F104_long_values_are_shortened_in_messages(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text(f'tious = "{"x" * 100_000}"\n')
     with pytest.raises(BadValue, match="is not a list") as caught:

@@ -1,4 +1,4 @@
-"""Faults 48 and 91 to 93 and 126: numbers that cannot be had are shown as such, never as zero, infinity or NaN."""
+"""Faults 48 and 91 to 93 and 126: undefined numbers are reported as None, never as zero, infinity or NaN."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def numbers(value: Any) -> list[float]:
 
 @pytest.mark.fault("F48")
 def test_F48_means_are_over_complete_sets_or_not_at_all() -> None:
-    found = robustness(0.8, {"fog:1": 0.4, "fog:2": None, "rain:1": 0.6, "rain:2": 0.2})
-    assert found.missing == ("fog:2",)
-    assert (found.mean_corrupted, found.relative, found.absolute, found.mpc, found.rpc) == (None,) * 5
-    assert (found.by_corruption["fog"].mean, found.by_corruption["fog"].missing) == (None, 1)
-    assert found.by_corruption["rain"].mean == pytest.approx(0.4)
-    assert found.by_severity[1].mean == pytest.approx(0.5)
-    assert found.by_severity[2].relative is None
-    assert found.to_dict()["cells"][1] == {
+    result = robustness(0.8, {"fog:1": 0.4, "fog:2": None, "rain:1": 0.6, "rain:2": 0.2})
+    assert result.missing == ("fog:2",)
+    assert (result.mean_corrupted, result.relative, result.absolute, result.mpc, result.rpc) == (None,) * 5
+    assert (result.by_corruption["fog"].mean, result.by_corruption["fog"].missing) == (None, 1)
+    assert result.by_corruption["rain"].mean == pytest.approx(0.4)
+    assert result.by_severity[1].mean == pytest.approx(0.5)
+    assert result.by_severity[2].relative is None
+    assert result.to_dict()["cells"][1] == {
         "cell": "fog:2",
         "value": None,
         "relative": None,
@@ -42,27 +42,27 @@ def test_F48_means_are_over_complete_sets_or_not_at_all() -> None:
 
 @pytest.mark.fault("F48")
 def test_F48_a_missing_error_leaves_the_mean_out() -> None:
-    found = mean_corruption_error({"fog:1": None, "rain:1": 0.2}, {"fog:1": 0.5, "rain:1": 0.4}, name="AlexNet")
-    assert found.by_corruption == {"fog": None, "rain": 0.5}
-    assert (found.mce, found.missing) == (None, ("fog:1",))
+    result = mean_corruption_error({"fog:1": None, "rain:1": 0.2}, {"fog:1": 0.5, "rain:1": 0.4}, name="AlexNet")
+    assert result.by_corruption == {"fog": None, "rain": 0.5}
+    assert (result.mce, result.missing) == (None, ("fog:1",))
 
 
 @pytest.mark.fault("F91")
 @pytest.mark.parametrize("clean", [0, 0.0, None, 5e-324])
 def test_F91_no_ratio_to_a_clean_score_of_nothing(clean: float | None) -> None:
-    found = robustness(clean, {"fog:1": 0.4, "fog:2": 0.2})
-    assert (found.relative, found.rpc, found.undefined) == (None, None, 2)
-    assert found.mean_corrupted == found.mpc == pytest.approx(0.3)
-    assert (found.absolute is None) == (clean is None)
-    assert all(math.isfinite(number) for number in numbers(found.to_dict()))
-    json.dumps(found.to_dict(), allow_nan=False)
+    result = robustness(clean, {"fog:1": 0.4, "fog:2": 0.2})
+    assert (result.relative, result.rpc, result.undefined) == (None, None, 2)
+    assert result.mean_corrupted == result.mpc == pytest.approx(0.3)
+    assert (result.absolute is None) == (clean is None)
+    assert all(math.isfinite(number) for number in numbers(result.to_dict()))
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 @pytest.mark.fault("F91")
 def test_F91_better_than_clean_is_allowed_and_flagged() -> None:
-    found = robustness(0.5, {"fog:1": 0.6, "fog:2": 0.5})
-    assert found.relative == pytest.approx(1.1)
-    assert found.above_clean == ("fog:1",)
+    result = robustness(0.5, {"fog:1": 0.6, "fog:2": 0.5})
+    assert result.relative == pytest.approx(1.1)
+    assert result.above_clean == ("fog:1",)
     assert robustness(0.0, {"fog:1": 0.1}).above_clean == ("fog:1",)
 
 
@@ -92,9 +92,9 @@ def test_F93_one_trial_has_no_interval(successes: int, trials: int) -> None:
 
 @pytest.mark.fault("F93")
 def test_F93_one_anchor_or_video_has_no_interval() -> None:
-    found = pm_k({"v/1.jpg": 0}, {"v/1.jpg": []}, {"v/1.jpg": 0})
-    assert (found.accuracy_interval, found.pm_k_interval) == (None, None)
-    assert found.to_dict()["pm_k_interval"] is None
+    result = pm_k({"v/1.jpg": 0}, {"v/1.jpg": []}, {"v/1.jpg": 0})
+    assert (result.accuracy_interval, result.pm_k_interval) == (None, None)
+    assert result.to_dict()["pm_k_interval"] is None
     assert top_k_accuracy([[0.2, 0.8]], [1]).interval is None
 
 
@@ -104,13 +104,13 @@ def test_F93_equal_answers_still_have_a_wide_interval() -> None:
 
 
 def clustered(videos: int, anchors: int) -> tuple[dict[str, int], dict[str, list[str]], dict[str, int]]:
-    """Scores, sets and labels of anchors of which all in a video are right, or none: every other video is."""
+    """Return scores, sets and labels of anchors that are all right in every other video and all wrong elsewhere."""
     sets: dict[str, list[str]] = {f"v{v}/{i}.jpg": [] for v in range(videos) for i in range(anchors)}
     return {name: int(name[1]) % 2 for name in sets}, sets, dict.fromkeys(sets, 0)
 
 
 @pytest.mark.fault("F126")
-def test_F126_anchors_of_one_video_are_no_independent_answers() -> None:
+def test_F126_anchors_of_one_video_are_not_independent() -> None:
     alone = pm_k(*clustered(5, 1))
     assert (alone.videos, alone.interval_method, alone.pm_k_interval) == (5, "exact", clopper_pearson(3, 5))
     many = pm_k(*clustered(5, 40))
@@ -121,8 +121,8 @@ def test_F126_anchors_of_one_video_are_no_independent_answers() -> None:
 
 
 @pytest.mark.fault("F126")
-def test_F126_where_all_answers_are_alike_the_videos_are_the_trials() -> None:
+def test_F126_equal_answers_within_videos_count_once_per_video() -> None:
     scores, sets, labels = clustered(5, 40)
-    found = pm_k(dict.fromkeys(scores, 0), sets, labels)
-    assert found.pm_k_interval == clopper_pearson(5, 5)
+    result = pm_k(dict.fromkeys(scores, 0), sets, labels)
+    assert result.pm_k_interval == clopper_pearson(5, 5)
     assert pm_k(*clustered(1, 40)).pm_k_interval is None

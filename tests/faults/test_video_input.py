@@ -1,4 +1,4 @@
-"""Faults 1 to 19 of the matrix: what bad video files do, and what they must not do."""
+"""Faults 1 to 19: bad video files are refused or reported, and never crash or hang the reader."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make(
     muxing: dict[str, str] | None = None,
     **settings: object,
 ) -> Path:
-    """A video file made by PyAV alone; `edit` may change its packets before they are stored."""
+    """Write a video file with PyAV alone; `edit` may change its packets before they are stored."""
     frames = frames or scene()
     convert = FromRgb(pixel_format)
     with av.open(str(path), "w", options=muxing) as container:
@@ -74,7 +74,7 @@ def make(
 
 @pytest.fixture(scope="session")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Sound files, one a container."""
+    """Write one valid file per container."""
     folder = tmp_path_factory.mktemp("clean")
     x264 = {"preset": "veryfast", "g": "12"}
     vp9 = {"cpu-used": "8", "deadline": "realtime"}
@@ -89,13 +89,13 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(autouse=True)
-def fresh_surveys() -> Iterator[None]:
+def clear_scan_cache() -> Iterator[None]:
     decode._scans.clear()
     yield
     decode._scans.clear()
 
 
-def refused(path: Path | str, fault: str, message: str, **settings: object) -> None:
+def assert_refused(path: Path | str, fault: str, message: str, **settings: object) -> None:
     with pytest.raises(MediaError, match=message) as caught:
         Reader(path, **settings)  # type: ignore[arg-type]
     assert caught.value.fault == fault
@@ -105,7 +105,7 @@ def refused(path: Path | str, fault: str, message: str, **settings: object) -> N
 @pytest.mark.fault("F1")
 def test_F01_empty_file(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").touch()
-    refused(tmp_path / "a.mp4", "F1", r"^a\.mp4: empty file; download or copy it again$")
+    assert_refused(tmp_path / "a.mp4", "F1", r"^a\.mp4: empty file; download or copy it again$")
 
 
 @pytest.mark.fault("F2")
@@ -126,29 +126,31 @@ def test_F01_empty_file(tmp_path: Path) -> None:
 )
 def test_F02_not_a_video(content: bytes, kind: str, tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(content)
-    refused(tmp_path / "a.mp4", "F2", rf"^a\.mp4: not a video but {kind}")
+    assert_refused(tmp_path / "a.mp4", "F2", rf"^a\.mp4: not a video but {kind}")
 
 
 @pytest.mark.fault("F2")
 def test_F02_unknown_bytes(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
-    refused(tmp_path / "a.mp4", "F2", r"^a\.mp4: no video that FFmpeg can open \(.*\); check that it plays")
+    assert_refused(tmp_path / "a.mp4", "F2", r"^a\.mp4: no video that FFmpeg can open \(.*\); check that it plays")
 
 
 @pytest.mark.fault("F3")
 def test_F03_missing_index(clean: dict[str, Path], tmp_path: Path) -> None:
-    whole = clean["late_index"].read_bytes()
-    (tmp_path / "a.mp4").write_bytes(whole[: len(whole) // 2])
-    refused(tmp_path / "a.mp4", "F3", r"^a\.mp4: the index \(moov\) of this mp4 is missing.*; download it again$")
+    content = clean["late_index"].read_bytes()
+    (tmp_path / "a.mp4").write_bytes(content[: len(content) // 2])
+    assert_refused(
+        tmp_path / "a.mp4", "F3", r"^a\.mp4: the index \(moov\) of this mp4 is missing.*; download it again$"
+    )
 
 
 @pytest.mark.fault("F4")
 @pytest.mark.parametrize("kind", ["mp4", "mkv", "avi", "webm"])
 def test_F04_truncated_mid_stream(kind: str, clean: dict[str, Path], tmp_path: Path) -> None:
-    whole = clean[kind].read_bytes()
+    content = clean[kind].read_bytes()
     path = tmp_path / f"half.{kind}"
-    path.write_bytes(whole[: len(whole) * 6 // 10])
-    refused(path, "F4", rf"^half\.{kind}: only \d+ of \d+ frames decode, less than 95%; download it again")
+    path.write_bytes(content[: len(content) * 6 // 10])
+    assert_refused(path, "F4", rf"^half\.{kind}: only \d+ of \d+ frames decode, less than 95%; download it again")
     with Reader(path, keep=0.1) as reader:
         assert 10 < len(reader) < 50
         assert len(list(reader)) == len(reader)
@@ -161,10 +163,10 @@ def test_F04_truncated_mid_stream(kind: str, clean: dict[str, Path], tmp_path: P
 def test_F04_a_short_tail_is_reported_and_kept(clean: dict[str, Path], tmp_path: Path) -> None:
     with av.open(str(clean["mp4"])) as container:
         packets = [(p.pos, p.size) for p in container.demux(video=0) if p.size]
-    whole = clean["mp4"].read_bytes()
+    content = clean["mp4"].read_bytes()
     last = max(packets)
     path = tmp_path / "a.mp4"
-    path.write_bytes(whole[: last[0] + last[1] // 2])
+    path.write_bytes(content[: last[0] + last[1] // 2])
     with Reader(path) as reader:
         assert 58 <= len(reader) <= 60
         assert reader.damage
@@ -175,7 +177,7 @@ def test_F04_a_short_tail_is_reported_and_kept(clean: dict[str, Path], tmp_path:
 
 
 def broken_jpegs(clean: dict[str, Path], path: Path, bad: tuple[int, ...]) -> Path:
-    """A file of independent pictures, some of them wiped out, so that what is lost is known exactly."""
+    """Write a file of independent JPEG frames with known frames wiped out."""
     with av.open(str(clean["jpegs"])) as container:
         spots = [(p.pos, bytes(p)) for p in container.demux(video=0) if p.size]
     data = clean["jpegs"].read_bytes()
@@ -190,26 +192,26 @@ def broken_jpegs(clean: dict[str, Path], path: Path, bad: tuple[int, ...]) -> Pa
 @pytest.mark.fault("F5")
 def test_F05_lost_frames_are_dropped_held_or_refused(clean: dict[str, Path], tmp_path: Path) -> None:
     path = broken_jpegs(clean, tmp_path / "a.mkv", (20, 21))
-    whole = read(clean["jpegs"])
+    expected = read(clean["jpegs"])
     good = [i for i in range(60) if i not in (20, 21)]
     with Reader(path) as reader:
-        assert reader.pts.tolist() == whole.pts[good].tolist()
-        assert np.array_equal(reader.block(0, 58), whole.frames[good])
+        assert reader.pts.tolist() == expected.pts[good].tolist()
+        assert np.array_equal(reader.block(0, 58), expected.frames[good])
         assert reader.damage == [(0.8, 0.88)]
         assert "2 of 60 frames did not decode; they are left out" in reader.warnings
     with Reader(path, on_missing="hold") as reader:
-        assert reader.pts.tolist() == whole.pts.tolist()
-        shown = [19 if i in (20, 21) else i for i in range(60)]
-        assert np.array_equal(reader.block(0, 60), whole.frames[shown])
+        assert reader.pts.tolist() == expected.pts.tolist()
+        indices = [19 if i in (20, 21) else i for i in range(60)]
+        assert np.array_equal(reader.block(0, 60), expected.frames[indices])
         assert reader.damage == [(0.8, 0.88)]
         assert "2 of 60 frames did not decode; 2 are held" in reader.warnings
-    refused(
+    assert_refused(
         path,
         "F5",
         r"^a\.mkv: 2 of 60 frames did not decode; pass --on-missing hold to repeat the last good frame$",
         on_missing="error",
     )
-    refused(path, "F5", r"^a\.mkv: damaged: 2 of 60 frames did not decode, 0 are marked", strict=True)
+    assert_refused(path, "F5", r"^a\.mkv: damaged: 2 of 60 frames did not decode, 0 are marked", strict=True)
 
 
 @pytest.mark.fault("F5")
@@ -219,17 +221,17 @@ def test_F05_bit_flips_in_the_middle(kind: str, clean: dict[str, Path], tmp_path
         payload = [bytes(p) for p in container.demux(video=0) if p.size][26]
     rng = np.random.default_rng(4)
     hurt = bytearray(payload)
-    for place in rng.integers(6, len(hurt), 12):
-        hurt[place] ^= 0x5A
+    for offset in rng.integers(6, len(hurt), 12):
+        hurt[offset] ^= 0x5A
     path = tmp_path / f"a.{kind}"
     path.write_bytes(clean[kind].read_bytes().replace(payload, bytes(hurt)))
-    whole = read(clean[kind])
+    expected = read(clean[kind])
     with Reader(path, keep=0.5) as reader:
         first = reader.block(0, len(reader))
-        assert reader.pts[-1] == whole.pts[-1], "reading goes on after the damage"
-        assert np.array_equal(first[:20], whole.frames[:20])
+        assert reader.pts[-1] == expected.pts[-1], "reading goes on after the damage"
+        assert np.array_equal(first[:20], expected.frames[:20])
         assert not np.array_equal(first[-1], first[0])
-        if kind != "avi":  # MPEG-4's decoder does not tell what it patched up
+        if kind != "avi":  # the MPEG-4 decoder does not report what it concealed
             assert reader.damage
             assert all(0.8 <= start < end <= 2.4 for start, end in reader.damage)
     decode._scans.clear()
@@ -241,7 +243,7 @@ def test_F05_bit_flips_in_the_middle(kind: str, clean: dict[str, Path], tmp_path
 @pytest.mark.fault("F5")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mp4", "mkv"])
-def test_F05_noticed_damage_looks_the_same_on_any_number_of_threads(
+def test_F05_detected_damage_does_not_depend_on_the_number_of_threads(
     kind: str, clean: dict[str, Path], tmp_path: Path
 ) -> None:
     with av.open(str(clean[kind])) as container:
@@ -251,23 +253,23 @@ def test_F05_noticed_damage_looks_the_same_on_any_number_of_threads(
     for number in range(60):
         payload = payloads[rng.integers(3, len(payloads) - 3)]
         hurt = bytearray(payload)
-        for place in rng.integers(6, len(hurt), 12):
-            hurt[place] ^= 0x5A
+        for offset in rng.integers(6, len(hurt), 12):
+            hurt[offset] ^= 0x5A
         path = tmp_path / f"{number}.{kind}"
         path.write_bytes(clean[kind].read_bytes().replace(payload, bytes(hurt)))
-        found = []
+        results = []
         for threads in (1, 4, 4):
             decode._scans.clear()
             with Reader(path, threads=threads) as reader:
-                found.append((reader.pts.tobytes(), reader.block(0, len(reader)).tobytes(), tuple(reader.damage)))
-        if found[0][2]:  # flips that no decoder notices are another picture, not damage
+                results.append((reader.pts.tobytes(), reader.block(0, len(reader)).tobytes(), tuple(reader.damage)))
+        if results[0][2]:  # flips that the decoder does not detect give another picture, not damage
             noticed += 1
-            assert len(set(found)) == 1
+            assert len(set(results)) == 1
     assert noticed > 20
 
 
 def fuzz(clean: dict[str, Path], folder: Path, rounds: int) -> dict[str, int]:
-    """Open files with mutated headers; every outcome must be frames or an error of ours."""
+    """Open files with mutated headers; every outcome must be frames or a JostleError."""
     outcomes = {"read": 0, "refused": 0}
     limits = Limits(max_pixels=4_000_000, max_frames=5000, max_open_s=20)
     for kind in ("late_index", "mkv", "avi", "webm"):
@@ -278,16 +280,16 @@ def fuzz(clean: dict[str, Path], folder: Path, rounds: int) -> dict[str, int]:
             rng = np.random.default_rng([number, start])
             data = bytearray(sound)
             for _ in range(rng.integers(1, 9)):
-                place = int(rng.integers(start, stop))
+                offset = int(rng.integers(start, stop))
                 choice = rng.integers(0, 4)
                 if choice == 0:
-                    data[place] = int(rng.integers(0, 256))
+                    data[offset] = int(rng.integers(0, 256))
                 elif choice == 1:
-                    data[place : place + 4] = b"\xff\xff\xff\xff"
+                    data[offset : offset + 4] = b"\xff\xff\xff\xff"
                 elif choice == 2:
-                    data[place : place + 4] = b"\x7f\xff\xff\xff"
+                    data[offset : offset + 4] = b"\x7f\xff\xff\xff"
                 else:
-                    data[place : place + 8] = bytes(8)
+                    data[offset : offset + 8] = bytes(8)
             path = folder / f"{number}{clean[kind].suffix}"
             path.write_bytes(data)
             try:
@@ -319,19 +321,21 @@ def test_F06_a_thousand_mutated_headers(clean: dict[str, Path], tmp_path: Path) 
 def test_F08_a_file_that_decodes_without_end_is_refused(
     clean: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In any process; a decoder that does not even return is ended in workers only, see test_running."""
+    """This holds in any process; a decoder that does not return is ended in workers only, see test_running."""
     monkeypatch.setattr(ffmpeg_frames, "decode_packet", lambda *_: time.sleep(0.1) or [])
-    refused(clean["mp4"], "F10", r"^a\.mp4: not read within 0\.3 s", limits=Limits(max_open_s=0.3))
+    assert_refused(clean["mp4"], "F10", r"^a\.mp4: not read within 0\.3 s", limits=Limits(max_open_s=0.3))
 
 
 @pytest.mark.fault("F9")
 def test_F09_resolution_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.avi", scene(3), encoder="ffv1", pixel_format="bgr0")
     data = bytearray(path.read_bytes())
-    place = data.index(b"strf") + 12
-    data[place : place + 8] = struct.pack("<ii", 100_000, 100_000)
+    offset = data.index(b"strf") + 12
+    data[offset : offset + 8] = struct.pack("<ii", 100_000, 100_000)
     path.write_bytes(data)
-    refused(path, "F9", r"^a\.avi: claims no frame size, or one of more than 64000000 pixels; raise JOSTLE_MAX_PIXELS")
+    assert_refused(
+        path, "F9", r"^a\.avi: claims no frame size, or one of more than 64000000 pixels; raise JOSTLE_MAX_PIXELS"
+    )
     small = make(tmp_path / "b.mp4", scene(3))
     monkeypatch.setenv("JOSTLE_MAX_PIXELS", "3000")
     with pytest.raises(MediaError, match=r"^b\.mp4: claims frames of 64x48, more than 3000 pixels"):
@@ -340,13 +344,13 @@ def test_F09_resolution_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.fault("F10")
 def test_F10_frame_and_time_limits(clean: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(
+    assert_refused(
         clean["mp4"],
         "F10",
         r"^a\.mp4: more than 20 frames; cut it or raise the limit$",
         limits=Limits(max_frames=20),
     )
-    refused(clean["mkv"], "F10", r"^a\.mkv: not read within 0 s", limits=Limits(max_open_s=0))
+    assert_refused(clean["mkv"], "F10", r"^a\.mkv: not read within 0 s", limits=Limits(max_open_s=0))
     monkeypatch.setattr(decode, "_CACHE_BYTES", 30_000)
     with Reader(clean["avi"]) as reader:
         for _ in reader:
@@ -354,7 +358,7 @@ def test_F10_frame_and_time_limits(clean: dict[str, Path], monkeypatch: pytest.M
 
 
 @pytest.mark.fault("F11")
-def test_F11_no_moving_pictures(tmp_path: Path) -> None:
+def test_F11_files_without_video_are_refused(tmp_path: Path) -> None:
     sound_only = tmp_path / "sound.mp4"
     with av.open(str(sound_only), "w") as container:
         stream = container.add_stream("aac", rate=48000)
@@ -362,7 +366,7 @@ def test_F11_no_moving_pictures(tmp_path: Path) -> None:
         frame.sample_rate = 48000
         container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
-    refused(sound_only, "F11", r"^sound\.mp4: holds only audio; give a file with moving pictures$")
+    assert_refused(sound_only, "F11", r"^sound\.mp4: holds only audio; give a file with moving pictures$")
     cover = tmp_path / "cover.mp4"
     with av.open(str(cover), "w") as container:
         sound = container.add_stream("aac", rate=48000)
@@ -373,7 +377,7 @@ def test_F11_no_moving_pictures(tmp_path: Path) -> None:
         container.mux(art.encode(None))
         container.mux(sound.encode(frame))
         container.mux(sound.encode(None))
-    refused(cover, "F11", r"^cover\.mp4: holds only cover art")
+    assert_refused(cover, "F11", r"^cover\.mp4: holds only cover art")
 
 
 @pytest.mark.fault("F12")
@@ -472,7 +476,7 @@ FLAT = {
 @pytest.mark.fault("F15")
 @pytest.mark.parametrize("colour", FLAT)
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv"])
-def test_F15_colours_come_back(colour: str, name: str, tmp_path: Path) -> None:
+def test_F15_colours_survive_a_round_trip(colour: str, name: str, tmp_path: Path) -> None:
     picture = np.full((*SIZE, 3), FLAT[colour], np.uint8)
     with Writer(tmp_path / name, size=SIZE, fps=25) as writer:
         for _ in range(3):
@@ -482,7 +486,7 @@ def test_F15_colours_come_back(colour: str, name: str, tmp_path: Path) -> None:
 
 
 def tagged(path: Path, colorspace: int, color_range: int, pixel_format: str = "yuv420p") -> Frame:
-    """A flat picture whose stored samples are 120, 90, 170, under the given tags."""
+    """Decode a flat picture whose stored samples are 120, 90, 170, with the given tags."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=25, options={"qp": "0"})
         stream.width, stream.height, stream.pix_fmt = 64, 48, pixel_format
@@ -500,7 +504,7 @@ def tagged(path: Path, colorspace: int, color_range: int, pixel_format: str = "y
 @pytest.mark.parametrize(
     ("colorspace", "color_range", "expected"),
     [
-        (2, 0, (188, 102, 44)),  # nothing said: BT.601, limited
+        (2, 0, (188, 102, 44)),  # unspecified: BT.601, limited
         (6, 1, (188, 102, 44)),
         (1, 1, (196, 107, 41)),  # BT.709
         (6, 2, (179, 103, 53)),  # full range
@@ -509,9 +513,9 @@ def tagged(path: Path, colorspace: int, color_range: int, pixel_format: str = "y
     ],
 )
 def test_F15_matrix_and_range(colorspace: int, color_range: int, expected: tuple[int, ...], tmp_path: Path) -> None:
-    found = tagged(tmp_path / "a.mp4", colorspace, color_range)
+    colour = tagged(tmp_path / "a.mp4", colorspace, color_range)
     # FFmpeg's fast converter works in 8-bit tables, two off at worst.
-    assert np.abs(found.astype(int) - expected).max() <= 2
+    assert np.abs(colour.astype(int) - expected).max() <= 2
 
 
 @pytest.mark.fault("F15")
@@ -541,8 +545,8 @@ def test_F15_rotation(degrees: int, turns: int, clean: dict[str, Path], tmp_path
     one, zero = 0x10000, 0
     matrix = {90: (zero, one, -one, zero), 180: (-one, zero, zero, -one), 270: (zero, -one, one, zero)}[degrees]
     data = bytearray(clean["mp4"].read_bytes())
-    place = data.index(b"tkhd") + 4 + 40
-    data[place : place + 36] = struct.pack(">9i", matrix[0], matrix[1], 0, matrix[2], matrix[3], 0, 0, 0, 0x40000000)
+    offset = data.index(b"tkhd") + 4 + 40
+    data[offset : offset + 36] = struct.pack(">9i", matrix[0], matrix[1], 0, matrix[2], matrix[3], 0, 0, 0, 0x40000000)
     path = tmp_path / "a.mp4"
     path.write_bytes(data)
     facts = probe(path)
@@ -552,7 +556,7 @@ def test_F15_rotation(degrees: int, turns: int, clean: dict[str, Path], tmp_path
 
 
 @pytest.mark.fault("F15")
-def test_F15_odd_pixels_interlacing_and_hdr_are_told(tmp_path: Path) -> None:
+def test_F15_odd_pixels_interlacing_and_hdr_are_reported(tmp_path: Path) -> None:
     wide = make(tmp_path / "wide.mp4", sample_aspect_ratio=Fraction(4, 3))
     assert probe(wide).sample_aspect == Fraction(4, 3)
     assert "pixels are 4/3 as wide as high; frames keep their stored size" in probe(wide).warnings
@@ -565,7 +569,7 @@ def test_F15_odd_pixels_interlacing_and_hdr_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F16")
-def test_F16_missing_encoder_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_F16_a_missing_encoder_is_reported_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoders, "_has_encoder", lambda name: name != "libx265")
     with pytest.raises(EncoderMissing, match="the installed FFmpeg has no encoder libx265") as caught:
         Writer(tmp_path / "a.mp4", size=SIZE, fps=25, codec="h265")
@@ -603,7 +607,7 @@ def test_F16_a_failing_encoder_leaves_nothing(tmp_path: Path, monkeypatch: pytes
     "address", ["http://example.org/a.mp4", "concat:a.mp4|b.mp4", "pipe:0", "rtsp://h/s", "file:///a"]
 )
 def test_F17_addresses(address: str) -> None:
-    refused(address, "F17", "only local files are read, not addresses; download it first$")
+    assert_refused(address, "F17", "only local files are read, not addresses; download it first$")
 
 
 @pytest.mark.fault("F17")
@@ -616,7 +620,7 @@ def test_F17_playlists(clean: dict[str, Path], tmp_path: Path) -> None:
     }
     for kind, text in lists.items():
         (tmp_path / "a.mp4").write_text(text)
-        refused(tmp_path / "a.mp4", "F17", rf"^a\.mp4: is {kind}; give the video file itself$")
+        assert_refused(tmp_path / "a.mp4", "F17", rf"^a\.mp4: is {kind}; give the video file itself$")
 
 
 @pytest.mark.fault("F17")
@@ -633,22 +637,22 @@ def test_F17_ffmpeg_itself_opens_no_playlist(
 
 
 @pytest.mark.fault("F18")
-def test_F18_what_is_not_a_regular_file(
-    clean: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_F18_special_files_are_refused(clean: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "folder.mp4").mkdir()
-    refused(tmp_path / "folder.mp4", "F4", r"^folder\.mp4: holds no images; they end in ")
+    assert_refused(tmp_path / "folder.mp4", "F4", r"^folder\.mp4: holds no images; they end in ")
     os.mkfifo(tmp_path / "pipe.mp4")
-    refused(tmp_path / "pipe.mp4", "F18", r"^pipe\.mp4: is a named pipe")
-    refused("/dev/zero", "F18", "^zero: is a device")
+    assert_refused(tmp_path / "pipe.mp4", "F18", r"^pipe\.mp4: is a named pipe")
+    assert_refused("/dev/zero", "F18", "^zero: is a device")
     (tmp_path / "dangling.mp4").symlink_to(tmp_path / "nowhere.mp4")
-    refused(tmp_path / "dangling.mp4", "F18", r"^dangling\.mp4: a symbolic link that points nowhere; fix the link$")
+    assert_refused(
+        tmp_path / "dangling.mp4", "F18", r"^dangling\.mp4: a symbolic link that points nowhere; fix the link$"
+    )
     (tmp_path / "loop.mp4").symlink_to(tmp_path / "loop.mp4")
-    refused(tmp_path / "loop.mp4", "F18", r"^loop\.mp4: a loop of symbolic links")
+    assert_refused(tmp_path / "loop.mp4", "F18", r"^loop\.mp4: a loop of symbolic links")
     monkeypatch.chdir(tmp_path)  # addresses of sockets are short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket.mp4")
-        refused(tmp_path / "socket.mp4", "F18", r"^socket\.mp4: is a socket")
+        assert_refused(tmp_path / "socket.mp4", "F18", r"^socket\.mp4: is a socket")
     (tmp_path / "link.mp4").symlink_to(clean["mp4"])
     assert len(read(tmp_path / "link.mp4")) == 60
 
@@ -657,9 +661,9 @@ def test_F18_what_is_not_a_regular_file(
 def test_F18_links_to_pipes_and_missing_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "a.mp4").symlink_to(tmp_path / "pipe")
-    refused(tmp_path / "a.mp4", "F18", r"^a\.mp4: is a named pipe")
-    refused(tmp_path / "none.mp4", "F21", r"^none\.mp4: no such file; check the path$")
-    refused("a\0.mp4", "F23", "a path cannot hold a NUL character")
+    assert_refused(tmp_path / "a.mp4", "F18", r"^a\.mp4: is a named pipe")
+    assert_refused(tmp_path / "none.mp4", "F21", r"^none\.mp4: no such file; check the path$")
+    assert_refused("a\0.mp4", "F23", "a path cannot hold a NUL character")
 
 
 @pytest.mark.fault("F19")

@@ -21,8 +21,8 @@ from jostle.models.checkpoints import read_metadata, read_note, read_weights, wr
 from jostle.models.loading.models import load_detector
 
 
-class Runs:
-    """An object whose pickle calls `function` when it is read."""
+class MaliciousObject:
+    """Object whose pickle calls `function` when it is read."""
 
     def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
         self.call = function, arguments
@@ -31,7 +31,7 @@ class Runs:
         return self.call
 
 
-def refused(path: Path, fault: str, message: str | None = None) -> None:
+def assert_refused(path: Path, fault: str, message: str | None = None) -> None:
     before = path.read_bytes()
     with pytest.raises(CheckpointError, match=message) as caught:
         read_weights(path)
@@ -47,12 +47,12 @@ def trap(tmp_path: Path) -> Path:
 
 def hostile(trap: Path) -> dict[str, Any]:
     return {
-        "posix.system": Runs(os.system, f"touch {trap}"),
-        "eval": Runs(builtins.eval, f"open({str(trap)!r}, 'w')"),
-        "exec": Runs(builtins.exec, f"open({str(trap)!r}, 'w')"),
-        "getattr": Runs(builtins.getattr, "text", "format"),
-        "open": Runs(builtins.open, str(trap), "w"),
-        "bytearray": Runs(builtins.bytearray, 10**13),
+        "posix.system": MaliciousObject(os.system, f"touch {trap}"),
+        "eval": MaliciousObject(builtins.eval, f"open({str(trap)!r}, 'w')"),
+        "exec": MaliciousObject(builtins.exec, f"open({str(trap)!r}, 'w')"),
+        "getattr": MaliciousObject(builtins.getattr, "text", "format"),
+        "open": MaliciousObject(builtins.open, str(trap), "w"),
+        "bytearray": MaliciousObject(builtins.bytearray, 10**13),
         "numpy._core.multiarray._reconstruct": __import__("numpy").zeros(3),
         "torch._utils._rebuild_meta_tensor_no_storage": torch.zeros(2, device="meta"),
     }
@@ -74,7 +74,7 @@ def test_f52_a_hostile_pickle_runs_nothing(tmp_path: Path, trap: Path, kind: str
     }[where]
     path = tmp_path / "a.pth.tar"
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
-    refused(path, "F52", f"nothing in it was run: it asks for .*{kind.split('.')[-1]}")
+    assert_refused(path, "F52", f"nothing in it was run: it asks for .*{kind.split('.')[-1]}")
     assert not trap.exists()
 
 
@@ -82,8 +82,8 @@ def test_f52_a_hostile_pickle_runs_nothing(tmp_path: Path, trap: Path, kind: str
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
 def test_f52_a_bare_pickle_runs_nothing(tmp_path: Path, trap: Path, protocol: int) -> None:
     path = tmp_path / "a.pth"
-    path.write_bytes(pickle.dumps({"a": Runs(os.system, f"touch {trap}")}, protocol))
-    refused(path, "F52" if protocol > 1 else "F53", "posix.system" if protocol > 1 else "not a checkpoint")
+    path.write_bytes(pickle.dumps({"a": MaliciousObject(os.system, f"touch {trap}")}, protocol))
+    assert_refused(path, "F52" if protocol > 1 else "F53", "posix.system" if protocol > 1 else "not a checkpoint")
     assert not trap.exists()
 
 
@@ -92,15 +92,17 @@ def test_f52_the_environment_cannot_switch_safety_off(
     tmp_path: Path, trap: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-    torch.save({"a": Runs(os.system, f"touch {trap}")}, tmp_path / "a.pth")
-    refused(tmp_path / "a.pth", "F52")
-    # A call that the list of names lets through still meets torch's restricted reader.
+    torch.save({"a": MaliciousObject(os.system, f"touch {trap}")}, tmp_path / "a.pth")
+    assert_refused(tmp_path / "a.pth", "F52")
+    # A call that passes the list of names is still refused by torch's restricted reader.
     monkeypatch.setattr("jostle.models.pickled_weights._check_program", lambda *_: None)
-    refused(tmp_path / "a.pth", "F53", "torch cannot read it")
+    assert_refused(tmp_path / "a.pth", "F53", "torch cannot read it")
     assert not trap.exists()
 
 
-def rewritten(source: Path, target: Path, change: Callable[[list[tuple[str, bytes]]], Any], **options: Any) -> Path:
+def rewrite_archive(
+    source: Path, target: Path, change: Callable[[list[tuple[str, bytes]]], Any], **options: Any
+) -> Path:
     with zipfile.ZipFile(source) as archive:
         entries = [(name, archive.read(name)) for name in archive.namelist()]
     with zipfile.ZipFile(target, "w", **options) as archive:
@@ -118,7 +120,7 @@ def good(tmp_path: Path) -> Path:
 @pytest.mark.fault("F52")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_f52_tricks_with_the_archive_are_refused(tmp_path: Path, good: Path, trap: Path) -> None:
-    bad = pickle.dumps(Runs(os.system, f"touch {trap}"), 2)
+    bad = pickle.dumps(MaliciousObject(os.system, f"touch {trap}"), 2)
     tricks: dict[str, Callable[[list[tuple[str, bytes]]], Any]] = {
         "twice.pth": lambda entries: [*entries, ("good/data.pkl", bad)],
         "case.pth": lambda entries: [*entries, ("good/DATA.PKL", bad)],
@@ -127,13 +129,13 @@ def test_f52_tricks_with_the_archive_are_refused(tmp_path: Path, good: Path, tra
         "stray.pth": lambda entries: [("data.pkl", bad), *entries],
     }
     for name, change in tricks.items():
-        refused(rewritten(good, tmp_path / name, change), "F52", "doubled or stray entries")
-    packed = rewritten(good, tmp_path / "packed.pth", list, compression=zipfile.ZIP_DEFLATED)
-    refused(packed, "F52", "its archive is compressed")
-    program = rewritten(
+        assert_refused(rewrite_archive(good, tmp_path / name, change), "F52", "doubled or stray entries")
+    packed = rewrite_archive(good, tmp_path / "packed.pth", list, compression=zipfile.ZIP_DEFLATED)
+    assert_refused(packed, "F52", "its archive is compressed")
+    program = rewrite_archive(
         good, tmp_path / "program.pt", lambda e: [*e, ("good/constants.pkl", b""), ("good/code/a.py", b"")]
     )
-    refused(program, "F52", "a TorchScript program, not weights")
+    assert_refused(program, "F52", "a TorchScript program, not weights")
     assert not trap.exists()
 
 
@@ -142,33 +144,33 @@ def test_f53_a_storage_that_claims_more_than_it_holds(tmp_path: Path, good: Path
     def grown(entries: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         return [(name, data.replace(b"K@", b"K\xff") if name.endswith("data.pkl") else data) for name, data in entries]
 
-    refused(rewritten(good, tmp_path / "grown.pth", grown), "F53", "torch cannot read it")
+    assert_refused(rewrite_archive(good, tmp_path / "grown.pth", grown), "F53", "torch cannot read it")
 
 
 @pytest.mark.fault("F53")
 @pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
-def test_f53_cut_off_anywhere(tmp_path: Path, zipped: bool) -> None:
+def test_f53_checkpoints_cut_off_anywhere_are_refused(tmp_path: Path, zipped: bool) -> None:
     torch.save({"state_dict_ema": {"a": torch.arange(64.0)}}, tmp_path / "w.pth", _use_new_zipfile_serialization=zipped)
     data = (tmp_path / "w.pth").read_bytes()
     path = tmp_path / "cut.pth"
     for size in range(0, len(data), 7):
         path.write_bytes(data[:size])
-        refused(path, "F53")
+        assert_refused(path, "F53")
 
 
 @pytest.mark.fault("F53")
-def test_f53_a_flipped_bit_in_a_tensor_is_noticed(tmp_path: Path, good: Path) -> None:
+def test_f53_a_flipped_bit_in_a_tensor_is_detected(tmp_path: Path, good: Path) -> None:
     data = bytearray(good.read_bytes())
-    place = bytes(data).index(torch.arange(64.0).numpy().tobytes()[:64])
-    data[place + 3] ^= 1
+    offset = bytes(data).index(torch.arange(64.0).numpy().tobytes()[:64])
+    data[offset + 3] ^= 1
     (tmp_path / "flipped.pth").write_bytes(data)
-    refused(tmp_path / "flipped.pth", "F53", "the checksum of good/data/0 is wrong")
+    assert_refused(tmp_path / "flipped.pth", "F53", "the checksum of good/data/0 is wrong")
 
 
 @pytest.mark.fault("F53")
 @pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
 @pytest.mark.parametrize(
-    ("content", "looks"),
+    ("content", "message"),
     [
         (b"", "the file is empty"),
         (b"<!DOCTYPE html><html><body>Quota exceeded</body></html>", "looks like a web page"),
@@ -179,16 +181,16 @@ def test_f53_a_flipped_bit_in_a_tensor_is_noticed(tmp_path: Path, good: Path) ->
         (b"x" * 257 + b"ustar\x00" + b"\x00" * 300, "looks like a tar archive"),
     ],
 )
-def test_f53_another_kind_of_file_is_named(tmp_path: Path, name: str, content: bytes, looks: str) -> None:
+def test_f53_another_kind_of_file_is_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    refused(tmp_path / name, "F53", looks)
+    assert_refused(tmp_path / name, "F53", message)
 
 
 @pytest.mark.fault("F53")
 def test_f53_another_archive_is_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.pth", "w") as archive:
         archive.writestr("readme.txt", "weights are elsewhere")
-    refused(tmp_path / "a.pth", "F53", r"a zip archive, but not one of torch.save \(readme.txt\)")
+    assert_refused(tmp_path / "a.pth", "F53", r"a zip archive, but not one of torch.save \(readme.txt\)")
     with pytest.raises(CheckpointError, match=r"no such file"):
         read_weights(tmp_path / "none.pth")
     with pytest.raises(CheckpointError, match=r"no such file"):
@@ -196,10 +198,10 @@ def test_f53_another_archive_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F54")
-def test_f54_another_network_is_told_by_its_differences(tmp_path: Path) -> None:
+def test_f54_weights_of_another_network_are_described(tmp_path: Path) -> None:
     torch.save({"state_dict_ema": {"module.a": torch.zeros(2, 4), "module.c": torch.zeros(1)}}, tmp_path / "a.pth")
-    told = describe_mismatch({"a": (2, 3), "b": (1,)}, read_weights(tmp_path / "a.pth"))
-    assert told.splitlines() == ["1 missing: b", "1 unexpected: c", "1 of another shape: a is (2, 4), not (2, 3)"]
+    message = describe_mismatch({"a": (2, 3), "b": (1,)}, read_weights(tmp_path / "a.pth"))
+    assert message.splitlines() == ["1 missing: b", "1 unexpected: c", "1 of another shape: a is (2, 4), not (2, 3)"]
 
 
 @pytest.mark.fault("F54")
@@ -209,7 +211,7 @@ def test_f54_raw_weights_do_not_pass_for_averaged_ones(tmp_path: Path) -> None:
         assert list(read_weights(tmp_path / "a.pth")) == ["a"]
 
 
-def piece(begin: int, end: int, shape: tuple[int, ...] = (4,), dtype: str = "F32") -> dict[str, Any]:
+def entry(begin: int, end: int, shape: tuple[int, ...] = (4,), dtype: str = "F32") -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
 
 
@@ -218,18 +220,18 @@ def raw(header: Any, data: bytes = bytes(32), length: int | None = None) -> byte
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
 
-TWICE = json.dumps({"a": piece(0, 16)}).encode()[:-1] + b", " + json.dumps({"a": piece(0, 16)}).encode()[1:]
+TWICE = json.dumps({"a": entry(0, 16)}).encode()[:-1] + b", " + json.dumps({"a": entry(0, 16)}).encode()[1:]
 CONTRADICTIONS = {
-    "overlap": raw({"a": piece(0, 16), "b": piece(8, 24)}, bytes(24)),
-    "same place": raw({"a": piece(0, 16), "b": piece(0, 16)}, bytes(16)),
-    "outside": raw({"a": piece(0, 16), "b": piece(16, 48, (8,))}),
-    "gap": raw({"a": piece(16, 32)}),
-    "left over": raw({"a": piece(0, 16)}),
-    "negative": raw({"a": piece(-16, 0)}),
-    "backwards": raw({"a": piece(16, 0)}),
-    "shape": raw({"a": piece(0, 16, (5,))}, bytes(16)),
-    "overflow": raw({"a": piece(0, 16, (2**63, 8))}, bytes(16)),
-    "type": raw({"a": piece(0, 16, dtype="F33")}, bytes(16)),
+    "overlap": raw({"a": entry(0, 16), "b": entry(8, 24)}, bytes(24)),
+    "same place": raw({"a": entry(0, 16), "b": entry(0, 16)}, bytes(16)),
+    "outside": raw({"a": entry(0, 16), "b": entry(16, 48, (8,))}),
+    "gap": raw({"a": entry(16, 32)}),
+    "left over": raw({"a": entry(0, 16)}),
+    "negative": raw({"a": entry(-16, 0)}),
+    "backwards": raw({"a": entry(16, 0)}),
+    "shape": raw({"a": entry(0, 16, (5,))}, bytes(16)),
+    "overflow": raw({"a": entry(0, 16, (2**63, 8))}, bytes(16)),
+    "type": raw({"a": entry(0, 16, dtype="F33")}, bytes(16)),
     "name twice": raw(TWICE, bytes(16)),
     "oversize": raw(b"{}", length=2**62),
     "beyond the file": raw(b'{"a":1}', length=10_000),
@@ -237,7 +239,7 @@ CONTRADICTIONS = {
     "no JSON": raw(b'{"a": hello}'),
     "deep": raw(b'{"a":' * 100_000),
     "a list": raw(b"[1, 2, 3]"),
-    "cut": raw({"a": piece(0, 16), "b": piece(16, 32)})[:-5],
+    "cut": raw({"a": entry(0, 16), "b": entry(16, 32)})[:-5],
     "short": b"abc",
 }
 
@@ -247,22 +249,24 @@ CONTRADICTIONS = {
 def test_f55_a_safetensors_file_that_contradicts_itself(tmp_path: Path, case: str) -> None:
     path = tmp_path / "a.safetensors"
     path.write_bytes(CONTRADICTIONS[case])
-    refused(path, "F55", "the name 'a' is there twice" if case == "name twice" else "not a whole safetensors file")
+    assert_refused(
+        path, "F55", "the name 'a' is there twice" if case == "name twice" else "not a whole safetensors file"
+    )
 
 
 @pytest.mark.fault("F55")
-def test_f55_cut_off_anywhere(tmp_path: Path) -> None:
+def test_f55_safetensors_cut_off_anywhere_are_refused(tmp_path: Path) -> None:
     write_weights({"a": torch.arange(9.0), "b": torch.ones(2, 2)}, tmp_path / "w.safetensors")
     data = (tmp_path / "w.safetensors").read_bytes()
     path = tmp_path / "cut.safetensors"
     for size in range(1, len(data)):
         path.write_bytes(data[:size])
-        refused(path, "F55")
+        assert_refused(path, "F55")
 
 
 CLAIMS = {
-    "one value shown often": torch.ones(1).expand(10**11),
-    "a row shown often": torch.ones(1, 4).expand(10**10, 4),
+    "one value repeated": torch.ones(1).expand(10**11),
+    "one row repeated": torch.ones(1, 4).expand(10**10, 4),
     "steps that overlap": torch.arange(64.0).as_strided((32, 32), (1, 1)),
 }
 
@@ -274,16 +278,16 @@ def test_f97_a_tensor_that_claims_more_than_the_file_holds(tmp_path: Path, case:
     path = tmp_path / "a.pth"
     torch.save({"state_dict_ema": {"a": torch.ones(3), "b": CLAIMS[case]}}, path, _use_new_zipfile_serialization=zipped)
     assert path.stat().st_size < 10_000
-    refused(path, "F97", "'b' claims [0-9]+ values .*more than the file holds; save the weights again")
+    assert_refused(path, "F97", "'b' claims [0-9]+ values .*more than the file holds; save the weights again")
 
 
 @pytest.mark.fault("F97")
-def test_f97_turned_views_of_one_tensor_are_not_copied_without_end(tmp_path: Path) -> None:
+def test_f97_many_transposed_views_of_one_tensor_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
-    held = torch.ones(100, 200)
-    torch.save({str(number): held.T for number in range(50)}, path)
-    refused(path, "F97", "more than the file holds")
-    torch.save({"a": held.T, "b": held}, path)
+    tensor = torch.ones(100, 200)
+    torch.save({str(number): tensor.T for number in range(50)}, path)
+    assert_refused(path, "F97", "more than the file holds")
+    torch.save({"a": tensor.T, "b": tensor}, path)
     assert read_weights(path)["a"].shape == (200, 100)
 
 
@@ -292,34 +296,34 @@ def nested(levels: int) -> bytes:
 
 
 def doubled(levels: int) -> bytes:
-    """Each tuple holds the one before it twice."""
+    """Return a pickle in which each tuple contains the previous one twice."""
     return b"\x80\x02})q\x00" + b"h\x00\x86q\x00" * levels + b"Ns."
 
 
 @pytest.mark.fault("F97")
 @pytest.mark.parametrize("program", [nested(1_000_000), doubled(60)], ids=["deep", "doubled"])
-def test_f97_a_key_that_takes_longer_to_look_at_than_to_write(tmp_path: Path, good: Path, program: bytes) -> None:
-    path = rewritten(
+def test_f97_a_key_of_deeply_nested_tuples_is_refused(tmp_path: Path, good: Path, program: bytes) -> None:
+    path = rewrite_archive(
         good, tmp_path / "bad.pth", lambda entries: [(n, program if n.endswith("data.pkl") else d) for n, d in entries]
     )
-    refused(path, "F97", "a tuple of more than 10000 parts")
+    assert_refused(path, "F97", "a tuple of more than 10000 parts")
 
 
 @pytest.mark.fault("F97")
-def test_f97_pieces_of_an_old_checkpoint_end_with_the_file(tmp_path: Path) -> None:
+def test_f97_announced_lengths_beyond_the_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
     path.write_bytes(b"\x80\x04\x8d" + struct.pack("<Q", 10**12) + b"short")
-    refused(path, "F53", "cut off or damaged")
+    assert_refused(path, "F53", "cut off or damaged")
 
 
 @pytest.mark.fault("F106")
 @pytest.mark.parametrize("note", ["{", "[1]", "[" * 100_000, "7"])
-def test_f106_notes_of_weights_that_are_damaged(tmp_path: Path, note: str) -> None:
+def test_f106_damaged_metadata_of_weights_is_refused(tmp_path: Path, note: str) -> None:
     path = tmp_path / "a.safetensors"
     write_weights({"a": torch.ones(2)}, path, metadata={"detector": "tridet", "settings": note, "classes": "{}"})
-    for name, usual in (("settings", {}), ("classes", [])):
+    for name, default in (("settings", {}), ("classes", [])):
         with pytest.raises(CheckpointError, match=f"what it notes as '{name}' is damaged") as caught:
-            read_note(path, name, usual)
+            read_note(path, name, default)
         assert caught.value.fault == "F106"
     assert read_note(path, "input", {"size": 4}) == {"size": 4}
 
@@ -334,19 +338,19 @@ def test_f106_notes_of_weights_that_are_damaged(tmp_path: Path, note: str) -> No
         ({"dims": 3}, "has no setting dims"),
     ],
 )
-def test_f106_settings_of_weights_that_no_memory_holds(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+def test_f106_settings_beyond_their_limits_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     path = tmp_path / "a.safetensors"
     settings = {"input_dim": 8, "dim": 8, "classes": 2, "levels": 2}
-    whole = load_detector("temporalmaxer", **settings).state_dict()
-    write_weights(whole, path, metadata={"detector": "temporalmaxer", "settings": json.dumps(settings)})
-    assert load_detector("temporalmaxer", weights=path).state_dict().keys() == whole.keys()
-    write_weights(whole, path, metadata={"detector": "temporalmaxer", "settings": json.dumps(settings | changed)})
+    weights = load_detector("temporalmaxer", **settings).state_dict()
+    write_weights(weights, path, metadata={"detector": "temporalmaxer", "settings": json.dumps(settings)})
+    assert load_detector("temporalmaxer", weights=path).state_dict().keys() == weights.keys()
+    write_weights(weights, path, metadata={"detector": "temporalmaxer", "settings": json.dumps(settings | changed)})
     with pytest.raises(JostleError, match=message):
         load_detector("temporalmaxer", weights=path)
 
 
 @pytest.mark.fault("F106")
-def test_f106_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_f106_named_pipes_do_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.safetensors")
     assert read_metadata(tmp_path / "a.safetensors") == {}
     with pytest.raises(CheckpointError, match="no such file; give the path of"):

@@ -1,3 +1,3 @@
-"""The small extractors can be imported by their own name, as worker processes have to."""
+"""Make the small extractors importable by name, as worker processes need."""
 
 from __future__ import annotations

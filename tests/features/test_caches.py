@@ -17,7 +17,7 @@ def frame() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (16, 20, 3), np.uint8)
 
 
-def test_equal_frames_have_one_key_wherever_they_lie(frame: np.ndarray) -> None:
+def test_equal_frames_have_one_key_in_every_memory_layout(frame: np.ndarray) -> None:
     shifted = np.empty(frame.size + 1, np.uint8)[1:].reshape(frame.shape)  # at an odd address
     shifted[:] = frame
     reversed_twice = np.ascontiguousarray(frame[:, ::-1])[:, ::-1]
@@ -28,9 +28,9 @@ def test_equal_frames_have_one_key_wherever_they_lie(frame: np.ndarray) -> None:
 def test_each_pixel_changes_the_key(shape: tuple[int, ...]) -> None:
     frame = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
     keys = {key(frame)}
-    for place, bit in itertools.product(range(frame.size), (0, 7)):
+    for index, bit in itertools.product(range(frame.size), (0, 7)):
         changed = frame.copy()
-        changed.flat[place] ^= 1 << bit
+        changed.flat[index] ^= 1 << bit
         keys.add(key(changed))
     assert len(keys) == 1 + 2 * frame.size
 

@@ -1,4 +1,4 @@
-"""Many videos: bad ones set aside, finished ones left alone, several at once, stopped and continued."""
+"""Extraction for many videos: skipped bad videos, reuse of finished ones, parallel jobs and resumption."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from jostle.errors import BadValue, DataError, MediaError, ResourceError
 from jostle.features.extraction import Cost
 from jostle.features.folder import CorruptionOptions, ExtractionSummary, extract_videos
 
-STRUCK = CorruptionOptions(("thumos14-c/packet_loss:3",), segments={"a": Segments.from_pairs([(0.4, 2.0)])}, truth="x")
+CORRUPTION = CorruptionOptions(
+    ("thumos14-c/packet_loss:3",), segments={"a": Segments.from_pairs([(0.4, 2.0)])}, truth="x"
+)
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +34,20 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: write_video(folder / f"{name}.mkv", n, seed=n) for name, n in lengths.items()}
 
 
-def extract(videos: dict[str, Path], out: Path, load=TwoParts, **facts) -> ExtractionSummary:
-    return extract_videos(videos, load, out, name="TwoParts", **facts)
+def extract(videos: dict[str, Path], out: Path, load=TwoParts, **options) -> ExtractionSummary:
+    return extract_videos(videos, load, out, name="TwoParts", **options)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_each_video_has_its_features(videos: dict[str, Path], tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    done = extract(videos, tmp_path, keep_frames=True, progress=lambda *step: told.append(step))
+def test_features_of_each_video_are_written(videos: dict[str, Path], tmp_path: Path) -> None:
+    progress: list[tuple[int, int]] = []
+    done = extract(videos, tmp_path, keep_frames=True, progress=lambda *step: progress.append(step))
     assert (done.made, done.kept, done.set_aside) == (("a", "b", "short"), (), {})
     assert done.cost == Cost(decoded=106, seen=106, joined=12 + 7 + 1)
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert progress == [(1, 3), (2, 3), (3, 3)]
     for name, path in videos.items():
         frames = jostle.read(path).frames
         rows = [
@@ -60,23 +62,21 @@ def test_each_video_has_its_features(videos: dict[str, Path], tmp_path: Path) ->
         assert entry["duration"] == pytest.approx(len(frames) / 25)
 
 
-def test_a_second_run_computes_nothing_and_a_damaged_file_is_made_again(
-    videos: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_second_run_recomputes_only_damaged_files(videos: dict[str, Path], tmp_path: Path) -> None:
     extract(videos, tmp_path)
     before = contents(tmp_path)
-    again = extract(videos, tmp_path)
-    assert (again.made, again.kept, again.cost) == ((), ("a", "b", "short"), Cost())
+    repeated = extract(videos, tmp_path)
+    assert (repeated.made, repeated.kept, repeated.cost) == ((), ("a", "b", "short"), Cost())
     (tmp_path / "b.npy").write_bytes(before["b.npy"][:-3])
-    mended = extract(videos, tmp_path)
-    assert (mended.made, mended.kept) == (("b",), ("a", "short"))
+    repaired = extract(videos, tmp_path)
+    assert (repaired.made, repaired.kept) == (("b",), ("a", "short"))
     assert contents(tmp_path) == before
     (tmp_path / "features.json").write_text("{")
     redone = extract(videos, tmp_path)
     assert redone.made == ("a", "b", "short")
     assert "its videos are extracted again" in redone.warnings[0]
     assert contents(tmp_path) == before
-    # What was not kept before is wanted now.
+    # Frame features were not stored before and are requested now.
     assert extract(videos, tmp_path, keep_frames=True).made == ("a", "b", "short")
 
 
@@ -89,7 +89,7 @@ def test_a_changed_video_is_extracted_again(tmp_path: Path) -> None:
     assert len(np.load(tmp_path / "out" / "v.npy")) == 5
 
 
-def test_a_bad_video_is_set_aside_and_the_rest_is_done(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_a_bad_video_is_skipped_and_the_rest_is_extracted(videos: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "bad.mp4").write_text("no video")
     (tmp_path / "empty.mp4").write_bytes(b"")
     more = {
@@ -113,85 +113,87 @@ def test_a_bad_video_is_set_aside_and_the_rest_is_done(videos: dict[str, Path], 
 
 
 @pytest.mark.parametrize("kind", [TwoParts, WindowsWhole])
-def test_with_the_clean_features_less_is_computed_and_the_bytes_are_the_same(
+def test_clean_features_save_work_and_do_not_change_the_result(
     videos: dict[str, Path], tmp_path: Path, kind: type[TwoParts]
 ) -> None:
-    two = kind is TwoParts
-    some = {"a": videos["a"]}
-    clean = extract(some, tmp_path / "clean", kind, keep_frames=two)
-    whole = extract(some, tmp_path / "whole", kind, keep_frames=two, corrupting=STRUCK)
-    part = extract(some, tmp_path / "part", kind, keep_frames=two, corrupting=STRUCK, clean=tmp_path / "clean")
+    two_parts = kind is TwoParts
+    one_video = {"a": videos["a"]}
+    clean = extract(one_video, tmp_path / "clean", kind, keep_frames=two_parts)
+    full = extract(one_video, tmp_path / "whole", kind, keep_frames=two_parts, corrupting=CORRUPTION)
+    incremental = extract(
+        one_video, tmp_path / "part", kind, keep_frames=two_parts, corrupting=CORRUPTION, clean=tmp_path / "clean"
+    )
     assert contents(tmp_path / "part") == contents(tmp_path / "whole")
     assert contents(tmp_path / "clean")["a.npy"] != contents(tmp_path / "whole")["a.npy"]
-    assert part.cost.joined < whole.cost.joined == clean.cost.joined
-    assert part.cost.seen < whole.cost.seen or not two
+    assert incremental.cost.joined < full.cost.joined == clean.cost.joined
+    assert incremental.cost.seen < full.cost.seen or not two_parts
 
 
-def test_clean_features_that_do_not_belong_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
-    some = {"a": videos["a"]}
-    facts = {"corrupting": STRUCK, "clean": tmp_path / "clean"}
+def test_clean_features_that_do_not_match_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+    one_video = {"a": videos["a"]}
+    options = {"corrupting": CORRUPTION, "clean": tmp_path / "clean"}
     with pytest.raises(DataError, match=r"no features\.json; pass the folder"):
-        extract(some, tmp_path / "out", **facts)
-    extract(some, tmp_path / "clean")
+        extract(one_video, tmp_path / "out", **options)
+    extract(one_video, tmp_path / "clean")
     with pytest.raises(DataError, match="has no frame features; extract with --keep-frames"):
-        extract(some, tmp_path / "out", **facts)
-    extract(some, tmp_path / "clean", keep_frames=True)
+        extract(one_video, tmp_path / "out", **options)
+    extract(one_video, tmp_path / "clean", keep_frames=True)
     with pytest.raises(BadValue, match="rule is 'all', not 'released'"):
-        extract(some, tmp_path / "out", rule="released", **facts)
+        extract(one_video, tmp_path / "out", rule="released", **options)
     with pytest.raises(DataError, match="clean features of b are missing"):
-        extract({"b": videos["b"]}, tmp_path / "out", **facts)
-    extract(some, tmp_path / "struck", corrupting=STRUCK, keep_frames=True)
+        extract({"b": videos["b"]}, tmp_path / "out", **options)
+    extract(one_video, tmp_path / "corrupted", corrupting=CORRUPTION, keep_frames=True)
     with pytest.raises(BadValue, match="specs is"):
-        extract(some, tmp_path / "out", corrupting=STRUCK, clean=tmp_path / "struck")
+        extract(one_video, tmp_path / "out", corrupting=CORRUPTION, clean=tmp_path / "corrupted")
 
 
-def test_frames_are_kept_of_extractors_that_see_them(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_frame_features_need_an_extractor_of_single_frames(videos: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="processes whole windows"):
         extract(videos, tmp_path, WindowsWhole, keep_frames=True)
 
 
-class Broken(TwoParts):
-    """Weights gone bad."""
+class NanExtractor(TwoParts):
+    """Extractor with damaged weights that returns NaN."""
 
-    def join(self, seen: np.ndarray) -> np.ndarray:
-        return super().join(seen) * np.float32("nan")
+    def join(self, encodings: np.ndarray) -> np.ndarray:
+        return super().join(encodings) * np.float32("nan")
 
 
-def test_numbers_that_are_none_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_features_that_are_not_finite_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not finite; check its weights"):
-        extract({"a": videos["a"]}, tmp_path, Broken)
+        extract({"a": videos["a"]}, tmp_path, NanExtractor)
 
 
-def test_a_full_disk_ends_it_and_keeps_what_is_finished(
+def test_a_full_disk_stops_the_extraction_and_keeps_finished_videos(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from jostle.io.files import atomic
 
     real, calls = atomic._write, []
 
-    def full(path: Path, pieces, *, zipped: bool) -> None:
+    def write_to_full_disk(path: Path, pieces, *, zipped: bool) -> None:
         calls.append(path)
         if ".b.npy" in path.name:
             path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
         real(path, pieces, zipped=zipped)
 
-    monkeypatch.setattr(atomic, "_write", full)
+    monkeypatch.setattr(atomic, "_write", write_to_full_disk)
     with pytest.raises(ResourceError, match=r"no space left on the disk for .*b\.npy; free some"):
         extract(videos, tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json"]
     monkeypatch.setattr(atomic, "_write", real)
-    again = extract(videos, tmp_path)
-    assert (again.made, again.kept) == (("b", "short"), ("a",))
+    resumed = extract(videos, tmp_path)
+    assert (resumed.made, resumed.kept) == (("b", "short"), ("a",))
 
 
-def test_names_that_are_one_file_on_some_disks_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_names_that_differ_only_in_case_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="one file on a disk that ignores case"):
         extract({"v": videos["a"], "V": videos["b"]}, tmp_path)
 
 
 @pytest.mark.fault("F7")
-def test_F7_a_video_that_workers_die_of_is_set_aside(
+def test_F7_a_video_that_kills_workers_is_skipped(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jostle.features.folder.map_unordered", losing("b"))
@@ -200,13 +202,13 @@ def test_F7_a_video_that_workers_die_of_is_set_aside(
 
 
 @pytest.mark.slow
-def test_several_at_once_give_the_same_bytes(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_parallel_jobs_give_the_same_bytes(videos: dict[str, Path], tmp_path: Path) -> None:
     bad = tmp_path / "bad.mp4"
     bad.write_text("no video")
-    every = {**videos, "bad": bad}
-    facts = {"corrupting": CorruptionOptions(("thumos14-c/black_frame:2",), "pair"), "keep_frames": True}
-    one = extract(every, tmp_path / "one", **facts)
-    two = extract(every, tmp_path / "two", jobs=2, **facts)
+    with_bad = {**videos, "bad": bad}
+    options = {"corrupting": CorruptionOptions(("thumos14-c/black_frame:2",), "pair"), "keep_frames": True}
+    one = extract(with_bad, tmp_path / "one", **options)
+    two = extract(with_bad, tmp_path / "two", jobs=2, **options)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert sorted(two.made) == sorted(one.made)
     assert two.set_aside == one.set_aside
@@ -214,8 +216,8 @@ def test_several_at_once_give_the_same_bytes(videos: dict[str, Path], tmp_path: 
 
 
 @pytest.mark.slow
-def test_corruptions_of_others_are_known_in_every_process(tmp_path: Path) -> None:
-    """One from a module is; one from the script itself cannot be, and the message says so."""
+def test_user_defined_corruptions_are_known_in_every_process(tmp_path: Path) -> None:
+    """A corruption from a module is known to workers; one from the script itself cannot be and is reported."""
     for name in "ab":
         write_video(tmp_path / f"{name}.mkv", 20)
     registered = (
@@ -235,16 +237,16 @@ def test_corruptions_of_others_are_known_in_every_process(tmp_path: Path) -> Non
         f"{registered.format('dusky', 'lasts')}"
         "videos = {name: Path(f'{name}.mkv') for name in 'ab'}\n"
         "for jobs in (1, 2):\n"
-        "    struck = CorruptionOptions(('dimmed:3',), 'firsts:4')\n"
-        "    done = extract_videos(videos, TwoParts, Path(f'out{jobs}'), name='x', corrupting=struck, jobs=jobs)\n"
+        "    corrupting = CorruptionOptions(('dimmed:3',), 'firsts:4')\n"
+        "    done = extract_videos(videos, TwoParts, Path(f'out{jobs}'), name='x', corrupting=corrupting, jobs=jobs)\n"
         "    print(sorted(done.made))\n"
         "dusky = CorruptionOptions(('dusky',))\n"
         "try: extract_videos(videos, TwoParts, Path('out'), name='x', corrupting=dusky, jobs=2)\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     (tmp_path / "script.py").write_text(script)
-    words = [sys.executable, "script.py"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    command = [sys.executable, "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     first, second, third = done.stdout.splitlines()
     assert first == second == "['a', 'b']"
     assert third.startswith("BadValue a worker process cannot import its task")
@@ -265,7 +267,7 @@ extract_videos(videos, load, Path(sys.argv[2]), name="TwoParts", keep_frames=Tru
 
 
 def are_running(mark: Path) -> bool:
-    """Whether a process with this mark in its environment is alive."""
+    """Return whether a process with this mark in its environment is alive."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             marked = str(mark).encode() in (folder / "environ").read_bytes()
@@ -278,17 +280,17 @@ def are_running(mark: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_killed_at_any_moment_and_continued(tmp_path: Path, jobs: int) -> None:
+def test_a_killed_extraction_resumes_to_the_same_bytes(tmp_path: Path, jobs: int) -> None:
     folder, script = tmp_path / "videos", tmp_path / "script.py"
     folder.mkdir()
     script.write_text(SCRIPT)
     for k in range(6):
         write_video(folder / f"v{k}.mkv", 150, seed=k)
-    out, whole = tmp_path / "killed", tmp_path / "whole"
-    words = [sys.executable, str(script), str(folder), str(out), str(jobs)]
+    out, uninterrupted = tmp_path / "killed", tmp_path / "whole"
+    command = [sys.executable, str(script), str(folder), str(out), str(jobs)]
     environment = os.environ | {"JOSTLE_TEST_MARK": str(tmp_path)}
     for count in (1, 3, 4):
-        process = subprocess.Popen([*words, "0.15"], env=environment)
+        process = subprocess.Popen([*command, "0.15"], env=environment)
         deadline = time.monotonic() + 60
         while len(list(out.glob("*.npy"))) < count:
             assert time.monotonic() < deadline
@@ -300,24 +302,24 @@ def test_killed_at_any_moment_and_continued(tmp_path: Path, jobs: int) -> None:
         while are_running(tmp_path) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not are_running(tmp_path)  # no worker outlives its parent
-    subprocess.run([*words, "0"], check=True)
+    subprocess.run([*command, "0"], check=True)
     videos = {path.stem: path for path in sorted(folder.glob("*.mkv"))}
-    extract(videos, whole, keep_frames=True)
+    extract(videos, uninterrupted, keep_frames=True)
     finished = {name: data for name, data in contents(out).items() if ".part-" not in name}
-    assert finished == contents(whole)
+    assert finished == contents(uninterrupted)
 
 
-def test_what_a_stopped_run_finished_is_not_done_again(tmp_path: Path) -> None:
-    """The list is written as videos finish, not only at the end."""
+def test_videos_finished_by_a_stopped_run_are_not_repeated(tmp_path: Path) -> None:
+    """The list of finished videos is written as they finish, not only at the end."""
     videos = {name: write_video(tmp_path / f"{name}.mkv", 20, seed=i) for i, name in enumerate("ab")}
 
-    class Stops(TwoParts):
+    class StoppingExtractor(TwoParts):
         def see(self, frames: np.ndarray) -> np.ndarray:
             if self.looked:
                 raise KeyboardInterrupt
             return super().see(frames)
 
     with pytest.raises(KeyboardInterrupt):
-        extract(videos, tmp_path / "out", Stops)
+        extract(videos, tmp_path / "out", StoppingExtractor)
     assert extract(videos, tmp_path / "out").kept == ("a",)
     assert np.load(tmp_path / "out" / "b.npy").shape == (2, 3)

@@ -1,4 +1,4 @@
-"""Features of mended video: what struck frames touch lies between what is sound, to the bit as if done by hand."""
+"""Features of mended videos equal, bit for bit, a direct interpolation between undamaged features."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ KNOWN = Mending()
 
 
 @dataclass(frozen=True)
-class TooDark:
-    """Takes dark frames for struck ones, by their pixels alone; also some that nobody struck."""
+class DarkFrameFinder:
+    """Damage finder that reports dark frames, including frames that are dark by themselves."""
 
     below: float = 60.0
     name = "too_dark"
     fingerprint = "x"
 
-    def finder_for(self, clean: PipelineSource) -> TooDark:
+    def finder_for(self, clean: PipelineSource) -> DarkFrameFinder:
         return self
 
     def find_damaged(self, top: PipelineSource, came_from: np.ndarray) -> np.ndarray:
         return np.array([top.block(t, t + 1).mean() < self.below for t in range(len(top))])
 
 
-def film(count: int = 60) -> np.ndarray:
+def make_frames(count: int = 60) -> np.ndarray:
     frames = moving(count)
-    frames[20] //= 4  # dark by itself
+    frames[20] //= 4  # dark without a corruption
     return frames
 
 
-def made(frames: np.ndarray, extractor: TwoParts, finder: object) -> VideoFeatures:
+def make_features(frames: np.ndarray, extractor: TwoParts, finder: object) -> VideoFeatures:
     return VideoFeatures(ClipSource(Clip.at_rate(frames, FPS)), extractor, video_id="v", finder=finder)
 
 
-def by_hand(frames: np.ndarray, struck: np.ndarray, kind: type[TwoParts]) -> np.ndarray:
-    """Every frame or window looked at, then those that are lost replaced."""
+def mend_reference(frames: np.ndarray, damaged: np.ndarray, kind: type[TwoParts]) -> np.ndarray:
+    """Extract every frame or window, then replace the damaged ones."""
     extractor = kind()
     rows = np.arange((len(frames) - 16) // 4 + 1)[:, None] * 4 + np.arange(16)
     if kind is TwoParts:
-        seen = extractor.see(frames)
-        return extractor.join((seen if struck.all() else interpolate_rows(seen, struck))[rows])
-    lost = struck[rows].any(1)
+        encodings = extractor.see(frames)
+        return extractor.join((encodings if damaged.all() else interpolate_rows(encodings, damaged))[rows])
+    damaged_windows = damaged[rows].any(1)
     features = extractor(frames[rows])
-    return features if lost.all() else interpolate_rows(features, lost)
+    return features if damaged_windows.all() else interpolate_rows(features, damaged_windows)
 
 
 SPECS = {
@@ -72,76 +72,80 @@ SPECS = {
 
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("state", sorted(SPECS))
-def test_a_mended_state_is_what_it_is_by_hand(kind: type[TwoParts], state: str) -> None:
-    frames, (spec, placement) = film(), SPECS[state]
+def test_a_mended_state_equals_direct_interpolation(kind: type[TwoParts], state: str) -> None:
+    frames, (spec, placement) = make_frames(), SPECS[state]
     corrupted = jostle.corrupt(Clip.at_rate(frames, FPS), spec, placement=placement, video_id="v").frames
     dark = corrupted.mean((1, 2, 3)) < 60
-    wanted = by_hand(corrupted, dark, kind)
-    video = made(frames, kind(), TooDark())
+    expected = mend_reference(corrupted, dark, kind)
+    video = make_features(frames, kind(), DarkFrameFinder())
     done = video.under([Spec.parse(spec)], placement)
     assert done.mended is not None
     assert np.array_equal(done.mended.damaged, dark)
-    assert done.features.tobytes() == wanted.tobytes()
-    assert video.whole([Spec.parse(spec)], placement).features.tobytes() == wanted.tobytes()
-    assert made(corrupted, kind(), TooDark()).clean().features.tobytes() == wanted.tobytes()
+    assert done.features.tobytes() == expected.tobytes()
+    assert video.whole([Spec.parse(spec)], placement).features.tobytes() == expected.tobytes()
+    assert make_features(corrupted, kind(), DarkFrameFinder()).clean().features.tobytes() == expected.tobytes()
     assert done.mended.left == (state == "all" or (kind is WindowsWhole and state == "spread"))
 
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_the_clean_video_is_mended_too(kind: type[TwoParts]) -> None:
-    frames = film()
-    done = made(frames, kind(), TooDark()).clean()
+    frames = make_frames()
+    done = make_features(frames, kind(), DarkFrameFinder()).clean()
     assert done.mended is not None
     assert np.flatnonzero(done.mended.damaged).tolist() == [20]
-    assert done.features.tobytes() == by_hand(frames, done.mended.damaged, kind).tobytes()
+    assert done.features.tobytes() == mend_reference(frames, done.mended.damaged, kind).tobytes()
     plain = VideoFeatures(ClipSource(Clip.at_rate(frames, FPS)), kind(), video_id="v").clean()
     assert plain.mended is None
-    touched = (plain.features != done.features).any(1)
-    assert np.flatnonzero(touched).tolist() == [2, 3, 4, 5]
+    changed = (plain.features != done.features).any(1)
+    assert np.flatnonzero(changed).tolist() == [2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("kind", BOTH)
-def test_known_frames_are_those_that_were_struck_and_are_not_looked_at(kind: type[TwoParts]) -> None:
-    frames = film()
-    video = made(frames, kind(), KNOWN)
+def test_known_damaged_frames_are_not_processed(kind: type[TwoParts]) -> None:
+    frames = make_frames()
+    video = make_features(frames, kind(), KNOWN)
     spec, placement = [Spec.parse("thumos14-c/overexposure:3")], "frames:31-36"
     assert not video.clean().mended.damaged.any()
     done = video.under(spec, placement)
-    struck = np.isin(np.arange(60), np.arange(31, 36))
-    assert np.array_equal(done.mended.damaged, struck)
+    damaged = np.isin(np.arange(60), np.arange(31, 36))
+    assert np.array_equal(done.mended.damaged, damaged)
     corrupted = jostle.corrupt(Clip.at_rate(frames, FPS), spec[0], placement=placement, video_id="v").frames
-    assert done.features.tobytes() == by_hand(corrupted, struck, kind).tobytes()
+    assert done.features.tobytes() == mend_reference(corrupted, damaged, kind).tobytes()
     assert done.cost.seen == 0
     assert done.cost.joined == (0 if kind is WindowsWhole else 5)
 
 
-def test_clean_features_from_elsewhere_are_those_of_the_video_as_it_is() -> None:
-    frames, source = film(), ClipSource(Clip.at_rate(film(), FPS))
+def test_precomputed_clean_features_are_not_mended() -> None:
+    frames, source = make_frames(), ClipSource(Clip.at_rate(make_frames(), FPS))
     plain = VideoFeatures(source, TwoParts(), video_id="v").clean()
     extractor = TwoParts()
-    video = VideoFeatures(source, extractor, video_id="v", clean=plain, finder=TooDark())
+    video = VideoFeatures(source, extractor, video_id="v", clean=plain, finder=DarkFrameFinder())
     done = video.under([Spec.parse("thumos14-c/black_frame:3")], "frames:31-36")
-    again = made(frames, TwoParts(), TooDark()).under([Spec.parse("thumos14-c/black_frame:3")], "frames:31-36")
-    assert done.features.tobytes() == again.features.tobytes()
+    expected = make_features(frames, TwoParts(), DarkFrameFinder()).under(
+        [Spec.parse("thumos14-c/black_frame:3")], "frames:31-36"
+    )
+    assert done.features.tobytes() == expected.features.tobytes()
     assert extractor.looked == []
 
 
-def test_reproduce_bugs_and_mending_do_not_go_together() -> None:
+def test_reproduced_bugs_and_mending_are_exclusive() -> None:
     with pytest.raises(BadValue, match="rows that mending replaces; leave one of the two out"):
-        VideoFeatures(ClipSource(Clip.at_rate(film(), FPS)), TwoParts(), reproduce_bugs=("early-row",), finder=KNOWN)
+        VideoFeatures(
+            ClipSource(Clip.at_rate(make_frames(), FPS)), TwoParts(), reproduce_bugs=("early-row",), finder=KNOWN
+        )
 
 
 @pytest.mark.parametrize("state", sorted(SPECS))
-def test_what_moves_to_or_from_a_struck_frame_is_lost_with_it(state: str) -> None:
-    frames, (spec, placement) = film(), SPECS[state]
+def test_flow_to_and_from_a_damaged_frame_is_replaced(state: str) -> None:
+    frames, (spec, placement) = make_frames(), SPECS[state]
     corrupted = jostle.corrupt(Clip.at_rate(frames, FPS), spec, placement=placement, video_id="v").frames
-    video = made(frames, Moving(), TooDark())
+    video = make_features(frames, Moving(), DarkFrameFinder())
     done = video.under([Spec.parse(spec)], placement)
-    alone = made(corrupted, Moving(), TooDark()).clean()
+    alone = make_features(corrupted, Moving(), DarkFrameFinder()).clean()
     assert done.features.tobytes() == alone.features.tobytes()
     assert video.whole([Spec.parse(spec)], placement).features.tobytes() == alone.features.tobytes()
     plain = VideoFeatures(ClipSource(Clip.at_rate(corrupted, FPS)), Moving(), video_id="v").clean()
-    rows = np.arange(len(plain.features))[:, None] * 4 + np.arange(17)  # the way to the frame after is seen too
-    lost = np.append(done.mended.damaged, False)[np.minimum(rows, 60)].any(1)
-    wanted = plain.features if lost.all() else interpolate_rows(plain.features, lost)
-    assert done.features.tobytes() == wanted.tobytes()
+    rows = np.arange(len(plain.features))[:, None] * 4 + np.arange(17)  # the flow to the next frame is used too
+    damaged_windows = np.append(done.mended.damaged, False)[np.minimum(rows, 60)].any(1)
+    expected = plain.features if damaged_windows.all() else interpolate_rows(plain.features, damaged_windows)
+    assert done.features.tobytes() == expected.tobytes()

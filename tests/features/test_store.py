@@ -1,4 +1,4 @@
-"""Features on disk: what counts as finished, and what does not."""
+"""Feature folders on disk: round trip, validity of finished videos and detection of damage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fill(folder: Path, video_id: str = "a", source: tuple[int, int] = (5, 9)) ->
     return store
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_features_round_trip(tmp_path: Path) -> None:
     store = fill(tmp_path)
     assert np.load(tmp_path / "a.npy").tolist() == DONE.features.tolist()
     assert np.load(tmp_path / "frames" / "a.npy").shape == (30, 2)
@@ -49,13 +49,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         "specs": ["fog:3"],
     }
     assert content["videos"]["a"]["fps"] == 25.0
-    back = read_extraction(tmp_path, videos["a"], with_frames=True)
-    assert back.features.tobytes() == DONE.features.tobytes()
-    assert back.seen.tobytes() == DONE.seen.tobytes()
+    restored = read_extraction(tmp_path, videos["a"], with_frames=True)
+    assert restored.features.tobytes() == DONE.features.tobytes()
+    assert restored.seen.tobytes() == DONE.seen.tobytes()
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json", "frames"]
 
 
-def test_a_folder_from_before_faults_were_noted_is_read(tmp_path: Path) -> None:
+def test_folders_of_older_versions_without_reproduce_bugs_are_read(tmp_path: Path) -> None:
     fill(tmp_path)
     path = tmp_path / "features.json"
     content = json.loads(path.read_text())
@@ -68,7 +68,7 @@ def test_a_folder_from_before_faults_were_noted_is_read(tmp_path: Path) -> None:
         read_store(tmp_path)
 
 
-def test_a_finished_video_is_one_that_is_whole_and_of_the_same_source(tmp_path: Path) -> None:
+def test_a_finished_video_is_complete_and_from_the_same_source(tmp_path: Path) -> None:
     fill(tmp_path)
     store = FeatureStore(tmp_path, ORIGIN)
     assert store.is_done("a", (5, 9), with_frames=True)
@@ -78,22 +78,22 @@ def test_a_finished_video_is_one_that_is_whole_and_of_the_same_source(tmp_path: 
 
 
 @pytest.mark.parametrize("file", ["a.npy", "frames/a.npy"])
-@pytest.mark.parametrize("harm", ["cut", "flipped", "gone", "other shape", "empty", "folder"])
-def test_damage_is_noticed(tmp_path: Path, file: str, harm: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "flipped", "gone", "other shape", "empty", "folder"])
+def test_damaged_files_are_detected(tmp_path: Path, file: str, damage: str) -> None:
     fill(tmp_path)
     path = tmp_path / file
     data = path.read_bytes()
-    if harm == "cut":
+    if damage == "cut":
         path.write_bytes(data[:-5])
-    elif harm == "flipped":
+    elif damage == "flipped":
         path.write_bytes(data[:-5] + bytes([data[-5] ^ 1]) + data[-4:])
-    elif harm == "other shape":
+    elif damage == "other shape":
         np.save(path, np.ones((2, 3), np.float32))
-    elif harm == "empty":
+    elif damage == "empty":
         path.write_bytes(b"")
     else:
         path.unlink()
-        if harm == "folder":
+        if damage == "folder":
             path.mkdir()
     store = FeatureStore(tmp_path, ORIGIN)
     assert not store.is_done("a", (5, 9), with_frames=True)
@@ -113,7 +113,7 @@ def test_damage_is_noticed(tmp_path: Path, file: str, harm: str) -> None:
         "\x00\xff",
     ],
 )
-def test_a_damaged_list_makes_nothing_count(tmp_path: Path, text: str) -> None:
+def test_a_damaged_list_invalidates_all_videos(tmp_path: Path, text: str) -> None:
     fill(tmp_path)
     (tmp_path / "features.json").write_text(text)
     store = FeatureStore(tmp_path, ORIGIN)
@@ -121,7 +121,7 @@ def test_a_damaged_list_makes_nothing_count(tmp_path: Path, text: str) -> None:
     assert "its videos are extracted again" in store.warnings[0]
 
 
-def test_a_list_that_points_elsewhere_is_damaged(tmp_path: Path) -> None:
+def test_a_list_with_foreign_files_is_refused(tmp_path: Path) -> None:
     fill(tmp_path)
     path = tmp_path / "features.json"
     path.write_text(path.read_text().replace('"a.npy"', '"../b.npy"'))
@@ -138,7 +138,7 @@ def test_other_features_are_not_mixed_in(tmp_path: Path, key: str, value: object
     assert FeatureStore(tmp_path, other, overwrite=True).videos == {}
 
 
-def test_a_list_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "features.json").write_text('{"name": "my page"}')
     assert read_store(tmp_path) is None
     with pytest.raises(SourceChanged, match="was not written by jostle"):
@@ -151,7 +151,7 @@ def test_strange_ids_get_safe_names(tmp_path: Path) -> None:
     assert FeatureStore(tmp_path, ORIGIN).is_done("../etc/passwd", (5, 9), with_frames=True)
 
 
-def test_old_leftovers_are_cleared_away_and_new_ones_are_not(tmp_path: Path) -> None:
+def test_only_old_partial_files_are_removed(tmp_path: Path) -> None:
     for name, age in ((".a.npy.part-1-0", 7200), (".b.npy.part-1-0", 10)):
         path = tmp_path / name
         path.write_bytes(b"half")
@@ -160,7 +160,7 @@ def test_old_leftovers_are_cleared_away_and_new_ones_are_not(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == [".b.npy.part-1-0"]
 
 
-def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
+def test_unreadable_paths_are_reported(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"no\.mp4: no such file"):
         source_state(tmp_path / "no.mp4")
     with pytest.raises(DataError, match="cannot be read"):

@@ -1,6 +1,6 @@
-"""No file makes a reader hang, crash, take the machine's memory, or end in anything but a result or a refusal.
+"""Fuzzing of readers: damaged files never cause a hang, a crash, excessive memory use or an unexpected error.
 
-The inputs are drawn from seeds, so a finding can be had again: each names the command that shows it.
+Inputs are drawn from seeds, so findings are reproducible: each names the command that repeats it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import pytest
 from helpers.fuzzing import run
 from helpers.readers import READERS
 
-QUICK = 24  # inputs of each reader in the everyday suite
+QUICK = 24  # inputs per reader in the default suite
 
 
 def test_a_few_damaged_files() -> None:
-    found = run(list(READERS), QUICK)
-    assert not found.bad, "\n".join(found.bad)
-    assert found.counts.total() == QUICK * len(READERS)
+    result = run(list(READERS), QUICK)
+    assert not result.bad, "\n".join(result.bad)
+    assert result.counts.total() == QUICK * len(READERS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_many_damaged_files(reader: str) -> None:
     count = READERS[reader].count
-    found = run([reader], count)
-    print(f"{reader}: {found.counts['read']} read, {found.counts['refused']} refused, {found.slowest:.1f} s at most")
-    assert not found.bad, "\n".join(found.bad)
-    assert found.counts.total() == count
+    result = run([reader], count)
+    print(f"{reader}: {result.counts['read']} read, {result.counts['refused']} refused, {result.slowest:.1f} s at most")
+    assert not result.bad, "\n".join(result.bad)
+    assert result.counts.total() == count
 
 
-def test_the_whole_suite_is_as_large_as_it_says() -> None:
+def test_the_suite_has_the_stated_size() -> None:
     assert sum(reader.count for reader in READERS.values()) >= 100_000
     assert READERS["video"].count >= 5_000

@@ -1,4 +1,4 @@
-"""The median of bytes is the one that sorting finds."""
+"""The byte median equals the median found by sorting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from jostle.mending.blank_frames import median
 
 
-def test_medians_are_those_of_sorting() -> None:
+def test_median_equals_sorting() -> None:
     values = np.random.default_rng(0).integers(0, 256, (5, 33, 40, 11), np.uint8)
     values[0] = 255
     values[1, :17] = 0

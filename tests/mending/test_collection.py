@@ -1,4 +1,4 @@
-"""`jostle inspect FOLDER --csv`: a row for each video, resumed where it was, a page that holds all it shows."""
+"""`jostle inspect FOLDER --csv`: one row per video, resumption and a self-contained page."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def rows(path: Path) -> dict[str, dict[str, str]]:
 def test_a_row_for_each_video(inspect: Inspect, folder: Path, tmp_path: Path) -> None:
     done = inspect(page=tmp_path / "out.html")
     table = rows(done.csv)
-    struck, clean = table[f"{folder.name}/a.mp4"], table["sub/a.mp4"]
-    assert (struck["main_kind"], struck["frames"]) == ("black", "30")
-    assert float(struck["black_share"]) == pytest.approx(6 / 30)
-    assert (struck["longest_first"], struck["longest_last"]) == ("10", "15")
+    damaged, clean = table[f"{folder.name}/a.mp4"], table["sub/a.mp4"]
+    assert (damaged["main_kind"], damaged["frames"]) == ("black", "30")
+    assert float(damaged["black_share"]) == pytest.approx(6 / 30)
+    assert (damaged["longest_first"], damaged["longest_last"]) == ("10", "15")
     assert (clean["black_share"], clean["error"]) == ("0.000000", "")
     assert table[f"{folder.name}/broken.mp4"]["error"]
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
@@ -67,19 +67,19 @@ def test_a_row_for_each_video(inspect: Inspect, folder: Path, tmp_path: Path) ->
     assert "Look at the pictures" in page
 
 
-def test_it_goes_on_where_it_was(inspect: Inspect, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_an_interrupted_inspection_resumes(inspect: Inspect, folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
     first = inspect()
     text = first.csv.read_text(encoding="utf-8")
     journal = tmp_path / "out.csv.journal"
     lines = journal.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 4
-    journal.write_text("\n".join(lines[:2]) + "\n" + lines[2][:50], encoding="utf-8")  # killed while it wrote
+    journal.write_text("\n".join(lines[:2]) + "\n" + lines[2][:50], encoding="utf-8")  # as if killed while writing
     inspected: list[Path] = []
     real = collection._inspect
     monkeypatch.setattr(collection, "_inspect", lambda path, stream: inspected.append(path) or real(path, stream))
-    again = inspect()
+    resumed = inspect()
     assert len(inspected) == 2
-    assert again.csv.read_text(encoding="utf-8") == text
+    assert resumed.csv.read_text(encoding="utf-8") == text
     inspect()
     assert len(inspected) == 2
 
@@ -94,21 +94,21 @@ def test_a_journal_of_other_settings_is_not_mixed_in(inspect: Inspect, tmp_path:
         inspect()
 
 
-def test_a_list_of_paths(folder: Path, tmp_path: Path) -> None:
+def test_a_list_of_paths_is_inspected(folder: Path, tmp_path: Path) -> None:
     names = tmp_path / "list.txt"
     names.write_text(f"# mine\n{folder / 'a.mp4'}\n\nnothere.mp4\n", encoding="utf-8")
     done = api.inspect_collection(names, tmp_path / "out.csv", jobs=1)
-    assert [bool(one.error) for one in done.files] == [False, True]
+    assert [bool(file.error) for file in done.files] == [False, True]
     with pytest.raises(BadValue, match="single video"):
         api.inspect_collection(folder / "a.mp4", tmp_path / "b.csv")
     with pytest.raises(BadValue, match="lies in the input folder"):
         api.inspect_collection(folder, folder / "b.csv")
 
 
-def test_the_command(folder: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(folder: Path, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(sys, "argv", ["jostle", "inspect", str(folder), "--csv", str(tmp_path / "o.csv"), "-j", "1"])
-    assert run_command() == 4  # one could not be read
+    assert run_command() == 4  # one video cannot be read
     output = capsys.readouterr()
     assert "black" in output.out
     assert "1 of 3 videos" in output.err or "2 of 3 videos" in output.err
@@ -120,13 +120,13 @@ def test_the_command(folder: Path, tmp_path: Path, monkeypatch: Any, capsys: pyt
 
 def test_names_on_the_page_are_escaped() -> None:
     stretch = Stretch("black", 0, 5, 0.0, 0.2, 0.9, ("AAAA", "BBBB"))
-    one = InspectedFile("<script>x</script>.mp4", (1, 1), frames=9, damaged=5, kinds={"black": 5}, worst=(stretch,))
-    page = collection_page([one], "Damage", "")
+    file = InspectedFile("<script>x</script>.mp4", (1, 1), frames=9, damaged=5, kinds={"black": 5}, worst=(stretch,))
+    page = collection_page([file], "Damage", "")
     assert "<script>" not in page
     assert page.index("first damaged frame") < page.index("last damaged frame")
 
 
-def test_false_alarms_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_false_alarms_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(false_alarms, "EVENTS_PER_HOUR", {15: (2.0, 1.0, 4.0)})
     text = false_alarms.describe_false_alarms(7200, 9, 15)
     assert "about 4 events are false alarms (95 % interval 2 to 8" in text

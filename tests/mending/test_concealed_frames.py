@@ -1,4 +1,4 @@
-"""Frames that a decoder reports as concealed are damaged, in streams, files, collections and states of a benchmark."""
+"""Frames that a decoder reports as concealed are damaged, in streams, files, collections and benchmark states."""
 
 from __future__ import annotations
 
@@ -32,27 +32,29 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("lookahead", [0, 5])
-def test_a_stream_calls_them_blocky(lookahead: int) -> None:
+def test_a_stream_reports_concealed_frames_as_blocky(lookahead: int) -> None:
     film = moving_film(COUNT)
     inspector = StreamInspector(lookahead=lookahead, use_network=False)
-    verdicts = [one for t, frame in enumerate(film) for one in inspector.push(frame, concealed=20 <= t < 30)]
+    verdicts = [verdict for t, frame in enumerate(film) for verdict in inspector.push(frame, concealed=20 <= t < 30)]
     verdicts += inspector.flush()
-    assert [one.index for one in verdicts if one.damaged] == list(range(20, 30))
-    assert {(one.kind, one.confidence) for one in verdicts if one.damaged} == {("blocky", DECODER_REPORT)}
+    assert [verdict.index for verdict in verdicts if verdict.damaged] == list(range(20, 30))
+    assert {(verdict.kind, verdict.confidence) for verdict in verdicts if verdict.damaged} == {
+        ("blocky", DECODER_REPORT)
+    }
 
 
-def test_a_rule_that_sees_more_names_the_kind() -> None:
+def test_a_more_specific_rule_determines_the_kind() -> None:
     film = moving_film(COUNT)
     film[20:30] = 0
     inspector = StreamInspector(lookahead=5, use_network=False)
-    verdicts = [one for t, frame in enumerate(film) for one in inspector.push(frame, concealed=18 <= t < 32)]
+    verdicts = [verdict for t, frame in enumerate(film) for verdict in inspector.push(frame, concealed=18 <= t < 32)]
     verdicts += inspector.flush()
-    kinds = [one.kind for one in verdicts]
+    kinds = [verdict.kind for verdict in verdicts]
     assert kinds[18:32] == ["blocky"] * 2 + ["black"] * 10 + ["blocky"] * 2
     assert set(kinds[:18] + kinds[32:]) == {"clean"}
 
 
-def test_a_watcher_holds_the_frame_before_them() -> None:
+def test_a_watcher_holds_the_frame_before_concealed_ones() -> None:
     pytest.importorskip("torch")
     film = moving_film(40)
     watcher = jostle.Watcher(lookahead=2, mend=True, fps=25)
@@ -64,7 +66,7 @@ def test_a_watcher_holds_the_frame_before_them() -> None:
 
 
 @pytest.mark.fault("F146")
-def test_a_watched_file_has_one_event(damaged: Path) -> None:
+def test_a_watched_file_has_one_event_for_concealed_frames(damaged: Path) -> None:
     pytest.importorskip("torch")
     events: list[dict[str, object]] = []
     state = api.watch(str(damaged), on_event=events.append)
@@ -76,7 +78,7 @@ def test_a_watched_file_has_one_event(damaged: Path) -> None:
 
 
 @pytest.mark.fault("F146")
-def test_an_inspected_file_and_its_mending(damaged: Path, tmp_path: Path) -> None:
+def test_a_file_with_concealed_frames_is_inspected_and_mended(damaged: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     inspection = api.inspection(damaged)
     assert np.flatnonzero(inspection.struck).tolist() == list(range(FIRST, STOP))
@@ -84,26 +86,26 @@ def test_an_inspected_file_and_its_mending(damaged: Path, tmp_path: Path) -> Non
     assert (inspection.probabilities[FIRST:STOP] == 1).all()
     api.mend_file(damaged, tmp_path / "mended.mkv", how="hold", lossless=True)
     before, after = jostle.read(damaged).frames, jostle.read(tmp_path / "mended.mkv").frames
-    whole = np.r_[0:FIRST, STOP : len(before)]
-    assert np.array_equal(after[whole], before[whole])
+    intact = np.r_[0:FIRST, STOP : len(before)]
+    assert np.array_equal(after[intact], before[intact])
     assert (after[FIRST:STOP] == before[FIRST - 1]).all()
 
 
-def test_the_network_alone_does_not_ask_the_decoder(damaged: Path) -> None:
+def test_the_network_alone_ignores_the_report_of_the_decoder(damaged: Path) -> None:
     pytest.importorskip("torch")
     inspector = jostle.load_inspector()
     inspector.rules = False
     assert not (api.inspection(damaged, inspector=inspector).kinds == "blocky").any()
 
 
-def test_a_row_of_a_collection(damaged: Path, tmp_path: Path) -> None:
+def test_a_collection_counts_concealed_frames(damaged: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    (one,) = api.inspect_collection(damaged.parent, tmp_path / "table.csv", jobs=1).files
-    assert one.kinds == {"blocky": STOP - FIRST}
-    assert [(stretch.kind, stretch.first, stretch.stop) for stretch in one.worst] == [("blocky", FIRST, STOP)]
+    (file,) = api.inspect_collection(damaged.parent, tmp_path / "table.csv", jobs=1).files
+    assert file.kinds == {"blocky": STOP - FIRST}
+    assert [(stretch.kind, stretch.first, stretch.stop) for stretch in file.worst] == [("blocky", FIRST, STOP)]
 
 
-def test_in_a_state_they_hold_for_frames_that_keep_their_origin(damaged: Path) -> None:
+def test_in_a_state_the_report_applies_to_frames_with_their_origin(damaged: Path) -> None:
     pytest.importorskip("torch")
     with Reader(damaged) as reader:
         clean = CachedFrames(reader)
@@ -111,8 +113,8 @@ def test_in_a_state_they_hold_for_frames_that_keep_their_origin(damaged: Path) -
         count = len(clean)
         assert np.flatnonzero(finder.find_damaged(clean, np.arange(count))).tolist() == list(range(FIRST, STOP))
 
-        class Patched:
-            """The video with one concealed frame made anew, and another shown early."""
+        class PatchedSource:
+            """Source with one concealed frame replaced and another moved forward."""
 
             size, pts, fps = clean.size, clean.pts, clean.fps
 
@@ -124,12 +126,12 @@ def test_in_a_state_they_hold_for_frames_that_keep_their_origin(damaged: Path) -
 
         came_from = np.arange(count)
         came_from[FIRST : FIRST + 2], came_from[20] = MADE, FIRST + 5
-        found = finder.find_damaged(Patched(), came_from)
-    assert not found[FIRST : FIRST + 2].any()
-    assert found[[20, *range(FIRST + 2, STOP)]].all()
+        damaged_frames = finder.find_damaged(PatchedSource(), came_from)
+    assert not damaged_frames[FIRST : FIRST + 2].any()
+    assert damaged_frames[[20, *range(FIRST + 2, STOP)]].all()
 
 
-def test_nothing_takes_back_what_a_decoder_reports() -> None:
+def test_other_rules_do_not_override_the_report_of_the_decoder() -> None:
     by_rules = np.array(["clean", "clean", "blocky", "out_of_order", "blocky", "clean"])
     by_network = np.array([False, True, False, False, False, False])
     concealed = np.array([False, False, True, True, True, False])

@@ -1,4 +1,4 @@
-"""The confidence of verdicts: one for each kind of damage, and one that falls with the doubt for clean frames."""
+"""Confidence of verdicts: fixed for each kind of damage, decreasing with the doubt for clean frames."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def test_every_kind_that_a_rule_names_has_a_confidence() -> None:
     assert damage_confidence("unknown", by_rule=False) < min(RULES.values())
 
 
-def test_a_clean_verdict_is_surer_where_the_network_doubts_less() -> None:
+def test_confidence_in_clean_frames_falls_with_the_doubt() -> None:
     confidences = [clean_confidence(doubt) for doubt in np.linspace(0, 1, 101)]
     assert confidences == sorted(confidences, reverse=True)
     assert len(CLEAN) == len(DOUBTS) + 1
 
 
-def test_only_pictures_without_doubt_are_held() -> None:
+def test_only_frames_without_doubt_are_held() -> None:
     assert clean_confidence(0.05) >= SURE
     assert clean_confidence(0.2) < SURE

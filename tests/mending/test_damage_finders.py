@@ -1,4 +1,4 @@
-"""Which frames were struck: known, or told by an inspector, which looks at what changed alone."""
+"""Damage finders: known damage, and an inspector that processes only changed frames."""
 
 from __future__ import annotations
 
@@ -16,70 +16,70 @@ from jostle.mending.damage_finders import Mending, find_damaged
 FPS = 25
 
 
-def test_known_frames_are_those_that_are_not_in_their_place() -> None:
-    finding = Mending().finder_for(ClipSource(Clip.at_rate(np.zeros((5, 8, 8, 3), np.uint8), FPS)))
+def test_known_damage_is_every_frame_that_is_not_in_its_place() -> None:
+    finder = Mending().finder_for(ClipSource(Clip.at_rate(np.zeros((5, 8, 8, 3), np.uint8), FPS)))
     came_from = np.array([0, MADE, 3, 2, 4])
-    assert finding.find_damaged(None, came_from).tolist() == [False, True, True, True, False]
+    assert finder.find_damaged(None, came_from).tolist() == [False, True, True, True, False]
     assert (Mending().name, Mending().fingerprint) == ("known", None)
 
 
-def film(count: int) -> np.ndarray:
+def make_frames(count: int) -> np.ndarray:
     return untrimmed(11, "inspected", cast=tuple(CASTS["validation"])).draw(200, 200 + count)
 
 
-class Asked:
-    """A source that counts the frames that it is asked for."""
+class CountingSource:
+    """Source that counts the frames that are requested."""
 
     def __init__(self, frames: np.ndarray) -> None:
         self._clip = ClipSource(Clip.at_rate(frames, FPS))
-        self.size, self.pts, self.fps, self.asked = self._clip.size, self._clip.pts, self._clip.fps, 0
+        self.size, self.pts, self.fps, self.requested = self._clip.size, self._clip.pts, self._clip.fps, 0
 
     def __len__(self) -> int:
         return len(self._clip)
 
     def block(self, lo: int, hi: int) -> np.ndarray:
-        self.asked += hi - lo
+        self.requested += hi - lo
         return self._clip.block(lo, hi)
 
 
-def test_an_inspector_finds_in_a_state_what_it_finds_in_its_frames_and_looks_at_untouched_ones_once() -> None:
+def test_an_inspected_state_equals_its_video_and_reuses_untouched_frames() -> None:
     pytest.importorskip("torch")
     inspector = jostle.load_inspector()
-    mending, frames = Mending(inspector), film(200)
-    clean, others = Asked(frames), {}
-    finding = mending.finder_for(clean)
-    before = finding.find_damaged(clean, np.arange(200))
-    assert clean.asked == 200
-    for name, struck in {"black": slice(90, 96), "late": slice(198, 200)}.items():
+    mending, frames = Mending(inspector), make_frames(200)
+    clean, states = CountingSource(frames), {}
+    finder = mending.finder_for(clean)
+    before = finder.find_damaged(clean, np.arange(200))
+    assert clean.requested == 200
+    for name, affected in {"black": slice(90, 96), "late": slice(198, 200)}.items():
         corrupted = frames.copy()
-        corrupted[struck] = 0
-        top, came_from = Asked(corrupted), np.arange(200)
-        came_from[struck] = MADE
-        others[name] = finding.find_damaged(top, came_from)
-        assert top.asked == struck.stop - struck.start
-        whole = ClipSource(Clip.at_rate(corrupted, FPS))
-        alone = find_damaged(mending, whole, {"": whole})
-        assert np.array_equal(others[name], alone[""])
-    assert clean.asked == 200
-    assert others["black"][90:96].sum() > before[90:96].sum()
+        corrupted[affected] = 0
+        top, came_from = CountingSource(corrupted), np.arange(200)
+        came_from[affected] = MADE
+        states[name] = finder.find_damaged(top, came_from)
+        assert top.requested == affected.stop - affected.start
+        source = ClipSource(Clip.at_rate(corrupted, FPS))
+        expected = find_damaged(mending, source, {"": source})
+        assert np.array_equal(states[name], expected[""])
+    assert clean.requested == 200
+    assert states["black"][90:96].sum() > before[90:96].sum()
     assert mending.name == "jostle"
     assert mending.fingerprint == inspector.fingerprint
     assert mending.to("cpu").fingerprint == inspector.fingerprint
 
 
 @pytest.mark.parametrize("grey", [0, 90, 255])
-def test_a_video_with_nothing_to_be_seen_is_struck_from_end_to_end(grey: int) -> None:
-    """No network could tell it: it might have been filmed so, but then nothing is lost by saying it."""
+def test_a_blank_video_is_damaged_from_end_to_end(grey: int) -> None:
+    """A network cannot decide this: the video may be blank by intent, but then the verdict does no harm."""
     pytest.importorskip("torch")
-    blank, frames = np.full((40, 112, 112, 3), grey, np.uint8), film(40)
+    blank, frames = np.full((40, 112, 112, 3), grey, np.uint8), make_frames(40)
     assert jostle.api.inspection(blank).struck.all()
-    finding = Mending(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(frames, FPS)))
-    assert finding.find_damaged(ClipSource(Clip.at_rate(blank, FPS)), np.full(40, MADE)).all()
+    finder = Mending(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(frames, FPS)))
+    assert finder.find_damaged(ClipSource(Clip.at_rate(blank, FPS)), np.full(40, MADE)).all()
     assert not jostle.api.inspection(blank, causal=True).struck.all()
 
 
-def test_one_frame_of_something_makes_a_black_video_content() -> None:
+def test_a_black_video_with_one_frame_of_content_is_not_damaged() -> None:
     pytest.importorskip("torch")
     frames = np.zeros((40, 112, 112, 3), np.uint8)
-    frames[-1] = film(1)[0]
+    frames[-1] = make_frames(1)[0]
     assert not jostle.api.inspection(frames).struck.all()

@@ -1,4 +1,4 @@
-"""The inspector: the same answers however frames come, a memory that does not grow, glances that are always alike."""
+"""Inspector: the same results for streams and arrays, bounded memory and deterministic descriptors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def networks() -> InspectorNetworks:
         return InspectorNetworks().eval()
 
 
-def film(frames: int, size: tuple[int, int] = (36, 50)) -> Frames:
-    """A texture that moves, whose light changes."""
+def make_frames(frames: int, size: tuple[int, int] = (36, 50)) -> Frames:
+    """Return a moving texture of changing brightness."""
     rng = np.random.default_rng(frames)
     ground = rng.integers(0, 256, (*size, 3), np.uint8)
     return np.stack([np.roll(ground, t, axis=1) // (1 + t % 3) for t in range(frames)])
@@ -35,91 +35,93 @@ def film(frames: int, size: tuple[int, int] = (36, 50)) -> Frames:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("count", [1, 7, 64, 150, 290])
-def test_a_stream_is_told_what_the_whole_video_is(networks: InspectorNetworks, count: int, causal: bool) -> None:
-    frames = film(count)
+def test_a_stream_gives_the_probabilities_of_the_whole_video(
+    networks: InspectorNetworks, count: int, causal: bool
+) -> None:
+    frames = make_frames(count)
     inspector = Inspector(networks, THRESHOLDS, name="x")
-    told = np.array(list(inspector.inspect(iter(frames), causal=causal)))
-    assert len(told) == count
+    probabilities = np.array(list(inspector.inspect(iter(frames), causal=causal)))
+    assert len(probabilities) == count
     with torch.inference_mode():
-        whole = networks[SIDES[causal]](torch.from_numpy(describe_frames(frames))[None]).sigmoid()[0].numpy()
-    assert np.abs(told - whole).max() < 1e-5
-    assert np.ptp(told) > 0 or count == 1
+        expected = networks[SIDES[causal]](torch.from_numpy(describe_frames(frames))[None]).sigmoid()[0].numpy()
+    assert np.abs(probabilities - expected).max() < 1e-5
+    assert np.ptp(probabilities) > 0 or count == 1
 
 
 @pytest.mark.parametrize("count", [0, 5, 130])
-def test_threads_that_glance_change_nothing(networks: InspectorNetworks, count: int) -> None:
+def test_descriptor_threads_do_not_change_the_result(networks: InspectorNetworks, count: int) -> None:
     inspector = Inspector(networks, THRESHOLDS, name="x")
-    frames = film(count) if count else np.zeros((0, 36, 50, 3), np.uint8)
-    told = list(inspector.inspect(frames))
-    assert list(inspector.inspect(iter(frames), jobs=3)) == told
-    assert list(inspector.inspect(frames, jobs=3)) == told  # of an array they take more at once
-    assert len(told) == count
+    frames = make_frames(count) if count else np.zeros((0, 36, 50, 3), np.uint8)
+    expected = list(inspector.inspect(frames))
+    assert list(inspector.inspect(iter(frames), jobs=3)) == expected
+    assert list(inspector.inspect(frames, jobs=3)) == expected  # arrays are read in larger batches
+    assert len(expected) == count
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_gpu_says_the_same_however_many_frames_it_is_shown_at_once(
+def test_a_gpu_gives_the_same_result_for_every_batch_size(
     networks: InspectorNetworks, causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # all digits, so that little may differ
-    frames = film(1300)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # full precision, for a tight tolerance
+    frames = make_frames(1300)
     frames[400:407] = 255
     inspector = Inspector(copy.deepcopy(networks), THRESHOLDS, name="x")
-    told = np.array(list(inspector.inspect(frames, causal=causal)))
-    for asked in ({}, {"at_once": 512, "jobs": 4}):
-        on_gpu = np.array(list(inspector.to("cuda").inspect(frames, causal=causal, **asked)))
-        assert np.abs(on_gpu - told).max() < 1e-4
+    expected = np.array(list(inspector.inspect(frames, causal=causal)))
+    for options in ({}, {"at_once": 512, "jobs": 4}):
+        on_gpu = np.array(list(inspector.to("cuda").inspect(frames, causal=causal, **options)))
+        assert np.abs(on_gpu - expected).max() < 1e-4
 
 
-def test_of_no_frames_nothing_is_told(networks: InspectorNetworks) -> None:
+def test_an_empty_video_has_no_probabilities(networks: InspectorNetworks) -> None:
     assert list(Inspector(networks, THRESHOLDS, name="x").inspect([])) == []
 
 
-def test_live_answers_come_with_their_frame_and_are_those_of_the_file(networks: InspectorNetworks) -> None:
-    frames = film(90)
+def test_live_results_are_immediate_and_equal_those_of_the_file(networks: InspectorNetworks) -> None:
+    frames = make_frames(90)
     inspector = Inspector(networks, THRESHOLDS, name="x")
-    shown = 0
+    frames_read = 0
 
     def camera() -> Iterator[np.ndarray]:
-        nonlocal shown
+        nonlocal frames_read
         for frame in frames:
-            shown += 1
+            frames_read += 1
             yield frame
 
-    told = []
+    probabilities = []
     for probability in inspector.inspect(camera(), causal=True, at_once=1):
-        told.append(probability)
-        assert shown == len(told)
+        probabilities.append(probability)
+        assert frames_read == len(probabilities)
     assert inspector.latency(causal=True, at_once=1) == 0
-    assert np.allclose(told, list(inspector.inspect(frames, causal=True)), atol=1e-5)
+    assert np.allclose(probabilities, list(inspector.inspect(frames, causal=True)), atol=1e-5)
 
 
-def test_answers_come_within_the_latency_that_is_stated(networks: InspectorNetworks) -> None:
-    shown = 0
+def test_results_arrive_within_the_stated_latency(networks: InspectorNetworks) -> None:
+    frames_read = 0
 
     def camera() -> Iterator[np.ndarray]:
-        nonlocal shown
-        for frame in film(420):
-            shown += 1
+        nonlocal frames_read
+        for frame in make_frames(420):
+            frames_read += 1
             yield frame
 
     inspector = Inspector(networks, THRESHOLDS, name="x")
-    late = [shown - 1 - number for number, _ in enumerate(inspector.inspect(camera()))]
-    assert max(late) <= inspector.latency()
-    assert max(late) > inspector.latency() - AT_ONCE
+    delays = [frames_read - 1 - number for number, _ in enumerate(inspector.inspect(camera()))]
+    assert max(delays) <= inspector.latency()
+    assert max(delays) > inspector.latency() - AT_ONCE
 
 
-def test_causal_answers_do_not_change_with_what_comes_after(networks: InspectorNetworks) -> None:
-    frames = film(120)
+def test_causal_results_do_not_depend_on_later_frames(networks: InspectorNetworks) -> None:
+    frames = make_frames(120)
     other = np.concatenate([frames[:70], 255 - frames[70:]])
     inspector = Inspector(networks, THRESHOLDS, name="x")
-    one, two = (np.array(list(inspector.inspect(some, causal=True))) for some in (frames, other))
+    one, two = (np.array(list(inspector.inspect(video, causal=True))) for video in (frames, other))
     assert np.allclose(one[:70], two[:70], atol=1e-6)
     assert not np.allclose(one[70:], two[70:], atol=1e-6)
 
 
 def test_memory_does_not_grow_with_the_video(networks: InspectorNetworks) -> None:
-    ground = film(8, (120, 160))
+    ground = make_frames(8, (120, 160))
     inspector = Inspector(networks, THRESHOLDS, name="x")
 
     def peak(count: int) -> int:
@@ -131,29 +133,29 @@ def test_memory_does_not_grow_with_the_video(networks: InspectorNetworks) -> Non
         return most
 
     peak(200)
-    assert peak(1200) < peak(400) + 100_000  # a glance is 1,584 bytes
+    assert peak(1200) < peak(400) + 100_000  # a descriptor is 1,584 bytes
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 9), (112, 112), (240, 427), (720, 1280)])
-def test_a_frame_of_any_size_is_looked_at(size: tuple[int, int]) -> None:
+def test_frames_of_any_size_are_described(size: tuple[int, int]) -> None:
     frame = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
     before = frame.copy()
-    seen = describe_frame(frame)
-    assert seen.shape == (CHANNELS, CELLS, CELLS)
+    descriptor = describe_frame(frame)
+    assert descriptor.shape == (CHANNELS, CELLS, CELLS)
     assert (frame == before).all()
-    assert (describe_frame(frame) == seen).all()
-    assert (describe_frame(np.repeat(frame, 2, axis=1)[:, ::2]) == seen).all()  # not contiguous
+    assert (describe_frame(frame) == descriptor).all()
+    assert (describe_frame(np.repeat(frame, 2, axis=1)[:, ::2]) == descriptor).all()  # not contiguous
 
 
-def test_frames_of_an_array_are_glanced_at_as_by_themselves() -> None:
-    frames = film(20, (60, 90))
+def test_descriptors_of_an_array_equal_those_of_single_frames() -> None:
+    frames = make_frames(20, (60, 90))
     assert (describe_frames(frames) == np.stack([describe_frame(frame) for frame in frames])).all()
     assert (describe_frames(frames[::3, 5:, ::2]) == describe_frames(iter(frames[::3, 5:, ::2]))).all()
     parts = list(stream_descriptors(frames, 2))
     assert (np.concatenate(parts) == describe_frames(frames)).all()
 
 
-def test_glances_say_what_they_mean() -> None:
+def test_descriptors_measure_detail_and_brightness() -> None:
     rng = np.random.default_rng(0)
     sharp = rng.integers(60, 200, (96, 96, 3), np.uint8)
     soft = sharp.copy()
@@ -168,17 +170,17 @@ def test_glances_say_what_they_mean() -> None:
     assert not light[:, :, 6:].any()
 
 
-def test_a_median_never_looks_beyond_the_ends() -> None:
+def test_reflected_indices_stay_inside_the_video() -> None:
     for total in (1, 2, 5, 300):
         assert set(reflect(torch.arange(-400, 400), total).tolist()) == set(range(total))
 
 
-def test_weights_of_something_else_are_refused(networks: InspectorNetworks) -> None:
+def test_weights_of_another_network_are_refused(networks: InspectorNetworks) -> None:
     tensors = networks.state_dict()
-    made = build_inspector(tensors, THRESHOLDS, name="mine", device="cpu")
-    assert (made.threshold(), made.threshold(causal=True)) == (0.5, 0.6)
-    assert made.fingerprint == Inspector(networks, THRESHOLDS, name="other").fingerprint
-    assert made.fingerprint != Inspector(networks, {"both": 0.4, "causal": 0.6}, name="mine").fingerprint
+    inspector = build_inspector(tensors, THRESHOLDS, name="mine", device="cpu")
+    assert (inspector.threshold(), inspector.threshold(causal=True)) == (0.5, 0.6)
+    assert inspector.fingerprint == Inspector(networks, THRESHOLDS, name="other").fingerprint
+    assert inspector.fingerprint != Inspector(networks, {"both": 0.4, "causal": 0.6}, name="mine").fingerprint
     with pytest.raises(CheckpointError, match="not the weights of an inspector: 1 unexpected: extra"):
         build_inspector({**tensors, "extra": torch.zeros(1)}, THRESHOLDS, name="mine", device="cpu")
     for wrong in ({}, {"both": 0.5}, {"both": 0.5, "causal": 2.0}, {"both": "x", "causal": 0.5}):

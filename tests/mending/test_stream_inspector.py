@@ -1,4 +1,4 @@
-"""The inspector of a stream: order and delay of verdicts, bounded memory, gaps, sizes, and its network."""
+"""Stream inspector: order and delay of verdicts, bounded memory, gaps, frame sizes and its network."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rules_only(lookahead: int, fps: float | None = None) -> StreamInspector:
 
 
 def values(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
-    return [(one.index, one.time, one.damaged, one.confidence, one.kind) for one in verdicts]
+    return [(verdict.index, verdict.time, verdict.damaged, verdict.confidence, verdict.kind) for verdict in verdicts]
 
 
 @pytest.mark.parametrize("lookahead", [0, 1, 5, 15])
@@ -42,28 +42,28 @@ def test_every_frame_has_one_verdict_in_order_and_at_most_the_lookahead_late(loo
     inspector = rules_only(lookahead)
     film = noisy_film(40)
     film[20:30] = 0
-    known = 0
+    count = 0
     for pushed, frame in enumerate(film, 1):
         for verdict in inspector.push(frame):
-            assert verdict.index == known
+            assert verdict.index == count
             assert verdict.frame is None
             assert 0.5 <= verdict.confidence <= 1
-            known += 1
-        assert known == max(pushed - lookahead, 0)
-    assert [verdict.index for verdict in inspector.flush()] == list(range(known, 40))
+            count += 1
+        assert count == max(pushed - lookahead, 0)
+    assert [verdict.index for verdict in inspector.flush()] == list(range(count, 40))
     assert inspector.flush() == []
 
 
 def test_verdicts_do_not_depend_on_later_frames_beyond_the_lookahead() -> None:
     film = noisy_film(60)
     film[30:] = film[30]
-    whole, part = rules_only(5), rules_only(5)
-    long = [verdict for frame in film for verdict in whole.push(frame)]
-    short = [verdict for frame in film[:40] for verdict in part.push(frame)]
+    full, short_inspector = rules_only(5), rules_only(5)
+    long = [verdict for frame in film for verdict in full.push(frame)]
+    short = [verdict for frame in film[:40] for verdict in short_inspector.push(frame)]
     assert values(short) == values(long[: len(short)])
 
 
-def test_two_streams_side_by_side_do_not_touch_each_other() -> None:
+def test_two_streams_side_by_side_are_independent() -> None:
     one, other = noisy_film(40), noisy_film(40, seed=1)
     one[20:30], other[25:] = 0, other[25]
     alone = [values([verdict for frame in film for verdict in inspector.push(frame)] + inspector.flush())
@@ -90,11 +90,11 @@ def count_items(value: object, depth: int = 6) -> int:
     if isinstance(value, np.ndarray):
         return value.size
     if depth and hasattr(value, "__dict__"):
-        return sum(count_items(one, depth - 1) for one in vars(value).values())
+        return sum(count_items(item, depth - 1) for item in vars(value).values())
     if depth and hasattr(type(value), "__slots__"):
         return sum(count_items(getattr(value, name), depth - 1) for name in type(value).__slots__)
     if depth and hasattr(value, "__iter__") and not isinstance(value, str):
-        return sum(1 + count_items(one, depth - 1) for one in value)
+        return sum(1 + count_items(item, depth - 1) for item in value)
     return 1
 
 
@@ -107,7 +107,7 @@ def test_a_change_of_size_is_no_damage_and_loses_no_frame() -> None:
     assert not any(verdict.damaged for verdict in verdicts)
 
 
-def test_frames_across_a_gap_in_time_are_not_compared_but_a_freeze_goes_on() -> None:
+def test_frames_across_a_time_gap_are_not_compared_except_for_freezes() -> None:
     film = noisy_film(40)
     darker = (film * 0.3).astype(np.uint8)
     inspector = rules_only(0)
@@ -122,14 +122,14 @@ def test_frames_across_a_gap_in_time_are_not_compared_but_a_freeze_goes_on() -> 
     assert [verdict.kind for verdict in inspector.push(film[19], 30.0)] == ["frozen"]
 
 
-def test_a_time_that_goes_back_begins_anew() -> None:
+def test_a_time_that_goes_back_starts_a_new_sequence() -> None:
     film, inspector = noisy_film(30), rules_only(3)
     verdicts = [verdict for t in range(30) for verdict in inspector.push(film[t], (t % 15) / 25)] + inspector.flush()
     assert [verdict.time for verdict in verdicts] == [(t % 15) / 25 for t in range(30)]
     assert not any(verdict.damaged for verdict in verdicts)
 
 
-def test_times_are_counted_by_the_rate_where_there_are_none() -> None:
+def test_missing_times_are_derived_from_the_rate() -> None:
     inspector = rules_only(0, fps=10)
     times = [verdict.time for frame in noisy_film(4) for verdict in inspector.push(frame)]
     assert times == pytest.approx([0, 0.1, 0.2, 0.3])
@@ -162,7 +162,7 @@ def alarms(probabilities: Sequence[float], lookahead: int) -> list[int]:
                    for number in alarm.push(index, probability)})  # fmt: skip
 
 
-def test_the_network_must_be_sure_for_some_frames_and_is_believed_until_it_is_not() -> None:
+def test_the_network_alarm_needs_several_frames_and_has_hysteresis() -> None:
     sure, low = NETWORK_ON, 0.1
     assert alarms([low, sure, low, sure, sure, low, low, sure], 0) == []
     brief = [low, sure, sure, low, sure, sure, 0.7, low, 0.6, low, low, sure]
@@ -200,7 +200,7 @@ def test_an_alarm_of_the_network_reaches_back_over_the_lookahead(
 def test_the_bundled_network_gives_the_causal_probabilities() -> None:
     import jostle
 
-    inspector, film = jostle.load_inspector(), noisy_film(300)  # longer than anything that the network remembers
+    inspector, film = jostle.load_inspector(), noisy_film(300)  # longer than the memory of the network
     film[6:9] = np.random.default_rng(0).integers(0, 256, film[6:9].shape)
     film[150:160] = film[210:220] // 3
     network = open_network(inspector)

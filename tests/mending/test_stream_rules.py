@@ -1,4 +1,4 @@
-"""The plain rules of a stream: what each finds, and the content that it leaves alone."""
+"""Stream rules: the damage that each rule detects, and the content that it leaves alone."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_white_flash_is_content_and_longer_white_is_not() -> None:
     assert kinds_of(film)[20:23] == ["one_colour"] * 3
 
 
-def test_black_between_two_scenes_is_an_edit_where_the_second_is_seen() -> None:
+def test_black_between_two_scenes_is_an_edit_with_enough_lookahead() -> None:
     film = np.concatenate([moving_film(30), moving_film(30, seed=9)])
     film[30:] = 255 - film[30:] // 2
     film[26:30] = 0
@@ -179,23 +179,23 @@ def test_a_change_of_white_balance_is_not_damage() -> None:
     assert kinds_of(np.clip(film, 0, 255).astype(np.uint8), 5) == clean(60)
 
 
-def test_red_and_blue_that_change_places_are_a_colour_cast() -> None:
+def test_swapped_red_and_blue_are_a_colour_cast() -> None:
     film = moving_film(60)
     film[..., 0] = np.clip(film[..., 0].astype(np.int16) + 30, 0, 255)
     film[20:40] = film[20:40, ..., ::-1]
     assert kinds_of(film) == clean(20) + ["colour_cast"] * 20 + clean(20)
 
 
-def test_the_end_of_a_change_that_was_missed_is_no_damage() -> None:
-    """The picture is out of focus little by little, and sharp at once: so it was seconds before."""
+def test_the_end_of_an_undetected_change_is_no_damage() -> None:
+    """The picture gradually loses focus and is suddenly sharp again, as it was seconds before."""
     film = moving_film(90, step=0)
     for t in range(31, 61):
         film[t] = cv2.GaussianBlur(film[t], (0, 0), 0.1 * (t - 28))
     assert kinds_of(film) == clean(90)
 
 
-def test_the_end_of_a_cover_that_was_missed_is_no_cover() -> None:
-    """Something in focus stood before a plain wall, and goes away: the wall looks as it did before."""
+def test_the_end_of_an_undetected_cover_is_no_cover() -> None:
+    """An object in focus leaves a plain wall, which then looks as it did before."""
     film = moving_film(90, step=0)
     film[:, 20:80, 20:80] = 120
     texture = np.random.default_rng(1).integers(0, 256, (60, 60, 3))

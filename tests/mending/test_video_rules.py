@@ -1,4 +1,4 @@
-"""The plain rules on whole videos: a state is judged as if alone, and rules and network give one verdict."""
+"""Rules on whole videos: states are judged like separate videos, and rules and network give one verdict."""
 
 from __future__ import annotations
 
@@ -63,29 +63,27 @@ def damage(film: Frames, kind: str) -> Frames:
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_a_state_is_judged_as_if_alone_and_the_rules_stop_where_they_know_no_more_of_it(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_is_judged_like_a_separate_video_with_bounded_work(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     film, times = moving_film(300), np.arange(300) / FPS
     clean, new = facts_of(film), facts_of(damage(film, kind)[FIRST:STOP])
     video = VideoRules(clean, times)
     assert (video.kinds == "clean").all()
     came_from = np.arange(300)
     came_from[FIRST:STOP] = MADE
-    alone = VideoRules([*clean[:FIRST], *new, *clean[STOP:]], times).kinds
-    pushed, push = [], RuleSet.push
-    monkeypatch.setattr(RuleSet, "push", lambda rules, index, *rest: pushed.append(index) or push(rules, index, *rest))
+    expected = VideoRules([*clean[:FIRST], *new, *clean[STOP:]], times).kinds
+    indices, push = [], RuleSet.push
+    monkeypatch.setattr(RuleSet, "push", lambda rules, index, *rest: indices.append(index) or push(rules, index, *rest))
     kinds = video.kinds_for(came_from, new)
-    assert np.array_equal(kinds, alone)
+    assert np.array_equal(kinds, expected)
     assert (kinds[FIRST + 1 : STOP] == kind).all()
     assert (kinds[:FIRST] == "clean").all()
     assert (kinds[STOP:] == "clean").all()
-    assert FIRST - 16 < min(pushed) <= FIRST
-    assert max(pushed) < 200
+    assert FIRST - 16 < min(indices) <= FIRST
+    assert max(indices) < 200
     assert video.kinds_for(np.arange(300), []) is video.kinds
 
 
-def test_frames_from_elsewhere_in_the_video_are_judged_too() -> None:
+def test_frames_moved_within_the_video_are_judged_too() -> None:
     film, times = moving_film(200), np.arange(200) / FPS
     facts = facts_of(film)
     came_from = np.arange(200)
@@ -95,7 +93,7 @@ def test_frames_from_elsewhere_in_the_video_are_judged_too() -> None:
     assert np.array_equal(kinds, VideoRules([facts[origin] for origin in came_from], times).kinds)
 
 
-def test_the_strongest_finding_names_a_frame_and_what_is_taken_back_is_clean() -> None:
+def test_the_strongest_finding_wins_and_revoked_ones_are_clean() -> None:
     log = FindingLog()
     log.add([(0, Finding(2, 4, "black", 0.98)), (4, Finding(3, 6, "noisy", 0.9))])
     log.add([(0, Finding(2, 5, "black", 0.98))])
@@ -108,7 +106,7 @@ def test_rules_and_network_give_one_kind_a_frame() -> None:
     by_rules = np.array(["clean", "black", "black", "clean", "clean", "covered", "covered", "clean", "out_of_order"])
     by_network = np.array([False, False, True, False, True, False, False, True, False])
     kinds = join_kinds(by_rules, by_network)
-    # What is covered begins where damage that only the network found ends: the picture came back.
+    # The cover begins where damage found by the network alone ends, so it is the restored picture.
     assert kinds.tolist() == ["clean", "black", "black", "clean", "unknown", "clean", "clean", "unknown", "clean"]
     begun_before = join_kinds(
         np.array(["clean", "covered", "covered", "covered"]), np.array([False, True, True, False])
@@ -118,7 +116,7 @@ def test_rules_and_network_give_one_kind_a_frame() -> None:
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_inspection_and_mending_find_what_the_rules_find_and_inspection_names_it(kind: str) -> None:
+def test_inspection_and_mending_agree_with_the_rules(kind: str) -> None:
     pytest.importorskip("torch")
     film = moving_film(160)
     damaged = damage(film, kind)
@@ -132,29 +130,29 @@ def test_inspection_and_mending_find_what_the_rules_find_and_inspection_names_it
     finder = Mending(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(film, FPS)))
     came_from = np.arange(160)
     came_from[FIRST:STOP] = MADE
-    found = finder.find_damaged(ClipSource(Clip.at_rate(damaged, FPS)), came_from)
-    assert np.array_equal(found, inspection.struck)
+    damaged_frames = finder.find_damaged(ClipSource(Clip.at_rate(damaged, FPS)), came_from)
+    assert np.array_equal(damaged_frames, inspection.struck)
     mended = jostle.mend(Clip.at_rate(damaged, FPS)).frames
-    assert np.array_equal(mended[~found], damaged[~found])
-    assert all((mended[t] != damaged[t]).any() for t in np.flatnonzero(found))
+    assert np.array_equal(mended[~damaged_frames], damaged[~damaged_frames])
+    assert all((mended[t] != damaged[t]).any() for t in np.flatnonzero(damaged_frames))
 
 
-def test_an_inspector_without_rules_is_its_network_alone() -> None:
+def test_an_inspector_without_rules_uses_its_network_alone() -> None:
     pytest.importorskip("torch")
     inspector = jostle.load_inspector()
     film = moving_film(120)
     damaged = damage(film, "frozen")
     assert jostle.api.inspection(damaged, inspector=inspector, fps=FPS).struck[FIRST + 1 : STOP].all()
     inspector.rules = False
-    alone = jostle.api.inspection(damaged, inspector=inspector, fps=FPS)
-    assert alone.probabilities.tolist() == list(inspector.inspect(damaged))
-    assert set(alone.kinds) <= {"clean", "unknown"}
+    by_network = jostle.api.inspection(damaged, inspector=inspector, fps=FPS)
+    assert by_network.probabilities.tolist() == list(inspector.inspect(damaged))
+    assert set(by_network.kinds) <= {"clean", "unknown"}
     source = ClipSource(Clip.at_rate(damaged, FPS))
     finder = Mending(inspector).finder_for(source)
-    assert np.array_equal(finder.find_damaged(source, np.arange(120)), alone.struck)
+    assert np.array_equal(finder.find_damaged(source, np.arange(120)), by_network.struck)
 
 
-def test_samples_of_a_long_video_are_in_a_file_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_of_a_long_video_are_stored_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     source = ClipSource(Clip.at_rate(damage(moving_film(100), "frozen"), FPS))
     mending = Mending(jostle.load_inspector())

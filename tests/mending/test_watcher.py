@@ -1,4 +1,4 @@
-"""`Watcher`: every frame once, in order and in time; whole ones untouched, damaged ones never shown again."""
+"""`Watcher`: every frame once, in order and in time; intact frames unchanged, damaged ones replaced."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from jostle.errors import BadValue
 from jostle.mending.stream_repair import RECENT, StreamRepair
 from jostle.mending.verdicts import Verdict
 
-DAMAGED, DOUBTFUL = 255, 254  # of the first pixel, in frames for the inspector of these tests
+DAMAGED, DOUBTFUL = 255, 254  # values of the first pixel, read by the inspector of these tests
 
 
-class ByFirstPixel:
-    """Stream inspector that reads its verdict from the first pixel; each verdict is as late as it may be."""
+class FirstPixelInspector:
+    """Stream inspector that reads its verdict from the first pixel, with the largest delay allowed."""
 
     def __init__(self, *, lookahead: int = 5, inspector: Any = None, fps: float | None = None) -> None:
         self._lookahead, self._count = lookahead, 0
@@ -46,12 +46,12 @@ Make = Callable[..., jostle.Watcher]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
-    monkeypatch.setattr("jostle.mending.stream_inspector.StreamInspector", ByFirstPixel)
+    monkeypatch.setattr("jostle.mending.stream_inspector.StreamInspector", FirstPixelInspector)
     return lambda **options: jostle.Watcher(inspector=object(), **options)  # type: ignore[arg-type]
 
 
-def film(text: str, size: tuple[int, int] = (4, 6)) -> Frames:
-    """Frames of their number in grey; `x` is damaged, `?` clean with little confidence."""
+def make_frames(text: str, size: tuple[int, int] = (4, 6)) -> Frames:
+    """Return grey frames, ten levels apart; `x` is damaged, `?` clean with little confidence."""
     frames = np.stack([np.full((*size, 3), 10 * t, np.uint8) for t in range(len(text))])
     for t, letter in enumerate(text):
         if letter in "x?":
@@ -59,90 +59,98 @@ def film(text: str, size: tuple[int, int] = (4, 6)) -> Frames:
     return frames
 
 
-def shown(verdicts: list[Verdict]) -> list[int | None]:
-    """Grey levels of the last pixels."""
-    return [None if one.frame is None else int(one.frame[-1, -1, 0]) for one in verdicts]
+def grey_levels(verdicts: list[Verdict]) -> list[int | None]:
+    """Return the grey levels of the last pixels of the frames."""
+    return [None if verdict.frame is None else int(verdict.frame[-1, -1, 0]) for verdict in verdicts]
 
 
 @pytest.mark.parametrize("lookahead", [0, 1, 5, 15])
 @pytest.mark.parametrize("how", [None, "hold", "blend", "mark"])
 def test_each_frame_comes_out_once_in_order_and_in_time(make: Make, lookahead: int, how: Any) -> None:
-    frames = film("..xx....x.xxxxxxxxx....x")
+    frames = make_frames("..xx....x.xxxxxxxxx....x")
     watcher = make(lookahead=lookahead, mend=how is not None, how=how or "hold", fps=25)
     verdicts: list[Verdict] = []
     for count, frame in enumerate(frames, 1):
         verdicts += watcher.push(frame)
         assert len(verdicts) >= count - lookahead
     verdicts += watcher.flush()
-    assert [one.index for one in verdicts] == list(range(len(frames)))
-    assert [one.time for one in verdicts] == [t / 25 for t in range(len(frames))]
-    for one, frame in zip(verdicts, frames, strict=True):
-        assert one.frame is not None
-        if not one.damaged or how in (None, "mark"):
-            assert one.frame.tobytes() == frame.tobytes()
+    assert [verdict.index for verdict in verdicts] == list(range(len(frames)))
+    assert [verdict.time for verdict in verdicts] == [t / 25 for t in range(len(frames))]
+    for verdict, frame in zip(verdicts, frames, strict=True):
+        assert verdict.frame is not None
+        if not verdict.damaged or how in (None, "mark"):
+            assert verdict.frame.tobytes() == frame.tobytes()
         else:
-            assert one.frame[0, 0, 0] != DAMAGED
+            assert verdict.frame[0, 0, 0] != DAMAGED
 
 
 def test_the_last_good_frame_is_held(make: Make) -> None:
-    verdicts = list(make(mend=True).watch(film("...xx..")))
-    assert shown(verdicts) == [0, 10, 20, 20, 20, 50, 60]
+    verdicts = list(make(mend=True).watch(make_frames("...xx..")))
+    assert grey_levels(verdicts) == [0, 10, 20, 20, 20, 50, 60]
     assert [one.kind for one in verdicts] == ["clean"] * 3 + ["black"] * 2 + ["clean"] * 2
 
 
 def test_a_doubtful_frame_before_an_alarm_is_not_held(make: Make) -> None:
-    assert shown(list(make(mend=True).watch(film("...??xx..")))) == [0, 10, 20, 30, 40, 20, 20, 70, 80]
-    assert shown(list(make(mend=True).watch(film("??x")))) == [0, 10, 0]
+    assert grey_levels(list(make(mend=True).watch(make_frames("...??xx..")))) == [0, 10, 20, 30, 40, 20, 20, 70, 80]
+    assert grey_levels(list(make(mend=True).watch(make_frames("??x")))) == [0, 10, 0]
 
 
 def test_a_blend_ends_at_the_next_good_frame(make: Make) -> None:
-    assert shown(list(make(mend=True, how="blend", lookahead=8).watch(film("..xxx..")))) == [0, 10, 20, 30, 40, 50, 60]
-    # It comes too late for the first damaged frames: they hold, and the fade begins where they end.
-    verdicts = list(make(mend=True, how="blend", lookahead=4).watch(film("..xxxxxx..")))
-    assert shown(verdicts) == [0, 10, 10, 10, 10, 10, 33, 57, 80, 90]
-    assert shown(list(make(mend=True, how="blend", lookahead=0).watch(film(".x.")))) == [0, 0, 20]
+    assert grey_levels(list(make(mend=True, how="blend", lookahead=8).watch(make_frames("..xxx..")))) == [
+        0,
+        10,
+        20,
+        30,
+        40,
+        50,
+        60,
+    ]
+    # The next good frame is too late for the first damaged ones: they hold, then the blend begins.
+    verdicts = list(make(mend=True, how="blend", lookahead=4).watch(make_frames("..xxxxxx..")))
+    assert grey_levels(verdicts) == [0, 10, 10, 10, 10, 10, 33, 57, 80, 90]
+    assert grey_levels(list(make(mend=True, how="blend", lookahead=0).watch(make_frames(".x.")))) == [0, 0, 20]
 
 
-def test_a_stream_that_begins_with_damage(make: Make) -> None:
-    assert shown(list(make(mend=True).watch(film("xx..x")))) == [None, None, 20, 30, 30]
-    assert shown(list(make(mend=True, how="blend").watch(film("xx..x")))) == [20, 20, 20, 30, 30]
+def test_damage_at_the_beginning_of_a_stream(make: Make) -> None:
+    assert grey_levels(list(make(mend=True).watch(make_frames("xx..x")))) == [None, None, 20, 30, 30]
+    assert grey_levels(list(make(mend=True, how="blend").watch(make_frames("xx..x")))) == [20, 20, 20, 30, 30]
 
 
 @pytest.mark.fault("F134")
 def test_a_hold_has_a_limit(make: Make) -> None:
     watcher = make(mend=True, hold_limit=0.2, fps=10, lookahead=0)
-    pictures, lost = [], []
-    for frame in film("..xxxxx.x"):
-        pictures += shown(watcher.push(frame))
-        lost.append(watcher.lost)
+    pictures, lost_flags = [], []
+    for frame in make_frames("..xxxxx.x"):
+        pictures += grey_levels(watcher.push(frame))
+        lost_flags.append(watcher.lost)
     assert pictures == [0, 10, 10, 10, 10, None, None, 70, 70]
-    assert lost == [False] * 5 + [True] * 2 + [False] * 2
+    assert lost_flags == [False] * 5 + [True] * 2 + [False] * 2
 
 
-def test_gaps_in_time_and_clocks_that_are_set_back(make: Make) -> None:
+def test_holds_end_at_time_gaps_and_clock_resets(make: Make) -> None:
     watcher = make(mend=True, hold_limit=1.0, lookahead=0)
     times = [0.0, 0.1, 0.2, 60.0, 60.1, 5.0, 5.1, 5.2]
-    verdicts = [watcher.push(frame, time)[0] for frame, time in zip(film("..xx.xxx"), times, strict=True)]
+    verdicts = [watcher.push(frame, time)[0] for frame, time in zip(make_frames("..xx.xxx"), times, strict=True)]
     assert [one.time for one in verdicts] == times
-    assert shown(verdicts) == [0, 10, 10, None, 40, 40, 40, 40]
+    assert grey_levels(verdicts) == [0, 10, 10, None, 40, 40, 40, 40]
 
 
 def test_a_frame_of_another_size_is_never_held(make: Make) -> None:
     watcher = make(mend=True, lookahead=1)
-    small, large = film("..x"), film("x..x", (8, 8))
+    small, large = make_frames("..x"), make_frames("x..x", (8, 8))
     verdicts = list(watcher.watch([*small, *large]))
-    assert shown(verdicts) == [0, 10, 10, None, 10, 20, 20]
+    assert grey_levels(verdicts) == [0, 10, 10, None, 10, 20, 20]
     assert [one.frame.shape[0] for one in verdicts if one.frame is not None] == [4, 4, 4, 8, 8, 8]
 
 
 @pytest.mark.fault("F131")
-def test_a_camera_that_reuses_its_buffer(make: Make) -> None:
+def test_frames_are_copied_from_a_reused_camera_buffer(make: Make) -> None:
     buffer, watcher = np.zeros((4, 6, 3), np.uint8), make(mend=True, lookahead=2)
     verdicts: list[Verdict] = []
-    for frame in film("....x."):
+    for frame in make_frames("....x."):
         buffer[:] = frame
         verdicts += watcher.push(buffer)
-    assert shown(verdicts + watcher.flush()) == [0, 10, 20, 30, 30, 50]
+    assert grey_levels(verdicts + watcher.flush()) == [0, 10, 20, 30, 30, 50]
     frame = verdicts[0].frame
     assert frame is not None
     with pytest.raises(ValueError, match="read-only"):
@@ -151,40 +159,40 @@ def test_a_camera_that_reuses_its_buffer(make: Make) -> None:
 
 def test_after_a_flush_a_new_stream_begins(make: Make) -> None:
     watcher = make(mend=True)
-    assert shown(list(watcher.watch(film("..")))) == [0, 10]
-    verdicts = list(watcher.watch(film("x.")))
+    assert grey_levels(list(watcher.watch(make_frames("..")))) == [0, 10]
+    verdicts = list(watcher.watch(make_frames("x.")))
     assert [one.index for one in verdicts] == [0, 1]
-    assert shown(verdicts) == [None, 10]
+    assert grey_levels(verdicts) == [None, 10]
     assert watcher.flush() == []
 
 
-def test_an_async_source(make: Make) -> None:
-    turns = []
+def test_watching_an_async_source(make: Make) -> None:
+    switches = []
 
     async def camera() -> AsyncIterator[Any]:
-        for number, frame in enumerate(film("..x..")):
+        for number, frame in enumerate(make_frames("..x..")):
             yield frame, number / 10
 
     async def other() -> None:
         for _ in range(3):
-            turns.append(1)
+            switches.append(1)
             await asyncio.sleep(0)
 
     async def main() -> list[Verdict]:
         task = asyncio.create_task(other())
-        verdicts = [one async for one in make(mend=True).watch_async(camera())]
+        verdicts = [verdict async for verdict in make(mend=True).watch_async(camera())]
         await task
         return verdicts
 
     verdicts = asyncio.run(main())
-    assert shown(verdicts) == [0, 10, 10, 30, 40]
-    assert [one.time for one in verdicts] == [0, 0.1, 0.2, 0.3, 0.4]
-    assert len(turns) == 3
+    assert grey_levels(verdicts) == [0, 10, 10, 30, 40]
+    assert [verdict.time for verdict in verdicts] == [0, 0.1, 0.2, 0.3, 0.4]
+    assert len(switches) == 3
 
 
 @pytest.mark.parametrize("how", ["hold", "blend"])
 def test_memory_does_not_grow(make: Make, how: Any) -> None:
-    frames = film("....xxxxxxxx....xx", (64, 64))
+    frames = make_frames("....xxxxxxxx....xx", (64, 64))
     watcher = make(mend=True, how=how, lookahead=4)
     for verdict in watcher.watch(islice(cycle(frames), 50)):
         del verdict
@@ -196,7 +204,7 @@ def test_memory_does_not_grow(make: Make, how: Any) -> None:
     assert peak < (RECENT + 4 + 30) * frames[0].nbytes  # a blend computes in 32 bits
 
 
-def test_what_is_refused(make: Make) -> None:
+def test_invalid_arguments_are_refused(make: Make) -> None:
     with pytest.raises(BadValue, match="lookahead is a number of frames"):
         make(lookahead=-1)
     with pytest.raises(BadValue, match="unknown method 'motion'"):
@@ -211,8 +219,8 @@ def test_what_is_refused(make: Make) -> None:
     with pytest.raises(BadValue, match="uint8"):
         watcher.push(np.zeros((4, 6, 3)))  # type: ignore[arg-type]
     with pytest.raises(BadValue, match="frame 0: its time is nan"):
-        watcher.push(film(".")[0], math.nan)
-    assert [one.index for one in watcher.watch(film("."))] == [0]
+        watcher.push(make_frames(".")[0], math.nan)
+    assert [one.index for one in watcher.watch(make_frames("."))] == [0]
 
 
 def test_planes_of_more_than_eight_bits_are_blended() -> None:
@@ -229,11 +237,11 @@ def test_planes_of_more_than_eight_bits_are_blended() -> None:
 def test_the_bundled_inspector_finds_and_mends_black_frames() -> None:
     ground = np.random.default_rng(3).integers(0, 256, (12, 16, 3), np.uint8).repeat(8, 0).repeat(8, 1)
     frames = np.stack([np.roll(ground, t, 1) for t in range(60)])
-    struck = frames.copy()
-    struck[40:46] = 0
-    verdicts = list(jostle.Watcher(mend=True, fps=25).watch(struck))
-    assert [one.index for one in verdicts if one.kind == "black"] == list(range(40, 46))
+    damaged = frames.copy()
+    damaged[40:46] = 0
+    verdicts = list(jostle.Watcher(mend=True, fps=25).watch(damaged))
+    assert [verdict.index for verdict in verdicts if verdict.kind == "black"] == list(range(40, 46))
     for verdict in verdicts[40:46]:
         assert verdict.frame is not None
         assert verdict.frame.any()
-    assert all((one.frame == struck[one.index]).all() for one in verdicts if not one.damaged)
+    assert all((verdict.frame == damaged[verdict.index]).all() for verdict in verdicts if not verdict.damaged)

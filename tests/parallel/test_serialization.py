@@ -1,4 +1,4 @@
-"""What travels between processes arrives as it was, or the error says why it cannot."""
+"""Serialization between processes: round trips, and errors that explain what cannot be sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jostle.parallel.serialization import TaskHandler, dump_reply, dumps, load_r
 
 
 @given(st.recursive(st.none() | st.integers() | st.binary() | st.text(), st.lists))
-def test_values_arrive(value: object) -> None:
+def test_values_round_trip(value: object) -> None:
     assert loads(dumps(value, ""), "") == value
     assert load_reply(dump_reply(lambda: value)) == value
 
@@ -21,7 +21,7 @@ def test_values_arrive(value: object) -> None:
 @pytest.mark.parametrize(
     "error", [UnknownName("fruit", "peer", ["pear"]), MissingExtra("fruit", "salad"), BadValue("no", fault="F9")]
 )
-def test_errors_arrive_with_all_that_they_know(error: Exception) -> None:
+def test_errors_keep_their_attributes(error: Exception) -> None:
     def fail() -> None:
         raise error
 
@@ -31,21 +31,21 @@ def test_errors_arrive_with_all_that_they_know(error: Exception) -> None:
     assert "in fail" in str(caught.value.__cause__)
 
 
-def test_what_to_do_instead_is_said() -> None:
+def test_errors_suggest_an_alternative() -> None:
     with pytest.raises(BadValue, match=r"cannot be sent to another process .*; walk$"):
         dumps(lambda: 1, "walk")
     with pytest.raises(BadValue, match=r"cannot import its task .* or walk$"):
         loads(b"cnowhere\nnothing\n.", "walk")
 
 
-def test_a_desk_begins_once() -> None:
-    desk = TaskHandler(dumps(list, ""), "")
-    desk.begin()
+def test_a_task_handler_starts_once() -> None:
+    handler = TaskHandler(dumps(list, ""), "")
+    handler.begin()
     with pytest.raises(TypeError, match="not callable"):
-        load_reply(desk.handle(dumps(1, "")))
+        load_reply(handler.handle(dumps(1, "")))
 
 
-def test_exception_of_the_script_itself_travels_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exceptions_defined_in_the_script_are_sent_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other processes do not import the script, and could not unpickle its classes."""
     own = type("OwnError", (Exception,), {"__module__": "__main__"})
     monkeypatch.setattr(sys.modules["__main__"], "OwnError", own, raising=False)

@@ -1,4 +1,4 @@
-"""What is written is read back the same, to the last bit, in every format; and no bytes crash a reader."""
+"""Every format round-trips exactly, and no bytes crash a reader."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ anything = settings(
 def truths(
     draw: st.DrawFn, names: st.SearchStrategy[str] = ids, kinds: st.SearchStrategy[str] = labels, rich: bool = True
 ) -> Truth:
-    """Truth whose rows are grouped by video and whose classes come in the order of the rows."""
+    """Draw truth with rows grouped by video and classes in the order of the rows."""
     videos = draw(st.lists(names, min_size=1, max_size=4, unique=True))
     classes = draw(st.lists(kinds, min_size=1, max_size=3, unique=True))
     counts = [draw(st.integers(0, 3)) for _ in videos]
@@ -86,7 +86,7 @@ def truths(
 def detections(
     draw: st.DrawFn, names: st.SearchStrategy[str] = ids, *, numbered: bool = False, grouped: bool = True
 ) -> Predictions:
-    """Predictions whose classes come in the order of the rows; where not `grouped`, every video has a row."""
+    """Draw predictions with classes in the order of the rows; unless `grouped`, every video has a row."""
     videos = draw(st.lists(names, min_size=1, max_size=4, unique=True))
     kinds = st.integers(0, 10**9).map(str) if numbered else labels
     classes = draw(st.lists(kinds, min_size=1, max_size=3, unique=True))
@@ -94,8 +94,8 @@ def detections(
     if grouped:
         video.sort()
     else:
-        seen = list(dict.fromkeys(video))
-        videos, video = [videos[v] for v in seen], [seen.index(v) for v in video]
+        used_videos = list(dict.fromkeys(video))
+        videos, video = [videos[v] for v in used_videos], [used_videos.index(v) for v in video]
     used = [draw(st.sampled_from(classes)) for _ in video]
     order = list(dict.fromkeys(used))
     columns = [np.array([draw(finite) for _ in video]) for _ in range(3)]
@@ -104,29 +104,29 @@ def detections(
     )
 
 
-def assert_same(made: object, expected: object) -> None:
-    """Every field the same, bit by bit."""
-    assert type(made) is type(expected)
+def assert_same(actual: object, expected: object) -> None:
+    """Assert that all fields are equal, bit by bit."""
+    assert type(actual) is type(expected)
     for name in type(expected).__dataclass_fields__:  # type: ignore[attr-defined]
         if name == "left_out":
             continue
-        one, two = getattr(made, name), getattr(expected, name)
-        if isinstance(two, Spans):
-            assert_same(one, two)
-        elif isinstance(two, np.ndarray):
-            assert one.dtype == two.dtype
-            np.testing.assert_array_equal(one, two, err_msg=name)
-            if two.dtype.kind == "f":
-                np.testing.assert_array_equal(np.signbit(one), np.signbit(two), err_msg=name)
-        elif name == "all_segments" and two is not None:
-            for a, b in zip(one, two, strict=True):
+        value, expected_value = getattr(actual, name), getattr(expected, name)
+        if isinstance(expected_value, Spans):
+            assert_same(value, expected_value)
+        elif isinstance(expected_value, np.ndarray):
+            assert value.dtype == expected_value.dtype
+            np.testing.assert_array_equal(value, expected_value, err_msg=name)
+            if expected_value.dtype.kind == "f":
+                np.testing.assert_array_equal(np.signbit(value), np.signbit(expected_value), err_msg=name)
+        elif name == "all_segments" and expected_value is not None:
+            for a, b in zip(value, expected_value, strict=True):
                 np.testing.assert_array_equal(a, b)
         elif name == "characteristics":
-            assert list(one) == list(two)
-            for key in two:
-                np.testing.assert_array_equal(one[key], two[key])
+            assert list(value) == list(expected_value)
+            for key in expected_value:
+                np.testing.assert_array_equal(value[key], expected_value[key])
         else:
-            assert one == two, name
+            assert value == expected_value, name
 
 
 @pytest.mark.parametrize("ending", ["json", "json.gz"])
@@ -135,21 +135,21 @@ def assert_same(made: object, expected: object) -> None:
 def test_truth_as_activitynet_json(tmp_path: Path, ending: str, truth: Truth) -> None:
     path = tmp_path / f"truth.{ending}"
     write_truth(truth, path)
-    made = read_truth(path)
-    assert_same(made, truth)
-    assert made.fingerprint == truth.fingerprint
+    restored = read_truth(path)
+    assert_same(restored, truth)
+    assert restored.fingerprint == truth.fingerprint
 
 
 @anything
 @given(truth=truths())
 def test_truth_as_thumos14_json(tmp_path: Path, truth: Truth) -> None:
     write_truth(truth, tmp_path / "truth.json", format="thumos14")
-    made = read_truth(tmp_path / "truth.json")
-    assert made.label_ids is not None
+    restored = read_truth(tmp_path / "truth.json")
+    assert restored.label_ids is not None
     if truth.label_ids is None:
-        assert [truth.classes[i] for i in np.argsort(made.label_ids)] == sorted(truth.classes)
-        made = Truth(**{**vars(made), "label_ids": None})
-    assert_same(Truth(**{k: v for k, v in vars(made).items() if k != "fingerprint"}), truth)
+        assert [truth.classes[i] for i in np.argsort(restored.label_ids)] == sorted(truth.classes)
+        restored = Truth(**{**vars(restored), "label_ids": None})
+    assert_same(Truth(**{k: v for k, v in vars(restored).items() if k != "fingerprint"}), truth)
 
 
 @anything
@@ -187,46 +187,46 @@ def test_truth_as_csv_in_any_order(tmp_path: Path, truth: Truth, data: st.DataOb
 def test_truth_as_thumos14_text(tmp_path: Path, truth: Truth) -> None:
     folder = tmp_path / f"truth{len(list(tmp_path.iterdir()))}"
     write_truth(truth, folder)
-    made = read_truth(folder)
-    assert made.fingerprint == truth.fingerprint
-    assert made.subset == "all"
+    restored = read_truth(folder)
+    assert restored.fingerprint == truth.fingerprint
+    assert restored.subset == "all"
 
 
 @pytest.mark.parametrize("format", ["activitynet-results", "opentad"])
 @anything
-@given(found=st.one_of(detections(), detections(numbered=True)))
-def test_predictions_as_json(tmp_path: Path, format: str, found: Predictions) -> None:
-    write_predictions(found, tmp_path / "found.json", format=format)
-    assert_same(read_predictions(tmp_path / "found.json"), found)
+@given(predictions=st.one_of(detections(), detections(numbered=True)))
+def test_predictions_as_json(tmp_path: Path, format: str, predictions: Predictions) -> None:
+    write_predictions(predictions, tmp_path / "found.json", format=format)
+    assert_same(read_predictions(tmp_path / "found.json"), predictions)
 
 
 @anything
-@given(found=detections())
-def test_predictions_as_fiftyone(tmp_path: Path, found: Predictions) -> None:
-    write_predictions(found, tmp_path / "found.json", format="fiftyone")
-    assert_same(read_predictions(tmp_path / "found.json"), found)
+@given(predictions=detections())
+def test_predictions_as_fiftyone(tmp_path: Path, predictions: Predictions) -> None:
+    write_predictions(predictions, tmp_path / "found.json", format="fiftyone")
+    assert_same(read_predictions(tmp_path / "found.json"), predictions)
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
 @anything
-@given(found=st.one_of(detections(grouped=False), detections(grouped=False, numbered=True)))
-def test_predictions_as_csv(tmp_path: Path, ending: str, found: Predictions) -> None:
-    write_predictions(found, tmp_path / f"found.{ending}")
-    assert_same(read_predictions(tmp_path / f"found.{ending}"), found)
+@given(predictions=st.one_of(detections(grouped=False), detections(grouped=False, numbered=True)))
+def test_predictions_as_csv(tmp_path: Path, ending: str, predictions: Predictions) -> None:
+    write_predictions(predictions, tmp_path / f"found.{ending}")
+    assert_same(read_predictions(tmp_path / f"found.{ending}"), predictions)
 
 
 @anything
-@given(found=detections(grouped=False, numbered=True))
-def test_predictions_as_pickle(tmp_path: Path, found: Predictions) -> None:
-    write_predictions(found, tmp_path / "found.pkl")
-    assert_same(read_predictions(tmp_path / "found.pkl"), found)
+@given(predictions=detections(grouped=False, numbered=True))
+def test_predictions_as_pickle(tmp_path: Path, predictions: Predictions) -> None:
+    write_predictions(predictions, tmp_path / "found.pkl")
+    assert_same(read_predictions(tmp_path / "found.pkl"), predictions)
 
 
 @anything
-@given(found=detections(words, grouped=False, numbered=True))
-def test_predictions_as_thumos14_text(tmp_path: Path, found: Predictions) -> None:
-    write_predictions(found, tmp_path / "found.txt")
-    assert_same(read_predictions(tmp_path / "found.txt"), name_official_classes(found))
+@given(predictions=detections(words, grouped=False, numbered=True))
+def test_predictions_as_thumos14_text(tmp_path: Path, predictions: Predictions) -> None:
+    write_predictions(predictions, tmp_path / "found.txt")
+    assert_same(read_predictions(tmp_path / "found.txt"), name_official_classes(predictions))
 
 
 @anything
@@ -253,20 +253,22 @@ def test_labels_as_json_and_as_list(
 
 
 @anything
-@given(found=st.one_of(detections(), truths()), format=st.sampled_from(sorted(formats)))
-def test_writing_anything_anywhere_keeps_it_or_refuses(tmp_path: Path, found: Predictions | Truth, format: str) -> None:
+@given(table=st.one_of(detections(), truths()), format=st.sampled_from(sorted(formats)))
+def test_writing_in_any_format_preserves_rows_or_is_refused(
+    tmp_path: Path, table: Predictions | Truth, format: str
+) -> None:
     path = tmp_path / f"f{len(list(tmp_path.iterdir()))}"
     try:
-        if isinstance(found, Truth):
-            write_truth(found, path, format=format)
-            made: Truth | Predictions = read_truth(path)
+        if isinstance(table, Truth):
+            write_truth(table, path, format=format)
+            restored: Truth | Predictions = read_truth(path)
         else:
-            write_predictions(found, path, format=format)
-            made = read_predictions(path)
+            write_predictions(table, path, format=format)
+            restored = read_predictions(path)
     except JostleError:
         return
-    assert len(made) == len(found)
-    assert set(made.videos) <= {unicodedata.normalize("NFC", name) for name in found.videos}
+    assert len(restored) == len(table)
+    assert set(restored.videos) <= {unicodedata.normalize("NFC", name) for name in table.videos}
 
 
 @anything

@@ -1,4 +1,4 @@
-"""The study of what helps: frames that several ways see are computed once, unless the network changes."""
+"""The adaptation study: frames shared by several methods are computed once unless the network changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MeanColour(torch.nn.Module):
         return clips.mean((2, 3, 4))
 
 
-def test_a_frame_is_seen_once_unless_the_network_changes() -> None:
+def test_a_frame_is_encoded_once_unless_the_network_changes() -> None:
     network = MeanColour()
     kind = ExtractorKind("mean", MeanColour, InputSpec(frames=1, stride=16, resize=None, size=4), 3, 1, "nowhere")
     extractor = RecallingExtractor(kind, network)
@@ -42,7 +42,7 @@ def test_a_frame_is_seen_once_unless_the_network_changes() -> None:
     assert network.calls == 6
 
 
-def test_some_films_are_copied_with_their_annotations_alone(tmp_path: Path) -> None:
+def test_films_are_copied_with_their_annotations(tmp_path: Path) -> None:
     for label in ("jump", "run", "sit"):
         for number in range(2):
             path = tmp_path / "clips" / "test" / label / f"{label}-{number}.mp4"
@@ -60,12 +60,12 @@ def test_some_films_are_copied_with_their_annotations_alone(tmp_path: Path) -> N
     data = jostle.load_dataset("folder", "test", root=tmp_path / "clips", annotations=truth)
     names = list(data.videos)[:2]
     copy_films(data, names, tmp_path / "copies")
-    again = jostle.load_dataset("folder", "test", root=tmp_path / "copies")
-    assert sorted(again.videos) == sorted(names)
-    assert sorted(again.truth.videos) == sorted(names)
+    copied = jostle.load_dataset("folder", "test", root=tmp_path / "copies")
+    assert sorted(copied.videos) == sorted(names)
+    assert sorted(copied.truth.videos) == sorted(names)
 
 
-def test_an_extractor_has_no_ways_that_need_classes() -> None:
+def test_extractors_skip_methods_that_need_classes() -> None:
     assert {way for _, way in ways("film_detection")} < {way for _, way in ways("film_recognition")}
     assert not any("tent" in way for _, way in ways("puppet_detection"))
     assert [run.way for run in study_runs("film_detection") if run.treatment == "mix"] == list(FEW)

@@ -1,4 +1,4 @@
-"""The part of the page of results about breaking points says what was measured."""
+"""The page of results about breaking points agrees with the records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from studies.harness import RESULT_PAGES, Results
 from studies.tables import fill_page
 
 
-def test_tables_of_the_page_are_those_of_the_record() -> None:
+def test_tables_of_the_page_match_the_record() -> None:
     page = (RESULT_PAGES / "breaking-points.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- breaking: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, Results()) == page

@@ -1,4 +1,4 @@
-"""The part of the page of results that is about detectors of frames says what was measured."""
+"""The page of results about frame detectors agrees with the records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def results() -> Results:
     return Results()
 
 
-def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+def test_tables_of_the_page_match_the_records(results: Results) -> None:
     page = (RESULT_PAGES / "end-to-end-detectors.md").read_text(encoding="utf-8")
     assert fill_page(page, results) == page
 
@@ -36,7 +36,7 @@ def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results
     assert all(tuple(record["cells"]) == ("clean", *PUPPETS_C) for record in results.end_to_end)
 
 
-def test_a_changed_record_shows(results: Results) -> None:
+def test_a_changed_record_changes_the_page(results: Results) -> None:
     page = "<!-- end to end: main -->\nold\n<!-- end -->"
     once = fill_page(page, results)
     cell = results.of("end_to_end", detector="afsd", treatment="clean")[0]["cells"]["clean"]

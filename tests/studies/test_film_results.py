@@ -1,4 +1,4 @@
-"""The page of results on film says what was measured, and every figure of the pages is drawn from its table."""
+"""The pages of results on film agree with the records, and their figures with their tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESULTS = Results()
 PAGE = (RESULT_PAGES / "on-film.md").read_text(encoding="utf-8")
 
 
-def test_tables_of_the_page_are_those_of_the_record() -> None:
+def test_tables_of_the_page_match_the_record() -> None:
     assert sorted(re.findall(r"<!-- film: (\w+) -->", PAGE)) == sorted(TABLES)
     assert fill_page(PAGE, RESULTS) == PAGE
 
@@ -50,7 +50,7 @@ CLIPS = film_tables.ClipAnswers(RESULTS)
 FILM_PAGES = ("recognisers-on-film", "detectors-on-film", "what-helps")
 
 
-def test_tables_of_recognisers_and_detectors_are_those_of_the_records() -> None:
+def test_tables_of_recognisers_and_detectors_match_the_records() -> None:
     pages = [(RESULT_PAGES / f"{name}.md").read_text(encoding="utf-8") for name in FILM_PAGES]
     named = [name for page in pages for name in re.findall(r"<!-- on film: (\w+) -->", page)]
     assert sorted(named) == sorted(film_tables.TABLES)
@@ -70,7 +70,7 @@ def test_every_run_on_film_was_measured_once() -> None:
     again = [run for run in film_detection.study_runs() if run.features == "shifted" and run.seed == 0]
     mended = [film_detection.FilmDetectorRun(**record["run"]) for record in RESULTS.film_mended]
     assert sorted(map(str, mended)) == sorted(map(str, again))
-    second = ("as is", "bn, episodic", "bn, online", "sar, online")  # ways that were measured with a second seed
+    second = ("as is", "bn, episodic", "bn, online", "sar, online")  # measured with a second seed as well
     adapted = [run for run in adaptation.study_runs("film_recognition") if run.seed == 0]
     adapted += [adaptation.AdaptationRun("clean", way, 1) for way in second]
     assert runs[adaptation.AdaptationRun] == sorted(map(str, adapted))
@@ -78,19 +78,19 @@ def test_every_run_on_film_was_measured_once() -> None:
 
 
 @pytest.mark.parametrize("task", adaptation.RECORDS)
-def test_no_way_of_a_task_was_measured_twice_and_none_that_it_lacks(task: str) -> None:
+def test_adaptation_runs_of_a_task_are_planned_and_unique(task: str) -> None:
     measured = [adaptation.AdaptationRun(**record["run"]) for record in getattr(RESULTS, adaptation.RECORDS[task])]
     assert len(set(measured)) == len(measured)
     assert set(measured) <= set(adaptation.study_runs(task))
 
 
 @pytest.mark.parametrize("where", ["puppet", "film"])
-def test_damage_of_whole_films_is_told_from_damage_in_places(where: str) -> None:
+def test_damage_everywhere_is_listed_separately(where: str) -> None:
     row = next(line for line in film_tables.help_detection_table(RESULTS).splitlines() if line.startswith("| as is"))
     (record,) = RESULTS.of(f"{where}_detection_adaptation", treatment="clean", way="as is")
-    whole = [score for cell, score in record["cells"].items() if "everywhere" in cell]
-    assert len(whole) == 4
-    assert f"| {25 * sum(whole):.1f} |" in row
+    scores = [score for cell, score in record["cells"].items() if "everywhere" in cell]
+    assert len(scores) == 4
+    assert f"| {25 * sum(scores):.1f} |" in row
 
 
 def test_intervals_are_over_groups_of_clips() -> None:
@@ -100,16 +100,16 @@ def test_intervals_are_over_groups_of_clips() -> None:
     assert (CLIPS.draws[:, same] == CLIPS.draws[:, same[:1]]).all()
 
 
-def test_both_ways_to_find_damage_judged_the_same_frames() -> None:
-    found = {record["network"]: record["found"] for record in RESULTS.film_found}
-    assert set(found) == set(film_tables.FINDERS) == set(film_detection.TREATMENTS_OF)
-    first, second = found.values()
+def test_both_damage_finders_judged_the_same_frames() -> None:
+    counts_by_network = {record["network"]: record["found"] for record in RESULTS.film_found}
+    assert set(counts_by_network) == set(film_tables.FINDERS) == set(film_detection.TREATMENTS_OF)
+    first, second = counts_by_network.values()
     assert {way: list(cells) for way, cells in first.items()} == {way: list(cells) for way, cells in second.items()}
     for cell, counts in first["mended"].items():
         assert counts[1::2] == second["mended"][cell][1::2]  # damaged frames, and others
 
 
-def test_values_of_several_seeds_stand_in_their_order() -> None:
+def test_values_of_several_seeds_are_in_order() -> None:
     row = next(line for line in film_tables.help_table(RESULTS).splitlines() if line.startswith("| bn, episodic"))
     shares = {one["run"]["seed"]: one["clean"] for one in RESULTS.film_adaptation if one["run"]["way"] == "bn, episodic"
               and one["run"]["treatment"] == "clean"}  # fmt: skip

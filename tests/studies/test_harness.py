@@ -1,4 +1,4 @@
-"""Studies of many runs: one that fails does not stop the others, and is tried again by the same command."""
+"""Studies of many runs: a failed run does not stop the others and is repeated by the same command."""
 
 from __future__ import annotations
 
@@ -30,22 +30,24 @@ class Run:
     number: int
 
 
-def measured(run: Run, broken: int) -> dict[str, Any]:
+def measure(run: Run, broken: int) -> dict[str, Any]:
     if run.number == broken:
         raise ValueError("it broke")
     return {"run": asdict(run), "seconds": 0.0}
 
 
-def test_one_failed_run_stops_no_other_and_is_tried_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_run_does_not_stop_the_others_and_is_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = tmp_path / "results.jsonl"
     runs = [Run(0), Run(1), Run(2)]
-    failed = run_grid(runs, partial(measured, broken=0), results, at_once=1, summarise=lambda record: "done")
+    failed = run_grid(runs, partial(measure, broken=0), results, at_once=1, summarise=lambda record: "done")
     assert failed == [Run(0)]
     assert "ValueError: it broke" in capsys.readouterr().out
     with pytest.raises(SystemExit, match=r"1 runs failed; the same command tries them again:\nRun\(number=0\)"):
         finish(failed)
-    again = run_grid(runs, partial(measured, broken=9), results, at_once=1, summarise=lambda record: "done")
-    finish(again)
+    still_failed = run_grid(runs, partial(measure, broken=9), results, at_once=1, summarise=lambda record: "done")
+    finish(still_failed)
     assert [json.loads(line)["run"]["number"] for line in results.read_text().splitlines()] == [1, 2, 0]
 
 
@@ -79,11 +81,11 @@ def prepare(runs: list[SeededRun], work: Path) -> None:
     (work / "prepared").write_text(str(len(runs)))
 
 
-def test_a_study_does_the_named_steps_for_the_chosen_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_performs_the_named_steps_for_the_chosen_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("studies.harness.STUDIES", tmp_path)
     monkeypatch.setattr("sys.argv", ["study", str(tmp_path / "work"), "study", "record", "--seeds", "1", "2"])
     steps = {"never": pytest.fail, "study": Grid(seeded_runs, measure_seeded, str, prepare)}
-    also = ["unwritten"]  # records of a step that was left out
+    also = ["unwritten"]  # records of an omitted step
     options = {"also": also, "ways": ("as is", "mended"), "seeds": [0, 1]}
     run_study("A study.", "example", steps, lambda arguments: {"scale": 3}, **options)
     records = read_records(tmp_path / "example.jsonl")

@@ -1,4 +1,4 @@
-"""The part of the page of results about mending says what was measured, with the inspector that is shipped."""
+"""The page of results about mending agrees with the records and with the shipped inspector."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from studies.tables import fill_page
 
 from jostle import load_inspector
 
-# Runs that the page says were not reached, by group of cells, network and training; all others were.
-LACKING = {("main", 1, "clean"): 1, ("main", 1, "drop"): 4, ("main", 1, "drop + TRC"): 12}
-LACKING |= {("lengths", 0, "clean"): 3, ("unseen", 0, "clean"): 2}
+# Runs that the page lists as missing, by group of cells, network and training; all others were measured.
+MISSING = {("main", 1, "clean"): 1, ("main", 1, "drop"): 4, ("main", 1, "drop + TRC"): 12}
+MISSING |= {("lengths", 0, "clean"): 3, ("unseen", 0, "clean"): 2}
 BEFORE_THE_RULE = ("lengths",)
 
 
@@ -29,25 +29,25 @@ def results() -> Results:
     return Results()
 
 
-def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+def test_tables_of_the_page_match_the_records(results: Results) -> None:
     page = (RESULT_PAGES / "mending.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- mending: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, results) == page
 
 
-def test_every_run_but_those_that_the_page_tells_of_was_measured_once_on_all_films_in_every_cell(
+def test_every_run_except_the_listed_ones_was_measured_in_every_cell(
     results: Results,
 ) -> None:
     measured = Counter(tuple(record["run"].values()) for record in results.mending)
-    asked = Counter(tuple(asdict(run).values()) for group in EVERY for run in study(group))
-    assert measured <= asked
-    lacking = Counter((group, network, treatment) for _, treatment, _, network, group in asked - measured)
-    assert lacking == LACKING
+    planned = Counter(tuple(asdict(run).values()) for group in EVERY for run in study(group))
+    assert measured <= planned
+    missing = Counter((group, network, treatment) for _, treatment, _, network, group in planned - measured)
+    assert missing == MISSING
     assert {record["films"] for record in results.mending} == {60}
     for record in results.mending:
         if record["run"]["group"] != UNSEEN:
-            known = {"clean", *(cell.name for cell in GROUPS[record["run"]["group"]])}
-            assert {way: set(scores) for way, scores in record["scores"].items()} == dict.fromkeys(WAYS, known)
+            cells = {"clean", *(cell.name for cell in GROUPS[record["run"]["group"]])}
+            assert {way: set(scores) for way, scores in record["scores"].items()} == dict.fromkeys(WAYS, cells)
 
 
 def test_detectors_of_frames_were_run_on_all_films_in_every_cell(results: Results) -> None:
@@ -56,45 +56,47 @@ def test_detectors_of_frames_were_run_on_all_films_in_every_cell(results: Result
     assert all(set(record["scores"]) == {"clean", *PUPPETS_C} for record in results.mending_frames)
 
 
-def test_the_sample_of_recognition_is_as_large_as_the_page_says(results: Results) -> None:
-    (recogniser, found) = results.mending_recognition
+def test_the_size_of_the_recognition_sample_matches_the_page(results: Results) -> None:
+    (recogniser, detections) = results.mending_recognition
     assert (recogniser["clips"], recogniser["run"]["recogniser"]) == (160, "puppet_c3d")
-    assert all(list(scores) == list(found["found"]) for scores in recogniser["scores"].values())
+    assert all(list(scores) == list(detections["found"]) for scores in recogniser["scores"].values())
 
 
-def test_mended_was_by_the_shipped_inspector_with_its_rule_but_where_the_page_says_otherwise(results: Results) -> None:
+def test_runs_used_the_shipped_inspector_with_the_listed_exceptions(results: Results) -> None:
     inspector = load_inspector()
     with_rules = inspector.fingerprint
     inspector.rules = False
-    told = {(record["run"]["group"], record["inspector"]) for record in results.mending if "inspector" in record}
+    measured = {(record["run"]["group"], record["inspector"]) for record in results.mending if "inspector" in record}
     alone = inspector.fingerprint
-    assert told == {(group, alone if group in BEFORE_THE_RULE else with_rules) for group in EVERY if group != UNSEEN}
+    assert measured == {
+        (group, alone if group in BEFORE_THE_RULE else with_rules) for group in EVERY if group != UNSEEN
+    }
     assert {record["inspector"] for record in results.mending_frames if record["run"]["way"] == MENDED} == {with_rules}
 
 
-def test_inspectors_that_lack_a_kind_and_the_one_that_has_all_learned_for_as_many_steps(results: Results) -> None:
+def test_all_inspectors_were_trained_for_the_same_number_of_steps(results: Results) -> None:
     records = results.mending + results.mending_shipped
-    steps = {many for record in records for many in record.get("inspectors", {}).values()}
+    steps = {count for record in records for count in record.get("inspectors", {}).values()}
     assert len(steps) == 1
 
 
-def test_the_rule_was_measured_beside_the_network_alone_on_all_films(results: Results) -> None:
+def test_the_rule_and_the_network_alone_were_measured_on_all_films(results: Results) -> None:
     for group in ("lengths", UNSEEN):
         assert [record["run"]["detector"] for record in with_rule(results, group)] == list(DETECTORS)
     assert {record["films"] for record in results.mending_shipped} == {60}
     for record in with_rule(results, UNSEEN):
         alone, both = (record["found"][without(BLANK) + how] for how in (ALONE, ""))
-        assert all(both[cell][0] >= found[0] for cell, found in alone.items())  # it only adds to what the network found
+        assert all(both[cell][0] >= counts[0] for cell, counts in alone.items())  # the rule only adds detections
 
 
-def test_clean_features_are_the_same_where_frames_are_known(results: Results) -> None:
-    """Nothing is struck in clean video, so to know it changes nothing."""
+def test_known_damage_does_not_change_clean_scores(results: Results) -> None:
+    """Clean video has no damaged frames, so the oracle changes nothing."""
     for record in results.mending:
         if AS_IS in record["scores"]:
             assert record["scores"][KNOWN]["clean"] == record["scores"][AS_IS]["clean"]
 
 
-def test_a_changed_record_shows(results: Results) -> None:
+def test_a_changed_record_changes_the_page(results: Results) -> None:
     page = "<!-- mending: main -->\nold\n<!-- end -->"
     once = fill_page(page, results)
     scores = runs_of(results, "main")[0]["scores"][MENDED]

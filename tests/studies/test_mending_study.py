@@ -1,4 +1,4 @@
-"""What the study of mending strikes films with, and what its inspectors never met."""
+"""The mending study: its cells of corruptions, and the kinds that its inspectors were not trained on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jostle.training.descriptor_bank import CorruptedFilm, FilmBank, picture_cor
 KINDS = ("thumos14-c/black_frame:2", "thumos14-c-i3d/black_frame:1", "thumos14-c/mix_spatial:1", "imagenet-c/fog:3")
 
 
-def test_no_two_cells_have_the_same_name() -> None:
+def test_cell_names_are_unique() -> None:
     names = [cell.name for cells in GROUPS.values() for cell in cells]
     assert len(names) == len(set(names))
 
@@ -39,48 +39,50 @@ def test_every_length_is_a_cell_of_some_group() -> None:
     assert {length_cell(kind, percent) for kind in CORRUPTIONS for percent in LENGTHS} <= names
 
 
-def test_strengths_are_in_no_table_that_the_inspector_learned_from() -> None:
-    known: dict[str, set[object]] = {}
+def test_strengths_differ_from_those_in_the_training_of_the_inspector() -> None:
+    trained_values: dict[str, set[object]] = {}
     for name in picture_corruptions():
         entry = Spec.parse(f"{name}:1").entry
-        known.setdefault(entry.corruption, set()).update(entry.values)
+        trained_values.setdefault(entry.corruption, set()).update(entry.values)
     for cell in GROUPS["strengths"]:
         (spec,) = cell.specs
-        assert spec.value not in known[spec.entry.corruption]
+        assert spec.value not in trained_values[spec.entry.corruption]
     assert len(GROUPS["strengths"]) == 3 * len(STRENGTHS) + 3
 
 
 def test_a_bank_without_a_kind_keeps_the_others() -> None:
-    seen = np.zeros((4, CHANNELS, CELLS, CELLS), np.uint8)
-    bank = FilmBank.of([CorruptedFilm("film", "drawn", seen, tuple((kind, 0, seen[:2]) for kind in KINDS))])
+    descriptors = np.zeros((4, CHANNELS, CELLS, CELLS), np.uint8)
+    bank = FilmBank.of(
+        [CorruptedFilm("film", "drawn", descriptors, tuple((kind, 0, descriptors[:2]) for kind in KINDS))]
+    )
     (film,) = bank_without(bank, "black_frame").films
-    assert [strike.kind for strike in film.spans] == ["imagenet-c/fog:3"]
+    assert [span.kind for span in film.spans] == ["imagenet-c/fog:3"]
     (film,) = bank_without(bank, "occlusion").films
-    assert [strike.kind for strike in film.spans] == [KINDS[0], KINDS[1], KINDS[3]]
+    assert [span.kind for span in film.spans] == [KINDS[0], KINDS[1], KINDS[3]]
 
 
-def test_what_is_found_is_counted() -> None:
-    found, struck = np.array([1, 1, 0, 0, 1], np.bool_), np.array([1, 1, 1, 0, 0], np.bool_)
-    assert counts(found, struck) == [2, 3, 1, 2]
+def test_true_and_false_positives_are_counted() -> None:
+    detected, corrupted = np.array([1, 1, 0, 0, 1], np.bool_), np.array([1, 1, 1, 0, 0], np.bool_)
+    assert counts(detected, corrupted) == [2, 3, 1, 2]
 
 
 @pytest.mark.parametrize("group", sorted(GROUPS))
-def test_robust_detectors_are_measured_where_clean_ones_are_compared_with_them(group: str) -> None:
+def test_robust_detectors_are_measured_where_they_are_compared(group: str) -> None:
     treatments = {run.treatment for run in study(group)}
     assert treatments == (set(TREATMENTS) if group in TREATED else {"clean"})
 
 
 @pytest.mark.parametrize("group", sorted(GROUPS))
-def test_the_second_extractor_is_measured_where_the_page_compares_the_two(group: str) -> None:
+def test_the_second_extractor_is_measured_where_it_is_compared(group: str) -> None:
     networks = {run.network for run in study(group)}
     assert networks == ({0, 1} if group in TWICE else {0})
 
 
-def test_one_kind_of_those_never_met_can_be_asked_for(tmp_path: Path) -> None:
+def test_a_plan_can_be_limited_to_one_unseen_kind(tmp_path: Path) -> None:
     plan = plan_of(UNSEEN, tmp_path, [BLANK])
     assert [way.name for way in plan] == ["known", "with all", without(BLANK), without(BLANK) + ALONE]
     assert {len(way.cells) for way in plan} == {3}
     for group in GROUPS:
-        asked = [cell.name for cell in plan_of(group, tmp_path, [BLANK])[0].cells]
-        assert asked == [cell.name for cell in GROUPS[group] if group != "lengths" or f"/{BLANK}:" in cell.name]
+        names = [cell.name for cell in plan_of(group, tmp_path, [BLANK])[0].cells]
+        assert names == [cell.name for cell in GROUPS[group] if group != "lengths" or f"/{BLANK}:" in cell.name]
     assert all(plan_of(group, tmp_path)[0].cells == GROUPS[group] for group in GROUPS)

@@ -1,4 +1,4 @@
-"""The part of the page of results about questions says what was measured."""
+"""The page of results about questions agrees with the records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.answers import temporal_sensitivity
 
 
-def test_tables_of_the_page_are_those_of_the_record() -> None:
+def test_tables_of_the_page_match_the_record() -> None:
     page = (RESULT_PAGES / "questions.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- questions: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, Results()) == page
@@ -34,10 +34,10 @@ def test_every_model_answered_every_question_in_every_cell() -> None:
     for cells, mend in (("placed", ""), ("pictures", ""), ("placed", "jostle")):
         for weights in TREATMENTS:
             record = find(records, weights, mend, cells)
-            wanted = {name for name, group in GROUPS.items() if group in RUNS[cells]}
-            assert set(record["choices"]) == {CLEAN, "blind", "one_frame"} | wanted
+            expected = {name for name, group in GROUPS.items() if group in RUNS[cells]}
+            assert set(record["choices"]) == {CLEAN, "blind", "one_frame"} | expected
             assert {len(digits) for digits in record["choices"].values()} == {len(record["questions"])}
-    for weights in TREATMENTS:  # what was run twice was answered alike
+    for weights in TREATMENTS:  # repeated runs gave the same answers
         first, second = (find(records, weights, cells=cells)["choices"] for cells in RUNS)
         assert all(first[cell] == second[cell] for cell in (CLEAN, "blind", "one_frame"))
 
@@ -50,13 +50,15 @@ def test_shipped_models_are_25_points_above_the_blind_baseline_on_the_test_part(
         assert score_of(record, CLEAN).accuracy >= score_of(record, "blind").accuracy + 0.25
 
 
-def test_temporal_sensitivity_separates_the_model_that_was_trained_on_shuffled_frames() -> None:
+def test_temporal_sensitivity_separates_the_model_trained_on_shuffled_frames() -> None:
     records = Results().questions
     for cell in DISORDERED:
         intervals = {}
         for weights in TREATMENTS:
             record = find(records, weights)
-            one = temporal_sensitivity(answers_of(record, CLEAN), answers_of(record, cell), questions_of(record))
-            assert one.interval is not None
-            intervals[weights] = one.interval
+            sensitivity = temporal_sensitivity(
+                answers_of(record, CLEAN), answers_of(record, cell), questions_of(record)
+            )
+            assert sensitivity.interval is not None
+            intervals[weights] = sensitivity.interval
         assert all(intervals[weights][0] > intervals["shuffled"][1] for weights in SHIPPED)

@@ -1,4 +1,4 @@
-"""The part of the page of results that is about recognisers says what was measured."""
+"""The pages of results about recognisers agree with the records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def results() -> Results:
     return Results()
 
 
-def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+def test_tables_of_the_pages_match_the_records(results: Results) -> None:
     for page in PAGES:
         assert fill_page(page, results) == page
 
@@ -44,7 +44,7 @@ def test_every_run_on_frames_was_measured_once(results: Results) -> None:
     assert sorted(tuple(record["run"].values()) for record in results.frames) == sorted(runs)
 
 
-def test_a_changed_record_shows(results: Results) -> None:
+def test_a_changed_record_changes_the_page(results: Results) -> None:
     page = "<!-- recognition: main -->\nold\n<!-- end -->"
     once = fill_page(page, results)
     cell = results.of("recognition", recogniser="puppet_c3d", treatment="clean")[0]["cells"]["clean"]
@@ -55,7 +55,7 @@ def test_a_changed_record_shows(results: Results) -> None:
         cell[0] -= 0.1
 
 
-def test_the_recognisers_come_with_jostle_in_under_eight_megabytes() -> None:
+def test_bundled_recognisers_are_smaller_than_eight_megabytes() -> None:
     names = [f"{recogniser}-{name}" for recogniser in (*SHIPPED_RECOGNISERS, frames.CLASSIFIER) for name in SHIPPED]
     assert set(names) <= set(shipped_names())
     assert sum(weights_file(name).stat().st_size for name in names) < 8_000_000

@@ -1,4 +1,4 @@
-"""The page of results says what was measured."""
+"""The page of results about detectors agrees with the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def results() -> Results:
     return Results()
 
 
-def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+def test_tables_of_the_page_match_the_records(results: Results) -> None:
     page = (RESULT_PAGES / "detectors.md").read_text(encoding="utf-8")
     assert fill_page(page, results) == page
 
@@ -32,7 +32,7 @@ def test_every_run_of_the_study_was_measured_once(results: Results) -> None:
     assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study_runs())
 
 
-def test_a_changed_record_shows(results: Results) -> None:
+def test_a_changed_record_changes_the_page(results: Results) -> None:
     page = "<!-- table: main -->\nold\n<!-- end -->"
     once = fill_page(page, results)
     results.results[0]["cells"]["clean"][2] += 0.1

@@ -1,4 +1,4 @@
-"""The part of the page of results about watching a stream says what was measured."""
+"""The page of results about watching a stream agrees with the records."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from studies.watching_tables import TABLES, fill_page, read_results
 from studies import world_damage
 
 
-def test_tables_of_the_page_are_those_of_the_record() -> None:
+def test_tables_of_the_page_match_the_record() -> None:
     page = (RESULT_PAGES / "watching-a-stream.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- watching: (\w+) -->", page)) == sorted(TABLES)
     assert fill_page(page, read_results()) == page
 
 
-def test_every_kind_was_tried_and_every_system() -> None:
+def test_every_kind_and_every_system_was_measured() -> None:
     records = read_results()
     assert {record["run"]["kind"] for record in records} == {*world_damage.KINDS, *OPENED, "clean"}
     assert all(set(record["systems"]) == set(SYSTEMS) for record in records)
 
 
-def test_the_damage_that_judges_shares_no_code_with_jostle() -> None:
+def test_the_damage_of_the_evaluation_shares_no_code_with_jostle() -> None:
     tree = ast.parse(Path(world_damage.__file__).read_text(encoding="utf-8"))
     names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     names += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
@@ -36,7 +36,7 @@ def test_the_damage_that_judges_shares_no_code_with_jostle() -> None:
 
 
 @pytest.mark.parametrize("kind", world_damage.KINDS)
-def test_damage_is_the_same_for_a_seed_and_marks_what_it_changes(kind: str) -> None:
+def test_damage_is_reproducible_and_marks_changed_frames(kind: str) -> None:
     y, x = np.mgrid[:96, :128]
     rng = np.random.default_rng(1)
     scene = 90 + 60 * np.sin(x / 9) + 40 * np.cos(y / 7) + rng.normal(0, 8, (96, 128))
@@ -44,8 +44,8 @@ def test_damage_is_the_same_for_a_seed_and_marks_what_it_changes(kind: str) -> N
     clip = np.clip(film, 0, 255).astype(np.uint8)[..., None].repeat(3, -1)
     clip[..., 2] //= 2
     frames, damaged = world_damage.damage_clip(clip, kind, 3)
-    again, mask = world_damage.damage_clip(clip, kind, 3)
-    assert (frames == again).all()
+    repeated, mask = world_damage.damage_clip(clip, kind, 3)
+    assert (frames == repeated).all()
     assert (damaged == mask).all()
     assert frames.shape == clip.shape
     assert 5 <= damaged.sum() < len(clip)
@@ -65,7 +65,7 @@ def test_the_interval_of_a_count_is_exact() -> None:
     assert np.allclose(poisson_interval(3), (0.6187, 8.7673), atol=1e-4)
 
 
-def test_confidences_are_shares_of_right_verdicts_and_fall_with_the_doubt() -> None:
+def test_confidences_are_shares_of_right_verdicts() -> None:
     answers = [("black", 0.2, True)] * 3 + [("black", 0.2, False)]
     answers += [("clean", 0.0, False)] * 9 + [("clean", 0.0, True)] + [("clean", 0.4, False)] * 2
     tables = fit_tables(answers)

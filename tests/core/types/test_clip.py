@@ -1,4 +1,4 @@
-"""Clip: frames and times together, checked at birth."""
+"""Clip: frames with times, validated on creation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def frames(n: int = 4) -> np.ndarray:
     return np.zeros((n, 6, 8, 3), np.uint8)
 
 
-def test_frames_are_read_only_and_the_caller_keeps_his_own() -> None:
-    mine = frames()
-    clip = Clip.at_rate(mine, 25)
+def test_frames_are_read_only_and_the_input_stays_writeable() -> None:
+    array = frames()
+    clip = Clip.at_rate(array, 25)
     with pytest.raises(ValueError, match="read-only"):
         clip.frames[0] = 1
-    mine[0] = 1
-    assert mine.flags.writeable
+    array[0] = 1
+    assert array.flags.writeable
 
 
 def test_a_slice_keeps_times() -> None:
@@ -41,24 +41,24 @@ def test_a_slice_keeps_times() -> None:
         ([[1]], "must be a NumPy array"),
     ],
 )
-def test_bad_frames_say_what_is_wrong(bad: object, message: str) -> None:
+def test_invalid_frames_are_refused(bad: object, message: str) -> None:
     with pytest.raises(BadValue, match=message):
         Clip.at_rate(bad, 25)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("times", [[0, 1, 1, 2], [0, 2, 1, 3], [0, 1, np.nan, 3]])
-def test_times_increase(times: list[float]) -> None:
+def test_times_must_increase(times: list[float]) -> None:
     with pytest.raises(BadValue, match="finite and strictly increasing"):
         Clip(frames(), np.array(times, float), Fraction(25))
 
 
-def test_one_time_a_frame() -> None:
+def test_each_frame_needs_a_timestamp() -> None:
     with pytest.raises(BadValue, match="4 frames needs 4 timestamps"):
         Clip(frames(), np.arange(3.0), Fraction(25))
 
 
 @pytest.mark.parametrize(
-    ("given", "rate"),
+    ("value", "rate"),
     [
         (29.97, Fraction(30000, 1001)),
         (23.976, Fraction(24000, 1001)),
@@ -70,8 +70,8 @@ def test_one_time_a_frame() -> None:
         (29.5, Fraction(59, 2)),
     ],
 )
-def test_rates_are_fractions(given: float | str, rate: Fraction) -> None:
-    assert check_rate(given) == rate
+def test_rates_are_fractions(value: float | str, rate: Fraction) -> None:
+    assert check_rate(value) == rate
 
 
 @pytest.mark.parametrize("bad", [0, -1, "fast", float("nan"), float("inf"), None])
@@ -91,10 +91,10 @@ def test_other_frames_keep_the_times() -> None:
         clip.with_frames(frames(3))
 
 
-def test_it_prints_as_shapes() -> None:
+def test_repr_shows_shape_and_times() -> None:
     assert repr(Clip.at_rate(frames(), 25)) == "Clip(4 frames of 8x6, 0.000-0.120 s, 25.000 fps)"
 
 
-def test_one_frame_is_not_a_slice() -> None:
+def test_an_integer_index_is_refused() -> None:
     with pytest.raises(BadValue, match="cut with a slice"):
         Clip.at_rate(frames(), 25)[1]  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Segments: columns of one length, valid or refused."""
+"""Segments: columns of equal length, validated on creation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_bad_segment_is_named(pair: tuple[float, float]) -> None:
         Segments.from_pairs([(0.0, 1.0), pair])
 
 
-def test_one_length() -> None:
+def test_columns_must_have_one_length() -> None:
     with pytest.raises(BadValue, match="must have one length"):
         Segments([0.0], [1.0, 2.0], [0])  # type: ignore[arg-type]
 
@@ -34,10 +34,10 @@ def test_labels_point_into_the_classes() -> None:
         Segments([0.0], [1.0], [3])  # type: ignore[arg-type]
 
 
-def test_no_segments_are_segments() -> None:
+def test_empty_segments_are_allowed() -> None:
     assert len(Segments.from_pairs([])) == 0
 
 
-def test_pairs_are_pairs() -> None:
+def test_from_pairs_refuses_triples() -> None:
     with pytest.raises(BadValue, match="pairs in seconds"):
         Segments.from_pairs([(0.0, 1.0, 2.0)])

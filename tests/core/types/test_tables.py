@@ -1,4 +1,4 @@
-"""Truth, predictions and labels of whole videos: columns that are checked once."""
+"""Truth, predictions and video labels: columns validated on creation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def predictions(**changes) -> Predictions:
         ({"start": [[1.0]]}, "must be one-dimensional"),
     ],
 )
-def test_truth_is_checked_at_birth(changes, message) -> None:
+def test_truth_is_validated_on_creation(changes, message) -> None:
     with pytest.raises(BadValue, match=message):
         truth(**changes)
 
@@ -65,25 +65,25 @@ def test_truth_is_checked_at_birth(changes, message) -> None:
         ({"classes": ("Jump", "Jump")}, "class 'Jump' appears twice"),
     ],
 )
-def test_predictions_are_checked_at_birth(changes, message) -> None:
+def test_predictions_are_validated_on_creation(changes, message) -> None:
     with pytest.raises(BadValue, match=message):
         predictions(**changes)
 
 
-def test_predictions_may_be_reversed_for_evaluators_count_them_as_false_alarms() -> None:
+def test_predictions_may_have_reversed_segments() -> None:
     assert len(predictions()) == 2
 
 
-def test_columns_cannot_be_changed_afterwards() -> None:
+def test_columns_are_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         truth().start[0] = 9
     with pytest.raises(ValueError, match="read-only"):
         predictions().score[0] = 9
 
 
-def test_the_fingerprint_knows_instances_not_their_order_or_how_they_were_written() -> None:
+def test_the_fingerprint_does_not_depend_on_order_or_metadata() -> None:
     one = truth()
-    turned = truth(
+    reordered = truth(
         videos=("b", "a"),
         video=[0, 1, 0],
         start=[5.0, 1.0, 2.0],
@@ -91,48 +91,48 @@ def test_the_fingerprint_knows_instances_not_their_order_or_how_they_were_writte
         label=[0, 0, 1],
         fps=[25.0, 30.0],
     )
-    assert one.fingerprint == turned.fingerprint
+    assert one.fingerprint == reordered.fingerprint
     assert one.fingerprint.startswith("sha256:")
     assert one.fingerprint != truth(end=[3.0, 4.0, 5.5]).fingerprint
     assert one.fingerprint != truth(ambiguous=Spans([0], [0.0], [1.0])).fingerprint
 
 
-def test_keeping_some_instances_counts_those_that_go() -> None:
-    some = truth(characteristics={"length": [2.0, 2.0, 0.0]}).keep(np.array([True, True, False]), "empty")
-    assert len(some) == 2
-    assert some.left_out == {"empty": 1}
-    assert some.characteristics["length"].tolist() == [2.0, 2.0]
-    assert some.classes == ("Jump", "Run")
-    assert some.counts.tolist() == [1, 1]
-    same = truth()
-    assert same.keep(np.ones(3, bool), "nothing") is same
+def test_keep_counts_the_removed_instances() -> None:
+    kept_truth = truth(characteristics={"length": [2.0, 2.0, 0.0]}).keep(np.array([True, True, False]), "empty")
+    assert len(kept_truth) == 2
+    assert kept_truth.left_out == {"empty": 1}
+    assert kept_truth.characteristics["length"].tolist() == [2.0, 2.0]
+    assert kept_truth.classes == ("Jump", "Run")
+    assert kept_truth.counts.tolist() == [1, 1]
+    unchanged = truth()
+    assert unchanged.keep(np.ones(3, bool), "nothing") is unchanged
 
 
-def test_some_videos_keep_what_is_annotated_in_them() -> None:
-    whole = truth(subsets=("x", "y"), duration=[9.0, 8.0], ambiguous=Spans([0, 1], [0.0, 1.0], [1.0, 2.0]))
-    some = whole.of_videos(["b", "elsewhere"])
-    assert (some.videos, some.subsets, some.duration.tolist()) == (("b",), ("y",), [8.0])
-    assert (some.start.tolist(), some.video.tolist(), some.ambiguous.start.tolist()) == ([2.0, 5.0], [0, 0], [1.0])
-    assert some.classes == whole.classes
-    assert not some.left_out
+def test_of_videos_keeps_their_annotations() -> None:
+    full = truth(subsets=("x", "y"), duration=[9.0, 8.0], ambiguous=Spans([0, 1], [0.0, 1.0], [1.0, 2.0]))
+    part = full.of_videos(["b", "elsewhere"])
+    assert (part.videos, part.subsets, part.duration.tolist()) == (("b",), ("y",), [8.0])
+    assert (part.start.tolist(), part.video.tolist(), part.ambiguous.start.tolist()) == ([2.0, 5.0], [0, 0], [1.0])
+    assert part.classes == full.classes
+    assert not part.left_out
 
 
-def test_the_subset_is_named_only_if_it_is_one() -> None:
+def test_the_subset_is_named_only_if_unique() -> None:
     assert truth(subsets=("test", "test")).subset == "test"
     assert truth(subsets=("test", "train")).subset is None
     assert truth().subset is None
 
 
-def test_tables_are_made_from_segments() -> None:
+def test_tables_from_segments() -> None:
     one = Segments([1.0, 4.0], [2.0, 5.0], [1, 0], [0.3, 0.9], ("Jump", "Run"))
     other = Segments([0.5], [0.7], [0], [0.1], ("Run",))
-    found = Predictions.from_segments({"a": one, "b": other, "c": one[:0]})
-    assert found.videos == ("a", "b", "c")
-    assert [found.classes[i] for i in found.label] == ["Run", "Jump", "Run"]
-    assert found.video.tolist() == [0, 0, 1]
-    real = Truth.from_segments({"a": one, "b": other})
-    assert real.classes == ("Run", "Jump")
-    assert real.start.tolist() == [1.0, 4.0, 0.5]
+    predicted = Predictions.from_segments({"a": one, "b": other, "c": one[:0]})
+    assert predicted.videos == ("a", "b", "c")
+    assert [predicted.classes[i] for i in predicted.label] == ["Run", "Jump", "Run"]
+    assert predicted.video.tolist() == [0, 0, 1]
+    annotated = Truth.from_segments({"a": one, "b": other})
+    assert annotated.classes == ("Run", "Jump")
+    assert annotated.start.tolist() == [1.0, 4.0, 0.5]
     assert len(Predictions.from_segments({})) == 0
 
 

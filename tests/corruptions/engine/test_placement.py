@@ -1,4 +1,4 @@
-"""Placements, against the vectors of the THUMOS14-C programs and by property."""
+"""Placements: reference values of the THUMOS14-C programs, and properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from jostle.corruptions.engine.placement import Timeline, frame_positions, parse
 from jostle.errors import BadValue, UnknownName
 
 
-def struck(placement: str, frames: int, actions: list[tuple[float, float]] | None, **keys: object) -> list[int]:
+def affected_frames(
+    placement: str, frames: int, actions: list[tuple[float, float]] | None, **keys: object
+) -> list[int]:
     timeline = Timeline(frames, None if actions is None else np.array(actions, float), **keys)  # type: ignore[arg-type]
     return np.flatnonzero(parse_placement(placement).mask(timeline)).tolist()
 
@@ -31,7 +33,7 @@ def struck(placement: str, frames: int, actions: list[tuple[float, float]] | Non
 )
 def test_thumos14_rule(action: tuple[float, float], by_level: tuple[range, ...]) -> None:
     for level, expected in zip((1, 5, 10), by_level, strict=True):
-        assert struck(f"centre:{level}%", 2000, [action]) == list(expected)
+        assert affected_frames(f"centre:{level}%", 2000, [action]) == list(expected)
 
 
 @pytest.mark.parametrize(
@@ -44,47 +46,47 @@ def test_thumos14_rule(action: tuple[float, float], by_level: tuple[range, ...])
 def test_activitynet_rule(seconds: tuple[float, float], by_level: tuple[range, ...]) -> None:
     action = (seconds[0] * 30, seconds[1] * 30)
     for level, expected in zip((1, 5, 10), by_level, strict=True):
-        assert struck(f"centre:{level}%@activitynet", 3000, [action]) == list(expected)
+        assert affected_frames(f"centre:{level}%@activitynet", 3000, [action]) == list(expected)
 
 
 def test_frames_around_a_point() -> None:
     """n = 1 at 50 % is int(c); n = 5 is int(c - 2) to int(c + 2)."""
-    assert struck("at:50%x1", 100, [(10, 31)]) == [20]
-    assert struck("at:50%x5", 100, [(10, 31)]) == [18, 19, 20, 21, 22]
-    assert struck("at:10%x5", 100, [(10, 60)]) == [13, 14, 15, 16, 17]
+    assert affected_frames("at:50%x1", 100, [(10, 31)]) == [20]
+    assert affected_frames("at:50%x5", 100, [(10, 31)]) == [18, 19, 20, 21, 22]
+    assert affected_frames("at:10%x5", 100, [(10, 60)]) == [13, 14, 15, 16, 17]
 
 
-def test_without_actions_the_clip_is_one() -> None:
-    assert struck("centre:10%", 100, None) == list(range(45, 56))
-    assert struck("centre:10%", 100, []) == []
+def test_without_actions_the_whole_clip_counts_as_one() -> None:
+    assert affected_frames("centre:10%", 100, None) == list(range(45, 56))
+    assert affected_frames("centre:10%", 100, []) == []
 
 
 def test_overlapping_actions_merge_and_ends_are_cut() -> None:
-    assert struck("centre:100%", 10, [(2, 5), (4, 7), (8, 40)]) == [2, 3, 4, 5, 6, 7, 8, 9]
+    assert affected_frames("centre:100%", 10, [(2, 5), (4, 7), (8, 40)]) == [2, 3, 4, 5, 6, 7, 8, 9]
 
 
-def test_explicit_frames() -> None:
-    assert struck("frame:3", 10, None) == [3]
-    assert struck("frames:2-5", 10, None) == [2, 3, 4]
+def test_explicit_frame_numbers() -> None:
+    assert affected_frames("frame:3", 10, None) == [3]
+    assert affected_frames("frames:2-5", 10, None) == [2, 3, 4]
     with pytest.raises(BadValue, match="reaches frame 11, but the video has 10 frames"):
-        struck("frame:11", 10, None)
+        affected_frames("frame:11", 10, None)
 
 
 def test_random_frames_stay_inside_and_background_outside() -> None:
-    inside = struck("random:5", 100, [(20, 40)])
-    outside = struck("background:5", 100, [(20, 40)])
+    inside = affected_frames("random:5", 100, [(20, 40)])
+    outside = affected_frames("background:5", 100, [(20, 40)])
     assert len(inside) == len(outside) == 5
     assert all(20 <= t < 40 for t in inside)
     assert not any(20 <= t < 40 for t in outside)
     with pytest.raises(BadValue, match="needs the actions of the video"):
-        struck("background:1", 100, None)
+        affected_frames("background:1", 100, None)
 
 
-def test_random_frames_follow_the_key_and_nest() -> None:
-    assert struck("random:8", 100, None, seed=1) == struck("random:8", 100, None, seed=1)
-    assert struck("random:8", 100, None, seed=1) != struck("random:8", 100, None, seed=2)
-    assert struck("random:8", 100, None, video_id="a") != struck("random:8", 100, None, video_id="b")
-    assert set(struck("random:3", 100, None)) < set(struck("random:8", 100, None))
+def test_random_frames_depend_on_the_key_and_are_nested() -> None:
+    assert affected_frames("random:8", 100, None, seed=1) == affected_frames("random:8", 100, None, seed=1)
+    assert affected_frames("random:8", 100, None, seed=1) != affected_frames("random:8", 100, None, seed=2)
+    assert affected_frames("random:8", 100, None, video_id="a") != affected_frames("random:8", 100, None, video_id="b")
+    assert set(affected_frames("random:3", 100, None)) < set(affected_frames("random:8", 100, None))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_random_frames_follow_the_key_and_nest() -> None:
         ("everywhere:2", "takes no argument"),
     ],
 )
-def test_bad_placements_say_how_to_write_them(text: str, message: str) -> None:
+def test_invalid_placements_are_refused_with_a_hint(text: str, message: str) -> None:
     with pytest.raises((BadValue, UnknownName), match=message):
         parse_placement(text)
 
@@ -121,68 +123,68 @@ def test_seconds_become_frames_by_timestamps() -> None:
     st.floats(0.1, 400),
     st.sampled_from(["centre:1%", "centre:5%", "centre:10%", "at:30%x5", "at:50%x1"]),
 )
-def test_every_action_inside_the_clip_is_struck(start: float, length: float, placement: str) -> None:
-    """The thumos14 rule is never empty, whatever the action."""
-    assert struck(placement, 1000, [(start, start + length)])
+def test_every_action_inside_the_clip_has_affected_frames(start: float, length: float, placement: str) -> None:
+    """The thumos14 rule selects at least one frame of any action."""
+    assert affected_frames(placement, 1000, [(start, start + length)])
 
 
 @given(st.floats(0, 500), st.floats(1, 400))
-def test_levels_nest(start: float, length: float) -> None:
-    small, middle, large = (set(struck(f"centre:{p}%", 1000, [(start, start + length)])) for p in (1, 5, 10))
+def test_levels_are_nested(start: float, length: float) -> None:
+    small, middle, large = (set(affected_frames(f"centre:{p}%", 1000, [(start, start + length)])) for p in (1, 5, 10))
     assert small <= middle <= large
 
 
-def test_each_strikes_every_action_by_itself() -> None:
+def test_each_selects_frames_of_every_action() -> None:
     actions = [(10.0, 40.0), (100.0, 101.0), (200.0, 200.2), (990.0, 1200.0)]
-    found = struck("each:2", 1000, actions, video_id="v")
-    inside = [[f for f in found if int(a) <= f < max(b, int(a) + 1)] for a, b in actions]
+    frames = affected_frames("each:2", 1000, actions, video_id="v")
+    inside = [[f for f in frames if int(a) <= f < max(b, int(a) + 1)] for a, b in actions]
     assert [len(f) for f in inside] == [2, 1, 1, 2]
-    assert sum(map(len, inside)) == len(found)
-    moved = struck("each:2", 1000, actions, video_id="v", seed=1)
-    assert moved != found
+    assert sum(map(len, inside)) == len(frames)
+    with_other_seed = affected_frames("each:2", 1000, actions, video_id="v", seed=1)
+    assert with_other_seed != frames
 
 
 @given(st.lists(st.tuples(st.floats(0, 900), st.floats(0.1, 90)), min_size=1, max_size=8), st.integers(0, 10))
-def test_a_pair_loses_one_frame(drawn: list[tuple[float, float]], seed: int) -> None:
-    actions = sorted((start, start + length) for start, length in drawn)
-    found = struck("pair", 1000, actions, seed=seed)
+def test_a_pair_has_one_affected_frame(intervals: list[tuple[float, float]], seed: int) -> None:
+    actions = sorted((start, start + length) for start, length in intervals)
+    frames = affected_frames("pair", 1000, actions, seed=seed)
     cuts = [0, *(int(start) for start, _ in actions[1:]), 1000]
     for lo, hi in itertools.pairwise(cuts):
-        assert sum(lo <= f < hi for f in found) == (1 if lo < hi else 0)
+        assert sum(lo <= f < hi for f in frames) == (1 if lo < hi else 0)
     shuffled = list(reversed(actions))
-    assert struck("pair", 1000, shuffled, seed=seed) == found
+    assert affected_frames("pair", 1000, shuffled, seed=seed) == frames
 
 
 def test_released_pairs_end_with_their_action() -> None:
     actions = [(20.0, 40.5), (60.0, 90.0), (70.0, 80.0), (90.2, 90.6)]
     for seed in range(200):
-        found = struck("pair:released", 300, actions, seed=seed)
-        later = struck("pair:released-videomae", 300, actions, seed=seed)
-        # The third action ends before the second, so its pair is left out; the fourth begins where the third ended.
-        for frames, late in ((found, 0), (later, 1)):
-            assert sum(1 <= f < 40 for f in frames) == 1
-            assert max(frames) < 90
-            assert len([f for f in frames if f >= 40]) in (1, 2)
-            assert all(f >= 40 + late for f in frames[1:])
-    firsts = {struck("pair:released", 300, actions, seed=seed)[0] for seed in range(2000)}
+        original = affected_frames("pair:released", 300, actions, seed=seed)
+        videomae = affected_frames("pair:released-videomae", 300, actions, seed=seed)
+        # The third action ends before the second, so its pair is left out; the fourth starts where the third ended.
+        for selected, late in ((original, 0), (videomae, 1)):
+            assert sum(1 <= f < 40 for f in selected) == 1
+            assert max(selected) < 90
+            assert len([f for f in selected if f >= 40]) in (1, 2)
+            assert all(f >= 40 + late for f in selected[1:])
+    firsts = {affected_frames("pair:released", 300, actions, seed=seed)[0] for seed in range(2000)}
     assert (min(firsts), max(firsts)) == (1, 39)
 
 
 def test_pairs_of_a_clip_without_actions() -> None:
-    assert len(struck("pair", 50, None)) == 1
+    assert len(affected_frames("pair", 50, None)) == 1
     assert not parse_placement("pair").mask(Timeline(50, np.zeros((0, 2)))).any()
     with pytest.raises(UnknownName, match="'release'"):
         parse_placement("pair:release")
 
 
-def test_a_pair_may_lose_several_frames_in_a_row() -> None:
+def test_a_pair_may_have_several_consecutive_affected_frames() -> None:
     actions = [(20.0, 40.0), (60.0, 90.0)]
     for seed in range(50):
-        found = struck("pair:x8", 200, actions, seed=seed)
-        first, second = [f for f in found if f < 60], [f for f in found if f >= 60]
+        frames = affected_frames("pair:x8", 200, actions, seed=seed)
+        first, second = [f for f in frames if f < 60], [f for f in frames if f >= 60]
         assert first == list(range(first[0], first[0] + 8))
         assert second == list(range(second[0], second[0] + 8))
-        assert len(struck("pair:releasedx8", 200, actions, seed=seed)) == 16
-    assert struck("pair:x8", 5, [(1.0, 3.0)]) == [0, 1, 2, 3, 4]
+        assert len(affected_frames("pair:releasedx8", 200, actions, seed=seed)) == 16
+    assert affected_frames("pair:x8", 5, [(1.0, 3.0)]) == [0, 1, 2, 3, 4]
     with pytest.raises(BadValue, match="pair:x8"):
         parse_placement("pair:x0")

@@ -1,4 +1,4 @@
-"""Specs: read, written, and refused with a hint."""
+"""Specs: parsing, formatting, and errors with hints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jostle.errors import BadValue, UnknownName
 
 
 @pytest.mark.parametrize("text", ["fog:3", "imagenet-c/shot_noise:5", "thumos14-c/black_frame:1", "freeze:0"])
-def test_written_as_read(text: str) -> None:
+def test_specs_round_trip(text: str) -> None:
     assert str(Spec.parse(text)) == text
 
 
@@ -19,11 +19,11 @@ def test_the_middle_severity_is_the_default() -> None:
     assert Spec.parse("thumos14-c/motion_blur").severity == 2
 
 
-def test_code_names_are_understood() -> None:
+def test_aliases_of_published_code_are_understood() -> None:
     assert str(Spec.parse("thumos14-c/mask:2")) == "thumos14-c/black_frame:2"
 
 
-def test_the_papers_word_maps_to_ours() -> None:
+def test_names_of_papers_map_to_corruptions() -> None:
     assert Spec.parse("kinetics-c/motion_blur:2").corruption.name == "frame_average"
     assert Spec.parse("imagenet-c/motion_blur:2").corruption.name == "motion_blur"
     assert Spec.parse("ucf101-p/mpeg1:2").corruption.name == "mpeg2"
@@ -43,7 +43,7 @@ def test_the_papers_word_maps_to_ours() -> None:
         ("", "is not a spec"),
     ],
 )
-def test_bad_specs_say_what_and_how(text: str, message: str) -> None:
+def test_invalid_specs_are_refused_with_a_hint(text: str, message: str) -> None:
     with pytest.raises((BadValue, UnknownName), match=message):
         Spec.parse(text)
 
@@ -54,7 +54,7 @@ def test_severity_may_be_a_share() -> None:
     assert Spec.parse("imagenet-c/fog:3").placement == "everywhere"
 
 
-def test_what_was_read_before_does_not_hide_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_spec_cache_does_not_hide_later_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corruptions, "_entries", dict(corruptions._entries))
     with pytest.raises(UnknownName):
         Spec.parse("haze_of_noon:2")
@@ -62,6 +62,6 @@ def test_what_was_read_before_does_not_hide_what_came_later(monkeypatch: pytest.
     assert Spec.parse("haze_of_noon:2").value == corruptions["fog"].scale[1]
 
 
-def test_only_an_index_map_says_that_it_draws_nothing() -> None:
+def test_draws_false_is_for_time_level_corruptions_only() -> None:
     with pytest.raises(BadValue, match="draws=False is for time-level corruptions only"):
         corruption(level="frame", scale=(1, 2, 3, 4, 5), cites="jostle", draws=False)

@@ -1,4 +1,4 @@
-"""Chains of stages: what is known of their frames before any of them is made."""
+"""Chains of stages: origins of frames, known before any frame is computed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from jostle.corruptions.engine.stages import MADE, ClipSource, FrameStage, chain
 from jostle.errors import BadValue
 
 
-def chained(clip: Clip, *steps: tuple[str, str]):
+def make_chain(clip: Clip, *steps: tuple[str, str]):
     timeline = Timeline(len(clip), None)
     specs = [Spec.parse(spec) for spec, _ in steps]
-    masks = [masks_for([spec], place, timeline)[0] for spec, (_, place) in zip(specs, steps, strict=True)]
+    masks = [masks_for([spec], placement, timeline)[0] for spec, (_, placement) in zip(specs, steps, strict=True)]
     return chain(ClipSource(clip), specs, masks, seed=0, video_id="v")
 
 
@@ -36,41 +36,41 @@ def chained(clip: Clip, *steps: tuple[str, str]):
     ],
 )
 def test_a_frame_of_known_origin_is_that_frame(clip: Clip, steps: list[tuple[str, str]]) -> None:
-    top = chained(clip, *steps)
-    found = origins(top)
+    top = make_chain(clip, *steps)
+    known_origins = origins(top)
     out = top.block(0, len(clip))
-    assert found.dtype == np.int64
-    for t in np.flatnonzero(found != MADE):
-        assert np.array_equal(out[t], clip.frames[found[t]]), t
-    for t in np.flatnonzero(found == MADE):  # nothing here leaves a frame as it was
+    assert known_origins.dtype == np.int64
+    for t in np.flatnonzero(known_origins != MADE):
+        assert np.array_equal(out[t], clip.frames[known_origins[t]]), t
+    for t in np.flatnonzero(known_origins == MADE):  # no corruption used here leaves a frame unchanged
         assert not (out[t] == clip.frames).all((1, 2, 3)).any(), t
 
 
 def test_untouched_frames_are_themselves(clip: Clip) -> None:
     assert origins(ClipSource(clip)).tolist() == list(range(len(clip)))
-    assert origins(chained(clip, ("fog:0", "everywhere"))).tolist() == list(range(len(clip)))
-    assert np.flatnonzero(origins(chained(clip, ("fog:3", "frames:2-5"))) == MADE).tolist() == [2, 3, 4]
+    assert origins(make_chain(clip, ("fog:0", "everywhere"))).tolist() == list(range(len(clip)))
+    assert np.flatnonzero(origins(make_chain(clip, ("fog:3", "frames:2-5"))) == MADE).tolist() == [2, 3, 4]
 
 
-def test_a_frame_may_be_written_where_it_will_stand(clip: Clip) -> None:
-    places = []
+def test_a_corruption_may_write_into_the_output_block(clip: Clip) -> None:
+    canvases = []
 
     def darker(frame, value, at):
         out = at.canvas(frame)
-        places.append(out)
+        canvases.append(out)
         np.right_shift(frame, value, out=out)
         return out
 
     spec = Spec(None, "darker", 1, Entry("darker", (2,)))
     scene = ClipContext("darker", clip.size, clip.pts, clip.fps, np.ones(len(clip), np.bool_))
-    found = Corruption("darker", darker, "frame", (2,) * 5, "jostle")
-    out = FrameStage(ClipSource(clip), found, spec, scene).block(2, 5)
+    corruption = Corruption("darker", darker, "frame", (2,) * 5, "jostle")
+    out = FrameStage(ClipSource(clip), corruption, spec, scene).block(2, 5)
     assert np.array_equal(out, clip.frames[2:5] >> 2)
-    assert all(np.shares_memory(place, out[i]) for i, place in enumerate(places))
+    assert all(np.shares_memory(canvas, out[i]) for i, canvas in enumerate(canvases))
     assert not np.shares_memory(darker(clip.frames[2], 2, scene.at(2)), out)
 
 
-def test_stretches() -> None:
+def test_stretches_of_consecutive_indices() -> None:
     assert stretches(np.array([1, 2, 3, 7, 9, 10])) == [(1, 4), (7, 8), (9, 11)]
     assert stretches(np.array([1, 2, 3, 7, 9, 10]), gap=2) == [(1, 4), (7, 11)]
     assert stretches(np.zeros(0, np.int64)) == []

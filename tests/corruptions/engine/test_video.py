@@ -1,4 +1,4 @@
-"""One corrupted file out of one file: what a browser and another program find in it."""
+"""Corrupted video files: playable while loading, reproducible and independent of the index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_corrupted_file_plays_while_it_loads(source: Path, tmp_path: Path) -> 
     corrupt_video(source, [Spec.parse("brightness:2")], out)
     data = out.read_bytes()
     assert 0 < data.index(b"moov") < data.index(b"mdat")
-    # A file that is written as plainly as can be has the same pictures: only the index lies elsewhere.
+    # A file written without faststart has the same frames; only the position of the index differs.
     lossless = tmp_path / "lossless.mkv"
     corrupt_video(source, [Spec.parse("brightness:2")], lossless, lossless=True)
     plain = tmp_path / "plain.mp4"
@@ -41,14 +41,14 @@ def test_a_corrupted_file_plays_while_it_loads(source: Path, tmp_path: Path) -> 
     assert plain.read_bytes().index(b"mdat") < plain.read_bytes().index(b"moov")
 
 
-def test_a_file_that_is_written_twice_is_the_same_file(source: Path, tmp_path: Path) -> None:
+def test_output_files_are_reproducible(source: Path, tmp_path: Path) -> None:
     for name, jobs in (("one.mp4", 1), ("two.mp4", 2)):
         corrupt_video(source, [Spec.parse("shot_noise:3")], tmp_path / name, jobs=jobs)
     assert (tmp_path / "one.mp4").read_bytes() == (tmp_path / "two.mp4").read_bytes()
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_trust_in_an_index_changes_no_byte(
+def test_reading_by_index_does_not_change_the_output(
     source: Path, tmp_path: Path, damaged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * 64 * 48)
@@ -57,12 +57,12 @@ def test_trust_in_an_index_changes_no_byte(
         middle = (data.index(b"mdat") + data.index(b"moov")) // 2
         data[middle : middle + 40] = bytes(40)
         source.write_bytes(data)
-    made = {}
+    results = {}
     for name, passes in (("trusting", 1), ("careful", 2)):
         decode._scans.clear()
         if passes == 2:
             monkeypatch.setattr(FfmpegFrames, "predict_scan", lambda self, least_bytes: None)
         done = corrupt_video(source, [Spec.parse("frame_average:2")], tmp_path / f"{name}.mp4")
-        made[name] = ((tmp_path / f"{name}.mp4").read_bytes(), done.frames, done.damage, done.warnings)
-    assert made["trusting"] == made["careful"]
-    assert bool(made["careful"][2]) == damaged
+        results[name] = ((tmp_path / f"{name}.mp4").read_bytes(), done.frames, done.damage, done.warnings)
+    assert results["trusting"] == results["careful"]
+    assert bool(results["careful"][2]) == damaged

@@ -1,4 +1,4 @@
-"""Shared material: one cache for all tests that need drawn videos, so that each is drawn once."""
+"""Shared fixtures: one cache for all tests that need drawn videos, so that each is drawn once."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import pytest
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of data sets."""
+    """Create a folder for generated data sets."""
     return tmp_path_factory.mktemp("root")

@@ -1,4 +1,4 @@
-"""The curves of the sixteen actions: where they begin and end, and which are each other backwards."""
+"""Pose curves of the sixteen actions: start and end poses, and pairs that mirror each other in time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_action_goes_from_rest_to_rest(label: str, style: ActionStyle, hand: 
 
 @pytest.mark.parametrize("label", sorted(REVERSED))
 @given(style=styles, hand=st.integers(0, 1))
-def test_pairs_are_each_other_backwards(label: str, style: ActionStyle, hand: int) -> None:
+def test_paired_actions_are_each_other_in_reverse(label: str, style: ActionStyle, hand: int) -> None:
     start = STARTS.get(label, Rest())
     forwards = pose_curve(REVERSED[label], PHASES, style, before(REVERSED[label], start), hand)
     backwards = pose_curve(label, 1.0 - PHASES, style, start, hand)
@@ -75,10 +75,10 @@ def test_a_state_can_be_undone(label: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "until"), [("wave", "salute", 0.08), ("squat", "jump", 0.08), ("bow", "pick_up", 0.1)]
 )
-def test_some_begin_alike(one: str, other: str, until: float) -> None:
+def test_similar_actions_begin_alike(one: str, other: str, until: float) -> None:
     phase = np.linspace(0.0, until, 5)
-    moved = [pose_curve(label, phase, ActionStyle(), Rest(), 0) - rest_pose(Rest(), 0) for label in (one, other)]
-    assert np.abs(moved[0] - moved[1]).max() < 0.25
+    movements = [pose_curve(label, phase, ActionStyle(), Rest(), 0) - rest_pose(Rest(), 0) for label in (one, other)]
+    assert np.abs(movements[0] - movements[1]).max() < 0.25
 
 
 def test_a_throw_lets_go_while_the_arm_is_up() -> None:

@@ -1,4 +1,4 @@
-"""Boxes go around what is to be seen of puppets and props, in the frames that look alike."""
+"""Boxes around the visible parts of puppets and props in the sets of similar frames."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ FEW = {"training": 2, "test": 1}
 
 
 @pytest.fixture(scope="module")
-def made(root: Path) -> Dataset:
+def dataset(root: Path) -> Dataset:
     return puppets_boxes(Request("test", root), counts=FEW)
 
 
-def test_the_sets_are_those_of_the_frame_classifiers(made: Dataset, root: Path) -> None:
-    assert made.task == "objects"
-    assert made.objects.sets == puppets_frames(Request("test", root), counts=FEW).frames.sets
-    assert set(made.objects.frames) == set(made.objects.boxes)
-    assert made.objects.classes == CLASSES
-    assert repr(made) == f"Dataset(puppets-boxes test: 1 videos, {len(made.objects)} anchors)"
+def test_sets_equal_those_of_the_frame_data_set(dataset: Dataset, root: Path) -> None:
+    assert dataset.task == "objects"
+    assert dataset.objects.sets == puppets_frames(Request("test", root), counts=FEW).frames.sets
+    assert set(dataset.objects.frames) == set(dataset.objects.boxes)
+    assert dataset.objects.classes == CLASSES
+    assert repr(dataset) == f"Dataset(puppets-boxes test: 1 videos, {len(dataset.objects)} anchors)"
     assert puppets_boxes(Request("test", root), counts=FEW).files == FileCounts(kept=5)
 
 
-def test_every_frame_has_a_puppet_and_what_it_holds(made: Dataset) -> None:
-    """A set is around a prop that is held and seen, so that it is among the boxes."""
+def test_every_frame_has_boxes_of_a_puppet_and_its_prop(dataset: Dataset) -> None:
+    """Sets are chosen around a visible held prop, so the prop must be among the boxes."""
     film = Video(0, "test", 1).film()
-    held = film.held()
-    for frame, boxes in made.objects.boxes.items():
+    props = film.held()
+    for frame, boxes in dataset.objects.boxes.items():
         t = int(frame.rpartition("/")[2])
         assert PUPPET in {CLASSES[label] for label in boxes.label.tolist()}
-        assert held.area[t] < 2 * LEAST_AREA or CLASSES.index(held.names[t]) in boxes.label
+        assert props.area[t] < 2 * LEAST_AREA or CLASSES.index(props.names[t]) in boxes.label
         assert (boxes.box[:, :2] < boxes.box[:, 2:]).all()
         assert boxes.box.min() >= 0
         assert boxes.box.max() <= 112
 
 
-def test_a_box_is_where_the_picture_changes_without_the_thing() -> None:
-    """Shapes of one prop taken away: what changes lies in its box, up to a pixel of its soft edge."""
+def test_a_box_covers_the_pixels_of_its_object() -> None:
+    """Removing the shapes of a prop changes pixels in its box only, up to its soft edge."""
     film = Video(0, "test", 1).film()
     everything, shapes, compared = film.things(0, film.frames), film.scene.drawing.shapes, 0
     for number, (first, last) in enumerate(film.scene.owned, len(film.scene.figures)):
         t = int(everything.area[:, number].argmax())
         if not everything.area[t, number]:
-            continue  # a prop that waits outside of the picture
-        before, kept = film.draw(t, t + 1)[0].astype(int), shapes[t, first:last].copy()
-        shapes[t, first:last] = kept - 2**24  # far outside of the picture
+            continue  # a prop outside of the picture
+        before, original = film.draw(t, t + 1)[0].astype(int), shapes[t, first:last].copy()
+        shapes[t, first:last] = original - 2**24  # far outside of the picture
         changed = np.abs(film.draw(t, t + 1)[0].astype(int) - before).max(axis=2) > 8
-        shapes[t, first:last] = kept
+        shapes[t, first:last] = original
         rows, columns = np.nonzero(changed)
         box = np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
         assert np.abs(box - everything.box[t, number]).max() <= 2, everything.names[number]
@@ -61,13 +61,13 @@ def test_a_box_is_where_the_picture_changes_without_the_thing() -> None:
     assert compared >= 3
 
 
-def test_a_thing_that_is_hidden_is_not_there() -> None:
+def test_hidden_objects_have_no_box() -> None:
     film = Video(0, "test", 1).film()
     everything = film.things(0, film.frames)
     hidden = np.argwhere(everything.area < LEAST_AREA)
     assert len(hidden)
     t = hidden[len(hidden) // 2, 0]
     names = [CLASSES[label] for label in boxes_of(film, [int(t)])[int(t)].label.tolist()]
-    there = [name for name, area in zip(everything.names, everything.area[t], strict=True) if area >= LEAST_AREA]
-    assert sorted(names) == sorted(there)
-    assert len(there) < len(everything.names)
+    visible = [name for name, area in zip(everything.names, everything.area[t], strict=True) if area >= LEAST_AREA]
+    assert sorted(names) == sorted(visible)
+    assert len(visible) < len(everything.names)

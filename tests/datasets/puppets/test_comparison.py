@@ -1,4 +1,4 @@
-"""The page on puppets compares them with THUMOS14 by numbers that are true."""
+"""The documented comparison of puppets with THUMOS14 is up to date."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 @pytest.mark.slow
-def test_the_table_on_the_page_is_that_of_the_films(tmp_path: Path) -> None:
-    """If this fails, films have changed: run the command on the page, and copy what it prints."""
+def test_the_documented_table_matches_the_films(tmp_path: Path) -> None:
+    """Compare the table; if it fails, films have changed: run the command on the page and copy its output."""
     spec = importlib.util.spec_from_file_location("compare_puppets", DOCS / "compare_puppets.py")
     assert spec is not None
     assert spec.loader is not None
@@ -27,4 +27,4 @@ def test_the_table_on_the_page_is_that_of_the_films(tmp_path: Path) -> None:
     lines = script.table({f"puppets {subset}": read_truth(path, subset=subset) for subset in VIDEOS})
     page = (DOCS / "how-to" / "use-the-puppets.md").read_text().splitlines()
     for line in lines:
-        assert any(shown.startswith(line) for shown in page), line
+        assert any(text.startswith(line) for text in page), line

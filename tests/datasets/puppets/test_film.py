@@ -1,4 +1,4 @@
-"""Films: the same bytes however they are cut, and fit to look at even at the ends of every scale."""
+"""Films: bytes independent of the drawn range, smooth motion and valid extremes of difficulty."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def frames(film: Film) -> np.ndarray:
     return film.draw(0, 240)
 
 
-def test_frames_are_what_the_data_set_says(film: Film, frames: np.ndarray) -> None:
+def test_frames_have_the_documented_format(film: Film, frames: np.ndarray) -> None:
     assert frames.shape == (240, *SIZE, 3)
     assert frames.dtype == np.uint8
     assert FPS == 24
@@ -33,20 +33,20 @@ def test_frames_are_what_the_data_set_says(film: Film, frames: np.ndarray) -> No
 
 @settings(max_examples=25)
 @given(st.integers(0, 239), st.integers(0, 40))
-def test_a_cut_changes_no_byte(film: Film, frames: np.ndarray, lo: int, count: int) -> None:
+def test_frames_do_not_depend_on_the_drawn_range(film: Film, frames: np.ndarray, lo: int, count: int) -> None:
     hi = min(lo + count, 240)
     assert np.array_equal(film.draw(lo, hi), frames[lo:hi])
 
 
-def test_the_same_name_gives_the_same_film_and_another_name_another(film: Film, frames: np.ndarray) -> None:
-    again = untrimmed(0, "a film", cast=CAST)
-    assert again == film
-    assert np.array_equal(again.draw(30, 40), frames[30:40])
+def test_films_are_determined_by_seed_and_name(film: Film, frames: np.ndarray) -> None:
+    repeated = untrimmed(0, "a film", cast=CAST)
+    assert repeated == film
+    assert np.array_equal(repeated.draw(30, 40), frames[30:40])
     assert untrimmed(1, "a film", cast=CAST).actions != film.actions
     assert untrimmed(0, "another film", cast=CAST).actions != film.actions
 
 
-def test_consecutive_frames_hang_together(frames: np.ndarray) -> None:
+def test_consecutive_frames_are_similar(frames: np.ndarray) -> None:
     steps = np.abs(np.diff(frames.astype(int), axis=0)).mean(axis=(1, 2, 3))
     assert 0 < steps.max() < 20
 
@@ -61,7 +61,7 @@ def test_a_trimmed_clip_holds_one_action(label: str) -> None:
     assert len(clip.draw(0, clip.frames)) == clip.frames
 
 
-def test_limbs_never_leap() -> None:
+def test_limbs_never_jump() -> None:
     for number in range(6):
         film = untrimmed(0, f"smooth {number}", cast=CAST)
         for part, motion in zip(film.stage.parts, film.scene.motions, strict=True):
@@ -79,14 +79,16 @@ def test_the_actor_is_in_the_picture_while_it_acts() -> None:
         film = untrimmed(0, f"seen {number}", cast=CAST)
         lens = film.scene.lens
         for part, motion in zip(film.stage.parts, film.scene.motions, strict=True):
-            place = (motion.body.hip - lens.centre).real * lens.zoom + SIZE[1] / 2
+            position = (motion.body.hip - lens.centre).real * lens.zoom + SIZE[1] / 2
             for event in part.events:
                 if event.kind == "act":
-                    inside.append((place[event.start : event.stop] > 0) & (place[event.start : event.stop] < SIZE[1]))
+                    inside.append(
+                        (position[event.start : event.stop] > 0) & (position[event.start : event.stop] < SIZE[1])
+                    )
     assert np.concatenate(inside).mean() > 0.99
 
 
-def test_held_names_the_prop_and_its_pixels() -> None:
+def test_held_reports_the_prop_and_its_pixels() -> None:
     films = [untrimmed(0, f"held {number}", cast=CAST) for number in range(2)]
     areas = []
     for film in films:
@@ -111,7 +113,7 @@ def test_held_names_the_prop_and_its_pixels() -> None:
     ],
     ids=["easiest", "hardest"],
 )
-def test_the_ends_of_the_scale_work(difficulty: Difficulty) -> None:
+def test_extreme_difficulties_can_be_drawn(difficulty: Difficulty) -> None:
     film = untrimmed(0, "end of the scale", cast=CAST, difficulty=difficulty)
     assert film.draw(0, 48).std() > 5
     assert film.actions
@@ -121,8 +123,8 @@ def test_an_easy_camera_stands_still() -> None:
     calm = Difficulty(camera=0.0, light=0.0, others=0.0)
     film = untrimmed(0, "calm", cast=CAST, difficulty=calm)
     corner = film.draw(0, 48)[:, :8, :8].astype(int)
-    moved = untrimmed(0, "calm", cast=CAST).draw(0, 48)[:, :8, :8].astype(int)
-    assert np.ptp(corner, axis=0).mean() <= np.ptp(moved, axis=0).mean()
+    shaky = untrimmed(0, "calm", cast=CAST).draw(0, 48)[:, :8, :8].astype(int)
+    assert np.ptp(corner, axis=0).mean() <= np.ptp(shaky, axis=0).mean()
 
 
 def test_bad_values_are_refused(film: Film) -> None:

@@ -1,4 +1,4 @@
-"""Nobody plays on both sides of a split."""
+"""Splits have disjoint casts of puppets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jostle.datasets.puppets.parameters import (
 )
 
 
-def test_casts_do_not_meet() -> None:
+def test_casts_are_disjoint() -> None:
     assert CASTS.keys() == VIDEOS.keys()
     assert CLIP_CASTS.keys() == CLIPS.keys()
     for casts in (CASTS, CLIP_CASTS):
@@ -31,7 +31,7 @@ def test_clips_take_their_puppets_from_the_whole_cast_of_their_split() -> None:
         assert played == set(cast)
 
 
-def test_names_are_their_own() -> None:
+def test_names_are_unique() -> None:
     ids = {video_id(subset, number) for subset, count in VIDEOS.items() for number in range(1, count + 1)}
     assert len(ids) == sum(VIDEOS.values()) == 470
     assert folder_name(0) != folder_name(1)

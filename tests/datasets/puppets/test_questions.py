@@ -1,4 +1,4 @@
-"""Questions and sentences about films agree with their scripts, and say exactly which need order."""
+"""Questions and sentences about films agree with their scripts and mark those that need the order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOING = {phrases[1]: label for label, phrases in PHRASES.items()}
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[tuple[Film, tuple[QuestionItem, ...]]]:
+def films_and_questions() -> list[tuple[Film, tuple[QuestionItem, ...]]]:
     films = [video.film() for video in videos_of(0, "validation", 12)]
     return [(film, ask_about(film, 0)) for film in films]
 
@@ -34,25 +34,25 @@ def right(question: QuestionItem) -> str:
     return question.options[question.answer]
 
 
-def test_every_type_is_asked_and_each_says_whether_it_needs_order(asked: list) -> None:  # type: ignore[type-arg]
-    needs = {(question.kind, question.needs_order) for _, questions in asked for question in questions}
+def test_every_question_type_occurs_with_its_order_flag(films_and_questions: list) -> None:  # type: ignore[type-arg]
+    needs = {(question.kind, question.needs_order) for _, questions in films_and_questions for question in questions}
     assert needs == {
         ("what", False), ("count", False), ("who", False), ("where", False),
         ("order", True), ("before", True), ("after", True),
     }  # fmt: skip
 
 
-def test_what_is_done_is_done_and_what_is_not_is_not_even_begun(asked: list) -> None:  # type: ignore[type-arg]
-    for film, questions in asked:
+def test_only_right_options_occur_in_the_film(films_and_questions: list) -> None:  # type: ignore[type-arg]
+    for film, questions in films_and_questions:
         done = {action.label for action in film.actions}
-        begun = {event.label for part in film.stage.parts for event in part.events}
-        for question in (one for one in questions if one.kind == "what"):
+        started = {event.label for part in film.stage.parts for event in part.events}
+        for question in (item for item in questions if item.kind == "what"):
             assert DOING[right(question)] in done
-            assert not {DOING[option] for option in question.options if option != right(question)} & (done | begun)
+            assert not {DOING[option] for option in question.options if option != right(question)} & (done | started)
 
 
-def test_counts_and_orders_are_those_of_the_script(asked: list) -> None:  # type: ignore[type-arg]
-    for film, questions in asked:
+def test_counts_and_orders_agree_with_the_script(films_and_questions: list) -> None:  # type: ignore[type-arg]
+    for film, questions in films_and_questions:
         counts = Counter(action.label for action in film.actions)
         for question in questions:
             if question.kind == "count":
@@ -65,8 +65,8 @@ def test_counts_and_orders_are_those_of_the_script(asked: list) -> None:  # type
                 assert len({frozenset(option.split(", then ")) for option in question.options}) == 1
 
 
-def test_neighbours_are_next_to_each_other_and_wrong_ones_happen_too(asked: list) -> None:  # type: ignore[type-arg]
-    for film, questions in asked:
+def test_neighbours_are_adjacent_and_wrong_options_occur_too(films_and_questions: list) -> None:  # type: ignore[type-arg]
+    for film, questions in films_and_questions:
         pairs = {(a.label, b.label) for a, b in itertools.pairwise(film.actions)}
         for question in (one for one in questions if one.kind in ("before", "after")):
             anchor = next(name for name, words in PHRASES.items() if question.text.endswith(f"a puppet {words[0]}?"))
@@ -78,14 +78,14 @@ def test_neighbours_are_next_to_each_other_and_wrong_ones_happen_too(asked: list
 def test_the_same_film_gives_the_same_questions() -> None:
     film = next(iter(videos_of(0, "validation", 1))).film()
     assert ask_about(film, 0) == ask_about(film, 0)
-    places = Counter(
+    positions = Counter(
         question.answer for video in videos_of(0, "training", 40) for question in ask_about(video.film(), 0)
     )
-    assert max(places.values()) < 2 * min(places[i] for i in range(3))  # the right option is at any place
+    assert max(positions.values()) < 2 * min(positions[i] for i in range(3))  # the right option is at every position
 
 
-def test_moments_have_all_windows_of_what_they_say(asked: list) -> None:  # type: ignore[type-arg]
-    film = asked[0][0]
+def test_moments_have_all_windows_of_their_action(films_and_questions: list) -> None:  # type: ignore[type-arg]
+    film = films_and_questions[0][0]
     for moment in describe_moments(film):
         label = moment.id.split("/")[1]
         actions = [(action.start, action.end) for action in film.actions if action.label == label]
@@ -96,7 +96,7 @@ def test_moments_have_all_windows_of_what_they_say(asked: list) -> None:  # type
         assert moment.duration == film.frames / 24
 
 
-def test_the_data_sets_use_the_films_of_puppets(tmp_path: Path) -> None:
+def test_data_sets_use_the_films_of_puppets(tmp_path: Path) -> None:
     request = Request("validation", tmp_path, first=1)
     counts = {"validation": 2}
     questions = puppets_questions(request, counts=counts)

@@ -1,4 +1,4 @@
-"""Shapes cover what geometry says they cover, and the bytes are the same everywhere."""
+"""Rasterised shapes cover their geometric area, with identical bytes on every machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ RED = (200, 0, 0)
 BLUE = (0, 0, 200)
 
 
-def seen(pile: Pile) -> ShapeArrays:
+def arrays_of(pile: Pile) -> ShapeArrays:
     return pile.seen_by(np.zeros(pile.frames, complex), np.ones(pile.frames), 0j)
 
 
-def painted(pile: Pile) -> np.ndarray:
+def paint_pile(pile: Pile) -> np.ndarray:
     canvas = np.zeros((40, 40, 3), np.int32)
-    drawing = seen(pile)
+    drawing = arrays_of(pile)
     paint(canvas, drawing.kinds, drawing.colours, drawing.shapes[0])
     return canvas / DEPTH
 
@@ -29,27 +29,27 @@ def painted(pile: Pile) -> np.ndarray:
 def test_a_disc_covers_its_area() -> None:
     pile = Pile(1)
     pile.disc(19.3 + 20.7j, 9.5, RED)
-    assert painted(pile)[..., 0].sum() / 200 == pytest.approx(math.pi * 9.5**2, rel=0.01)
+    assert paint_pile(pile)[..., 0].sum() / 200 == pytest.approx(math.pi * 9.5**2, rel=0.01)
 
 
-def test_a_capsule_is_a_disc_drawn_out() -> None:
+def test_a_capsule_is_an_elongated_disc() -> None:
     pile = Pile(1)
     pile.capsule(10 + 10j, 10 + 25j, 4.0, 4.0, RED)
-    assert painted(pile)[..., 0].sum() / 200 == pytest.approx(math.pi * 16 + 8 * 15, rel=0.01)
+    assert paint_pile(pile)[..., 0].sum() / 200 == pytest.approx(math.pi * 16 + 8 * 15, rel=0.01)
 
 
 @pytest.mark.parametrize("turn", [1, -1])
 def test_a_polygon_covers_its_area_whichever_way_it_winds(turn: int) -> None:
     pile = Pile(1)
     pile.polygon([10.5 + 10j, 30.5 + 10j, 30.5 + 22j, 10.5 + 22j][::turn], 0.0, RED)
-    assert painted(pile)[..., 0].sum() / 200 == pytest.approx(20 * 12, rel=0.01)
+    assert paint_pile(pile)[..., 0].sum() / 200 == pytest.approx(20 * 12, rel=0.01)
 
 
-def test_the_last_shape_lies_on_top() -> None:
+def test_the_last_shape_is_on_top() -> None:
     pile = Pile(1)
     pile.disc(20 + 20j, 8.0, RED)
     pile.disc(20 + 20j, 4.0, BLUE)
-    canvas = painted(pile)
+    canvas = paint_pile(pile)
     assert canvas[20, 20].tolist() == [0, 0, 200]
     assert canvas[20, 26].tolist() == [200, 0, 0]
 
@@ -60,7 +60,7 @@ def test_a_hidden_shape_leaves_no_trace() -> None:
     pile.polygon([1 + 1j, 9 + 1j, 9 + 9j], 1.0, RED)
     pile.glow(20 + 20j, 8.0, 8.0, 1.0, RED)
     pile.hide(0, np.array([True, False]))
-    drawing = seen(pile)
+    drawing = arrays_of(pile)
     canvas = np.zeros((40, 40, 3), np.int32)
     paint(canvas, drawing.kinds, drawing.colours, drawing.shapes[0])
     assert not canvas.any()
@@ -68,12 +68,12 @@ def test_a_hidden_shape_leaves_no_trace() -> None:
     assert canvas.any()
 
 
-def test_visible_area_counts_what_nothing_hides() -> None:
+def test_visible_area_excludes_hidden_parts() -> None:
     pile = Pile(2)
     pile.disc(20 + 20j, 8.0, RED)
     cover = np.array([100 + 20j, 20 + 20j])  # beside it, then right over it
     pile.disc(cover, 8.0, BLUE)
-    drawing = seen(pile)
+    drawing = arrays_of(pile)
     watched = np.array([[1, 0], [1, 0]], np.int32)
     area = np.zeros(2)
     visible(drawing.kinds, drawing.shapes, watched, 40, 40, area)
@@ -102,5 +102,5 @@ def test_bytes_are_the_same_on_every_machine() -> None:
     pile.capsule(7.1 + 9.3j, 31.7 + 22.2j, 3.3, 6.1, (211, 97, 53))
     pile.polygon([4.2 + 30.1j, 22.6 + 18.4j, 35.9 + 33.3j], 1.4, (31, 140, 205))
     pile.glow(20.2 + 15.9j, 14.0, 9.0, 0.6, (250, 240, 190))
-    canvas = np.rint(painted(pile) * DEPTH).astype("<i4")
+    canvas = np.rint(paint_pile(pile) * DEPTH).astype("<i4")
     assert hashlib.sha256(canvas.tobytes()).hexdigest()[:16] == "ea24757c225fde4d"

@@ -1,4 +1,4 @@
-"""Places: each can be had, repeats without a seam, and stands still where the camera says it does."""
+"""Scenery: distinct textures that tile seamlessly and move with the camera."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_shapes_and_texture_share_one_world(zoom: float) -> None:
     )  # fmt: skip
     weight = out[0, :, :, 0].astype(float)
     rows, columns = np.mgrid[:112, :112] + 0.5
-    found = complex((columns * weight).sum(), (rows * weight).sum()) / weight.sum()
+    centroid = complex((columns * weight).sum(), (rows * weight).sum()) / weight.sum()
     expected = (140.5 + 80.5j - centre[0]) * zoom + middle
-    assert abs(found - expected) < 0.35
+    assert abs(centroid - expected) < 0.35
 
 
 def test_a_calm_camera_does_not_move_by_itself() -> None:

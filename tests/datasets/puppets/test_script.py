@@ -1,4 +1,4 @@
-"""Scripts make sense: no gaps, no impossible turns, nothing labelled that does not happen."""
+"""Scripts are consistent: no gaps, no impossible states, and labels only for actions that happen."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def films(count: int = 60) -> list[Film]:
     return [untrimmed(0, f"film {number}", cast=CAST) for number in range(count)]
 
 
-def test_events_leave_no_gap_and_join_in_state_and_place() -> None:
+def test_events_are_contiguous_in_time_state_and_position() -> None:
     for film in films():
         for part in film.stage.parts:
             assert part.events[0].start == 0
@@ -33,7 +33,7 @@ def test_events_leave_no_gap_and_join_in_state_and_place() -> None:
                 assert two.rest == (after(one.label, one.rest, one.prop) if acts else one.rest)
 
 
-def test_nobody_sits_twice_or_picks_up_with_full_hands() -> None:
+def test_actions_are_possible_in_their_state() -> None:
     for film in films():
         for part in film.stage.parts:
             for event in part.events:
@@ -56,7 +56,7 @@ def test_nobody_sits_twice_or_picks_up_with_full_hands() -> None:
                     assert event.style.arm != part.hand
 
 
-def test_labels_are_the_acts_and_near_misses_are_none_of_them() -> None:
+def test_labels_include_actions_but_no_near_misses() -> None:
     for film in films():
         acts = [(e.start, e.stop, e.label) for part in film.stage.parts for e in part.events if e.kind == "act"]
         assert len(film.actions) == len(acts)
@@ -71,7 +71,7 @@ def test_labels_are_the_acts_and_near_misses_are_none_of_them() -> None:
                 assert event.kind != "miss" or 0.4 * APPROACH[event.label] <= event.reach <= APPROACH[event.label]
 
 
-def test_the_numbers_are_like_those_of_thumos14() -> None:
+def test_statistics_are_similar_to_thumos14() -> None:
     lengths = np.array([action.end - action.start for film in films() for action in film.actions])
     assert 2.7 < np.median(lengths) < 3.7
     assert 3.5 < lengths.mean() < 4.6
@@ -95,7 +95,7 @@ def test_every_class_occurs_about_equally_often() -> None:
     assert max(counts.values()) < 5 * min(counts.values())
 
 
-def test_near_misses_come_at_their_rate() -> None:
+def test_near_misses_occur_at_their_rate() -> None:
     def misses(difficulty: Difficulty) -> float:
         plans = [untrimmed(0, f"film {number}", cast=CAST, difficulty=difficulty) for number in range(30)]
         events = [event for film in plans for event in film.stage.parts[0].events]
@@ -106,12 +106,12 @@ def test_near_misses_come_at_their_rate() -> None:
 
 
 def test_others_act_rarely_at_the_same_time() -> None:
-    both = seen = 0
+    both = total = 0
     for film in films():
         count = np.zeros(film.frames, int)
         for action in film.actions:
             count[round(action.start * 24) : round(action.end * 24)] += 1
         both += int((count > 1).sum())
-        seen += film.frames
-    assert 0 < both / seen < 0.05
+        total += film.frames
+    assert 0 < both / total < 0.05
     assert any(len({action.puppet for action in film.actions}) > 1 for film in films())

@@ -1,4 +1,4 @@
-"""Frames that look alike are told by one number, and pm-k reads what is written."""
+"""Similar frames are selected by one threshold, and pm-k reads the written sets."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ FEW = {"training": 2, "test": 1}
 
 
 @pytest.fixture(scope="module")
-def made(root: Path) -> Dataset:
-    """The sets of one test video."""
+def dataset(root: Path) -> Dataset:
+    """Build the frame sets of one test video."""
     return puppets_frames(Request("test", root), counts=FEW)
 
 
-def test_the_set_is_for_frames(made: Dataset) -> None:
-    assert made.task == "frames"
-    assert set(made.frames.videos) <= set(made.videos)
-    assert set(made.frames.frames) == set(made.frames.labels)
+def test_the_task_of_the_data_set_is_frames(dataset: Dataset) -> None:
+    assert dataset.task == "frames"
+    assert set(dataset.frames.videos) <= set(dataset.videos)
+    assert set(dataset.frames.frames) == set(dataset.frames.labels)
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +46,15 @@ def picture() -> np.ndarray:
 
 
 @pytest.mark.parametrize("shift", [(0, 0), (SHIFT, -SHIFT), (-1, 2)])
-def test_a_move_of_the_camera_makes_no_difference(picture: np.ndarray, shift: tuple[int, int]) -> None:
+def test_a_small_camera_shift_makes_no_difference(picture: np.ndarray, shift: tuple[int, int]) -> None:
     assert difference(picture, np.roll(picture, shift, axis=(0, 1))) == 0
 
 
-def test_a_larger_move_does(picture: np.ndarray) -> None:
+def test_a_larger_shift_makes_a_difference(picture: np.ndarray) -> None:
     assert difference(picture, np.roll(picture, SHIFT + 1, axis=0)) > MOST_DIFFERENT
 
 
-def test_a_change_in_one_tile_is_not_lost_in_the_whole(picture: np.ndarray) -> None:
+def test_a_change_in_one_tile_is_detected(picture: np.ndarray) -> None:
     changed = picture.copy()
     changed[30:56, 30:56] += 50  # the second tile of the second row: a sixteenth of the frame
     assert difference(picture, changed) == 50
@@ -67,36 +67,36 @@ def test_the_threshold_alone_decides(picture: np.ndarray) -> None:
     assert similar_frames(frames, 0, range(1, 12)) == [t for t in range(1, 12) if 2 * t <= MOST_DIFFERENT]
 
 
-def test_sets_are_similar_frames_within_k_that_show_the_same_prop(made: Dataset) -> None:
-    sets = read_frame_sets(made.folder / "pmsets.json")
-    labels = read_frame_labels(made.folder / "labels.json")
+def test_sets_are_similar_frames_within_k_with_the_same_prop(dataset: Dataset) -> None:
+    sets = read_frame_sets(dataset.folder / "pmsets.json")
+    labels = read_frame_labels(dataset.folder / "labels.json")
     assert len(sets) > 3
     film = Video(0, "test", 1).film()
-    held = film.held()
+    props = film.held()
     for anchor, near in sets.items():
         video, number = frame_number(anchor)
         assert video == "puppet_test_0001/"
-        assert labels[anchor] == [LABELS.index(held.names[number])]
+        assert labels[anchor] == [LABELS.index(props.names[number])]
         numbers = [frame_number(frame)[1] for frame in near]
         assert numbers == sorted(numbers)
         assert all(0 < abs(n - number) <= K and labels[f] == labels[anchor] for n, f in zip(numbers, near, strict=True))
-        assert all(held.area[n] >= LEAST_AREA for n in (number, *numbers))
+        assert all(props.area[n] >= LEAST_AREA for n in (number, *numbers))
     stretches = [frame_number(anchor)[1] // EVERY for anchor in sets]
     assert len(set(stretches)) == len(stretches)
     assert set(labels) == {frame for anchor, near in sets.items() for frame in (anchor, *near)}
-    assert (made.folder / "classes.txt").read_text().split() == list(LABELS)
+    assert (dataset.folder / "classes.txt").read_text().split() == list(LABELS)
 
 
-def test_pm_k_takes_them(made: Dataset) -> None:
-    sets = read_frame_sets(made.folder / "pmsets.json")
-    labels = read_frame_labels(made.folder / "labels.json")
-    right = {frame: np.eye(len(LABELS))[found[0]] for frame, found in labels.items()}  # type: ignore[index]
-    found = jostle.pm_k(right, sets, labels)
-    assert (found.anchors, found.accuracy, found.pm_k) == (len(sets), 1.0, 1.0)
+def test_pm_k_accepts_the_sets(dataset: Dataset) -> None:
+    sets = read_frame_sets(dataset.folder / "pmsets.json")
+    labels = read_frame_labels(dataset.folder / "labels.json")
+    right = {frame: np.eye(len(LABELS))[label[0]] for frame, label in labels.items()}  # type: ignore[index]
+    result = jostle.pm_k(right, sets, labels)
+    assert (result.anchors, result.accuracy, result.pm_k) == (len(sets), 1.0, 1.0)
 
 
-def test_sets_are_kept_and_a_moved_cache_too(made: Dataset, tmp_path: Path) -> None:
-    root = made.folder.parents[2]
+def test_sets_are_reused_also_in_a_moved_cache(dataset: Dataset, tmp_path: Path) -> None:
+    root = dataset.folder.parents[2]
     assert puppets_frames(Request("test", root), counts=FEW).files == FileCounts(kept=6)
     shutil.copytree(root, tmp_path / "moved")
     assert puppets_frames(Request("test", tmp_path / "moved"), counts=FEW).files == FileCounts(kept=6)

@@ -1,4 +1,4 @@
-"""The trimmed clips on disk: a folder a class, lists that recognition reads, and kills that do no harm."""
+"""Trimmed puppet clips on disk: class folders, recognition lists and resumption after a kill."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ FEW = {"train": 2, "val": 1}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """One clip of each class."""
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Generate one clip of each class."""
     return puppets_trimmed(Request("val", tmp_path_factory.mktemp("root")), counts=FEW)
 
 
-def test_clips_lie_by_class(made: Dataset) -> None:
-    assert made.files == FileCounts(made=4 + len(CLASSES))
-    assert sorted(path.name for path in (made.folder / "val").iterdir()) == list(CLASSES)
-    assert made.videos["puppet_val_wave_0001"] == made.folder / "val" / "wave" / "puppet_val_wave_0001.mp4"
-    assert all(path.stat().st_size for path in made.videos.values())
+def test_clips_are_in_class_folders(dataset: Dataset) -> None:
+    assert dataset.files == FileCounts(made=4 + len(CLASSES))
+    assert sorted(path.name for path in (dataset.folder / "val").iterdir()) == list(CLASSES)
+    assert dataset.videos["puppet_val_wave_0001"] == dataset.folder / "val" / "wave" / "puppet_val_wave_0001.mp4"
+    assert all(path.stat().st_size for path in dataset.videos.values())
 
 
-def test_the_truth_has_one_action_a_clip(made: Dataset) -> None:
-    truth = made.truth
+def test_the_truth_has_one_action_a_clip(dataset: Dataset) -> None:
+    truth = dataset.truth
     assert truth.video.tolist() == list(range(len(CLASSES)))
     for name, label in zip(truth.videos, truth.label, strict=True):
         assert truth.classes[label] in name
@@ -43,55 +43,53 @@ def test_the_truth_has_one_action_a_clip(made: Dataset) -> None:
     assert ((truth.duration >= 1.5) & (truth.duration <= 6)).all()
 
 
-def test_the_set_is_for_recognition(made: Dataset) -> None:
-    assert (made.task, made.labels.classes) == ("recognition", CLASSES)
-    assert made.labels.videos == tuple(made.videos)
-    assert made.labels.label.tolist() == made.truth.label.tolist()
+def test_the_task_of_the_data_set_is_recognition(dataset: Dataset) -> None:
+    assert (dataset.task, dataset.labels.classes) == ("recognition", CLASSES)
+    assert dataset.labels.videos == tuple(dataset.videos)
+    assert dataset.labels.label.tolist() == dataset.truth.label.tolist()
 
 
-def test_the_lists_are_read_as_recognition_lists(made: Dataset) -> None:
-    labels = read_video_labels(made.folder / "train.txt")
+def test_the_lists_are_read_as_recognition_lists(dataset: Dataset) -> None:
+    labels = read_video_labels(dataset.folder / "train.txt")
     assert len(labels) == 2 * len(CLASSES)
-    names = (made.folder / "classes.txt").read_text().split()
+    names = (dataset.folder / "classes.txt").read_text().split()
     assert tuple(names) == CLASSES
     for path, label in zip(labels.paths, labels.label, strict=True):
         assert path.split("/")[:2] == ["train", names[int(labels.classes[label])]]
-    own = read_video_labels(made.folder / "val.txt")
-    assert {made.folder / path for path in own.paths} == set(made.videos.values())
+    own = read_video_labels(dataset.folder / "val.txt")
+    assert {dataset.folder / path for path in own.paths} == set(dataset.videos.values())
 
 
-def test_a_clip_is_played_by_a_puppet_of_its_split() -> None:
+def test_clips_use_puppets_of_their_split() -> None:
     for subset, cast in CLIP_CASTS.items():
         film = TrimmedClip(0, subset, "bow", 3).film()
         assert {action.puppet for action in film.actions} < set(cast)
 
 
-def test_the_file_is_the_film(made: Dataset) -> None:
+def test_the_file_has_the_frames_of_the_film(dataset: Dataset) -> None:
     clip = TrimmedClip(0, "val", "kick", 1)
-    assert len(jostle.read(made.videos[clip.id]).frames) == clip.film().frames
+    assert len(jostle.read(dataset.videos[clip.id]).frames) == clip.film().frames
 
 
-def test_a_damaged_clip_is_mended(made: Dataset) -> None:
-    path = made.videos["puppet_val_jump_0001"]
+def test_a_damaged_clip_is_rebuilt(dataset: Dataset) -> None:
+    path = dataset.videos["puppet_val_jump_0001"]
     good = path.read_bytes()
     path.write_bytes(good[: len(good) // 2])
-    request = Request("val", made.folder.parents[1])
+    request = Request("val", dataset.folder.parents[1])
     assert puppets_trimmed(request, counts=FEW).files == FileCounts(kept=3 + len(CLASSES), rebuilt=1)
     assert path.read_bytes() == good
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_generation_killed_at_any_moment_and_continued_gives_the_same_bytes(
-    made: Dataset, tmp_path: Path, jobs: int
-) -> None:
+def test_a_killed_generation_resumes_to_the_same_bytes(dataset: Dataset, tmp_path: Path, jobs: int) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from jostle.datasets.dataset import Request; from jostle.datasets.puppets.trimmed import puppets_trimmed\n"
         "puppets_trimmed(Request('val', Path(sys.argv[1]), jobs=int(sys.argv[2])), counts={'train': 2, 'val': 1})\n"
     )
     rng = rng_for(11, "kills", jobs)
-    folder = tmp_path / made.folder.relative_to(made.folder.parents[1])
+    folder = tmp_path / dataset.folder.relative_to(dataset.folder.parents[1])
     for _ in range(4):
         before = len(list(folder.rglob("*.mp4")))
         process = subprocess.Popen([sys.executable, "-c", code, tmp_path, str(jobs)])
@@ -102,8 +100,8 @@ def test_generation_killed_at_any_moment_and_continued_gives_the_same_bytes(
         process.wait()
         for path in folder.rglob("*.mp4"):
             if not path.name.startswith("."):
-                assert path.read_bytes() == (made.folder / path.relative_to(folder)).read_bytes()
+                assert path.read_bytes() == (dataset.folder / path.relative_to(folder)).read_bytes()
     done = puppets_trimmed(Request("val", tmp_path), counts=FEW)
     assert done.files.kept > 4
     for name, path in done.videos.items():
-        assert path.read_bytes() == made.videos[name].read_bytes()
+        assert path.read_bytes() == dataset.videos[name].read_bytes()

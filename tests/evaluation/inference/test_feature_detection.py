@@ -1,4 +1,4 @@
-"""Detections from feature files: which files, which rate, and what a user's own detector may do wrong."""
+"""Detections from feature files: choice of files, frame rates and misbehaving detectors of users."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jostle.errors import BadValue, DataError
 from jostle.evaluation.inference.feature_detection import FeatureGrid, detect_features, feature_files, read_video_scores
 
 
-class Half:
-    """Calls the first half of every video a jump."""
+class HalfDetector:
+    """Detector that reports a jump in the first half of every video."""
 
     def __init__(self) -> None:
-        self.seen: list[dict] = []
+        self.calls: list[dict] = []
 
     def detect(self, features, **facts) -> Segments:
-        self.seen.append(facts)
+        self.calls.append(facts)
         return Segments([0.0], [facts["duration"] / 2], [0], [0.5], ("Jump",))
 
 
@@ -34,41 +34,44 @@ def truth(**changes) -> Truth:
     return Truth(**(facts | {"duration": [3.68, np.nan], "fps": [25.0, np.nan]} | changes))
 
 
-def test_every_file_of_a_folder_is_looked_at(tmp_path: Path) -> None:
+def test_every_feature_file_of_a_folder_is_processed(tmp_path: Path) -> None:
     write(tmp_path, "v_a", "v_b", "other")
-    detector, told = Half(), []
-    found = detect_features(
-        detector, tmp_path, FeatureGrid(fps=25.0, prefix="v_"), progress=lambda done, total: told.append((done, total))
+    detector, progress = HalfDetector(), []
+    detections = detect_features(
+        detector,
+        tmp_path,
+        FeatureGrid(fps=25.0, prefix="v_"),
+        progress=lambda done, total: progress.append((done, total)),
     )
-    assert found.videos == ("a", "b")
-    assert found.end.tolist() == [(19 * 4 + 16) / 25 / 2] * 2  # as far as the features reach
-    assert told == [(1, 2), (2, 2)]
+    assert detections.videos == ("a", "b")
+    assert detections.end.tolist() == [(19 * 4 + 16) / 25 / 2] * 2  # as far as the features reach
+    assert progress == [(1, 2), (2, 2)]
 
 
-def test_the_truth_gives_rate_and_duration_and_says_which_videos(tmp_path: Path) -> None:
+def test_annotations_determine_rate_duration_and_videos(tmp_path: Path) -> None:
     write(tmp_path, "a", "b", "c")
-    detector = Half()
-    found = detect_features(detector, tmp_path, FeatureGrid(fps=30.0), truth=truth())
-    assert found.videos == ("a", "b")
-    assert [facts["fps"] for facts in detector.seen] == [25.0, 30.0]
-    assert detector.seen[0]["duration"] == 3.68
+    detector = HalfDetector()
+    detections = detect_features(detector, tmp_path, FeatureGrid(fps=30.0), truth=truth())
+    assert detections.videos == ("a", "b")
+    assert [facts["fps"] for facts in detector.calls] == [25.0, 30.0]
+    assert detector.calls[0]["duration"] == 3.68
     with pytest.raises(BadValue, match="video b: its frame rate is not known"):
         detect_features(detector, tmp_path, FeatureGrid(), truth=truth())
 
 
-def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
+def test_mismatched_files_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "x")
     with pytest.raises(
         DataError, match="none of its 1 files belongs to a video of the truth; they are x, the videos a, b"
     ):
-        detect_features(Half(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
+        detect_features(HalfDetector(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
     with pytest.raises(DataError, match="no such file or folder"):
         feature_files(tmp_path / "none", FeatureGrid())
     with pytest.raises(DataError, match=r"no file is called v_<video id>\.npy"):
         feature_files(tmp_path, FeatureGrid(prefix="v_"))
     write(tmp_path, "a", rows=90)
     with pytest.raises(DataError) as caught:
-        detect_features(Half(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
+        detect_features(HalfDetector(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
     assert caught.value.fault == "F51"
 
 
@@ -122,9 +125,7 @@ def test_F78_a_detector_that_misbehaves_is_named_with_its_video(tmp_path: Path, 
 
 @pytest.mark.fault("F121")
 @pytest.mark.parametrize(("start", "score"), [(np.nan, 0.5), (0.0, np.nan), (0.0, np.inf)])
-def test_F121_a_detector_of_others_that_gives_nan_is_named_with_its_video(
-    tmp_path: Path, start: float, score: float
-) -> None:
+def test_F121_a_detector_that_returns_nan_is_named_with_its_video(tmp_path: Path, start: float, score: float) -> None:
     write(tmp_path, "a")
     own = type("Own", (), {"detect": staticmethod(lambda features, **facts: Segments([start], [1.0], [0], [score]))})()
     with pytest.raises(DataError, match=r"video a: the detector failed \(.*(nan|finite)") as caught:
@@ -132,8 +133,8 @@ def test_F121_a_detector_of_others_that_gives_nan_is_named_with_its_video(
     assert caught.value.fault == "F121"
 
 
-def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
+def test_no_detections_are_a_valid_result(tmp_path: Path) -> None:
     write(tmp_path, "a")
     own = type("Own", (), {"detect": staticmethod(lambda features, **facts: Segments([], [], [], [], ("Jump",)))})()
-    found = detect_features(own, tmp_path, FeatureGrid(fps=25.0))
-    assert (len(found), found.videos) == (0, ("a",))
+    detections = detect_features(own, tmp_path, FeatureGrid(fps=25.0))
+    assert (len(detections), detections.videos) == (0, ("a",))

@@ -1,4 +1,4 @@
-"""Models elsewhere: the same results as with models here, and only what is needed travels."""
+"""Remote models: the same results as local ones, and only what is needed is sent."""
 
 from __future__ import annotations
 
@@ -31,158 +31,161 @@ from jostle.parallel.serving.client import batching_of
 from jostle.parallel.workers import map_unordered
 
 
-def look() -> FeatureDetectionPredictor:
+def load_predictor() -> FeatureDetectionPredictor:
     return small_run.looking()
 
 
-def released_look() -> FeatureDetectionPredictor:
-    return replace(look(), rule="released", reproduce_bugs=("early-row",))
+def load_released_predictor() -> FeatureDetectionPredictor:
+    return replace(load_predictor(), rule="released", reproduce_bugs=("early-row",))
 
 
-def flow_look() -> FeatureDetectionPredictor:
-    return replace(look(), extractor=Moving(8, 2))
+def load_flow_predictor() -> FeatureDetectionPredictor:
+    return replace(load_predictor(), extractor=Moving(8, 2))
 
 
 @cache
-def two_stream_look() -> Any:
-    return replace(look(), extractor=load_extractor("i3d_flow", weights="random"))
+def load_two_stream_predictor() -> Any:
+    return replace(load_predictor(), extractor=load_extractor("i3d_flow", weights="random"))
 
 
-def counting_look() -> FrameDetectionPredictor:
-    return FrameDetectionPredictor(lit)
+def load_frame_predictor() -> FrameDetectionPredictor:
+    return FrameDetectionPredictor(detect_brightness)
 
 
-def lit(frames: np.ndarray, fps: float) -> Segments:
-    """A model of frames, from which nothing is known but that it may be called."""
+def detect_brightness(frames: np.ndarray, fps: float) -> Segments:
+    """A plain callable as a model of frames."""
     return Segments([0.1], [0.2 + fps / 100], [0], [float(frames.mean()) / 255], ("action",))
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """Asks a look in this process, but all that goes to and fro is packed on the way."""
+class SerializingClient:
+    """Client that calls a predictor in this process, with every request and reply serialized on the way."""
 
     load: Callable[[], Any]
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
-        question = dumps((function, arguments), "")
-        asked, given = loads(question, "")
-        return load_reply(dump_reply(lambda: asked(self.load(), *given)))
+        request = dumps((function, arguments), "")
+        called, values = loads(request, "")
+        return load_reply(dump_reply(lambda: called(self.load(), *values)))
 
     def submit(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
         return partial(self, function, *arguments)
 
 
 @pytest.fixture(scope="module")
-def orders(tmp_path_factory: pytest.TempPathFactory) -> list[VideoJob]:
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[VideoJob]:
     videos = small_run.write_videos(tmp_path_factory.mktemp("videos"))
     actions, cells = TRUTH.actions, tuple(select_cells(RECIPE))
     return [VideoJob(name, videos[name], cells, 0, actions[name]) for name in NAMES]
 
 
-def told(results: Any) -> dict[str, Any]:
-    """What was found, in plain values to compare."""
-    found = {}
-    for order, result in results:
+def comparable(results: Any) -> dict[str, Any]:
+    """Convert results to plain values that can be compared."""
+    values = {}
+    for job, result in results:
         assert not isinstance(result, JostleError), result
-        found[order.name] = {
-            cell: [np.asarray(getattr(one, part)).tobytes() for part in ("start", "end", "label", "score")]
-            for cell, one in result.outputs.items()
+        values[job.name] = {
+            cell: [np.asarray(getattr(segments, column)).tobytes() for column in ("start", "end", "label", "score")]
+            for cell, segments in result.outputs.items()
         } | {"cost": (result.clean, result.cells)}
-    return found
+    return values
 
 
-@pytest.mark.parametrize("load", [look, released_look, flow_look, counting_look])
-def test_stand_ins_find_the_same(orders: list[VideoJob], load: Callable[[], Any]) -> None:
-    near = told(map_unordered(WorkerFactory(load), orders, 1))
-    far = told(map_unordered(WorkerFactory(partial(connect_predictor, Elsewhere(load))), orders, 1))
-    assert near == far
+@pytest.mark.parametrize("load", [load_predictor, load_released_predictor, load_flow_predictor, load_frame_predictor])
+def test_remote_and_local_predictors_agree(jobs: list[VideoJob], load: Callable[[], Any]) -> None:
+    local = comparable(map_unordered(WorkerFactory(load), jobs, 1))
+    remote = comparable(map_unordered(WorkerFactory(partial(connect_predictor, SerializingClient(load))), jobs, 1))
+    assert local == remote
 
 
-def clip_look(name: str) -> ClipDetectionPredictor:
+def load_clip_predictor(name: str) -> ClipDetectionPredictor:
     return ClipDetectionPredictor(detector_of(name))
 
 
 @pytest.mark.parametrize("name", ["afsd", "basictad", "e2e_tad"])
-def test_stand_ins_of_detectors_of_frames_find_the_same(orders: list[VideoJob], name: str) -> None:
-    load = partial(clip_look, name)
-    near = told(map_unordered(WorkerFactory(load), orders[:1], 1))
-    far = told(map_unordered(WorkerFactory(partial(connect_predictor, Elsewhere(load))), orders[:1], 1))
-    assert near == far
+def test_remote_and_local_frame_detectors_agree(jobs: list[VideoJob], name: str) -> None:
+    load = partial(load_clip_predictor, name)
+    local = comparable(map_unordered(WorkerFactory(load), jobs[:1], 1))
+    remote = comparable(map_unordered(WorkerFactory(partial(connect_predictor, SerializingClient(load))), jobs[:1], 1))
+    assert local == remote
 
 
-def test_flow_of_our_own_extractors_is_made_here() -> None:
-    extractor, stand_in = two_stream_look().extractor, connect_predictor(Elsewhere(two_stream_look)).extractor
+def test_flow_of_bundled_extractors_is_computed_locally() -> None:
+    extractor, remote = (
+        load_two_stream_predictor().extractor,
+        connect_predictor(SerializingClient(load_two_stream_predictor)).extractor,
+    )
     frames = np.random.default_rng(0).integers(0, 256, (3, 40, 48, 3), np.uint8)
-    assert stand_in.sees_flow
-    assert stand_in.flow_maker is not None
-    assert np.array_equal(stand_in.flow(frames[:-1], frames[1:]), extractor.flow(frames[:-1], frames[1:]))
+    assert remote.sees_flow
+    assert remote.flow_maker is not None
+    assert np.array_equal(remote.flow(frames[:-1], frames[1:]), extractor.flow(frames[:-1], frames[1:]))
 
 
-def test_what_was_seen_is_carried_in_any_numbers() -> None:
+def test_encodings_are_serialized_in_any_precision() -> None:
     detector = detector_of("afsd")
-    for numbers in (torch.float32, torch.bfloat16, torch.float16):
-        seen = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0)).to(numbers)
-        back = detector.from_bytes(*detector.to_bytes(seen))
-        assert back.dtype == numbers
-        assert torch.equal(back, seen)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        encodings = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
+        restored = detector.from_bytes(*detector.to_bytes(encodings))
+        assert restored.dtype == dtype
+        assert torch.equal(restored, encodings)
 
 
-def test_rule_and_faults_go_along() -> None:
-    stand_in = connect_predictor(Elsewhere(released_look))
-    assert (stand_in.rule, stand_in.reproduce_bugs) == ("released", ("early-row",))
+def test_rule_and_reproduced_bugs_are_sent_along() -> None:
+    remote = connect_predictor(SerializingClient(load_released_predictor))
+    assert (remote.rule, remote.reproduce_bugs) == ("released", ("early-row",))
 
 
-class Heavy:
-    """A model that cannot travel."""
+class UnpicklableModel:
+    """Model that fails when it is serialized."""
 
-    spec, dim, frame_dim = look().extractor.spec, 4, None
+    spec, dim, frame_dim = load_predictor().extractor.spec, 4, None
 
     def __reduce__(self) -> Any:
         raise AssertionError("the model was to stay where it is")
 
 
-def heavy_look() -> FeatureDetectionPredictor:
-    return replace(look(), extractor=Heavy(), detector=Heavy())
+def load_heavy_predictor() -> FeatureDetectionPredictor:
+    return replace(load_predictor(), extractor=UnpicklableModel(), detector=UnpicklableModel())
 
 
-def test_no_model_travels() -> None:
-    stand_in = connect_predictor(Elsewhere(heavy_look))
-    assert (stand_in.extractor.dim, stand_in.extractor.frame_dim) == (4, None)
-    assert stand_in.extractor.spec.stride == look().extractor.spec.stride
+def test_models_are_never_serialized() -> None:
+    remote = connect_predictor(SerializingClient(load_heavy_predictor))
+    assert (remote.extractor.dim, remote.extractor.frame_dim) == (4, None)
+    assert remote.extractor.spec.stride == load_predictor().extractor.spec.stride
 
 
-Waiting = tuple[bytes | None, tuple[object, ...], list[Any]]  # kind, arguments, and where the answer is to be put
-waiting: list[Waiting] = []
+Pending = tuple[bytes | None, tuple[object, ...], list[Any]]  # kind, arguments, and the list that receives the reply
+pending: list[Pending] = []
 sizes: list[int] = []
 
 
 @dataclass(frozen=True)
-class Gathering(Elsewhere):
-    """Keeps questions until somebody waits, and has those that are alike answered together."""
+class BatchingClient(SerializingClient):
+    """Client that holds requests until a result is awaited, then answers requests of one kind together."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
         if together == 1:
             return partial(self, function, *arguments)
-        own: Waiting = (batching_of(function, arguments, together)[0], arguments, [])
-        waiting.append(own)
+        own: Pending = (batching_of(function, arguments, together)[0], arguments, [])
+        pending.append(own)
 
-        def awaited() -> Any:
+        def wait() -> Any:
             if not own[2]:
-                some = [one for one in waiting if one[0] == own[0]][:together]
-                waiting[:] = [one for one in waiting if not any(one is other for other in some)]
-                given = [loads(dumps(one[1], ""), "") for one in some]
-                answers = function.together(self.load(), given)  # type: ignore[attr-defined]
-                sizes.append(len(some))
-                for one, answer in zip(some, answers, strict=True):
-                    one[2].append(answer)
+                batch = [request for request in pending if request[0] == own[0]][:together]
+                pending[:] = [request for request in pending if not any(request is member for member in batch)]
+                inputs = [loads(dumps(request[1], ""), "") for request in batch]
+                replies = function.together(self.load(), inputs)  # type: ignore[attr-defined]
+                sizes.append(len(batch))
+                for request, reply in zip(batch, replies, strict=True):
+                    request[2].append(reply)
             return own[2][0]
 
-        return awaited
+        return wait
 
 
 @dataclass(frozen=True)
-class FourAtOnce:
-    """A detector of NumPy's, which sees each video by itself in any company."""
+class BatchDetector:
+    """NumPy detector that accepts four videos at once and processes each by itself."""
 
     detect: Callable[..., Segments]
     at_once: int = 4
@@ -191,12 +194,19 @@ class FourAtOnce:
         return [self.detect(video, **own) for video, own in zip(videos, facts, strict=True)]
 
 
-def four_look() -> FeatureDetectionPredictor:
-    return replace(look(), detector=FourAtOnce(look().detector.detect))
+def load_batching_predictor() -> FeatureDetectionPredictor:
+    return replace(load_predictor(), detector=BatchDetector(load_predictor().detector.detect))
 
 
-def test_states_of_a_video_are_detected_together(orders: list[VideoJob]) -> None:
-    near = told(map_unordered(WorkerFactory(look), orders[:1], 1))
-    assert told(map_unordered(WorkerFactory(partial(connect_predictor, Gathering(four_look))), orders[:1], 1)) == near
+def test_states_of_a_video_are_detected_in_one_batch(jobs: list[VideoJob]) -> None:
+    expected = comparable(map_unordered(WorkerFactory(load_predictor), jobs[:1], 1))
+    assert (
+        comparable(
+            map_unordered(
+                WorkerFactory(partial(connect_predictor, BatchingClient(load_batching_predictor))), jobs[:1], 1
+            )
+        )
+        == expected
+    )
     assert max(sizes) == 4
-    assert not waiting
+    assert not pending

@@ -1,4 +1,4 @@
-"""Detections from video: each knows its own rate, and a bad video does not end it all."""
+"""Detections from videos: each at its own frame rate; an unreadable video does not end the run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jostle.evaluation.inference.video_detection import ByFeatures, detect_video
 from jostle.features.folder import CorruptionOptions, extract_videos
 
 
-class Sums:
-    """One segment a video, whose score tells its features apart."""
+class SumDetector:
+    """Detector that returns one segment per video, scored by the sum of its features."""
 
     def __init__(self) -> None:
-        self.told: list[dict] = []
+        self.calls: list[dict] = []
 
     def detect(self, features: np.ndarray, **facts) -> Segments:
-        self.told.append(facts)
+        self.calls.append(facts)
         return Segments([0.0], [facts["duration"]], [0], [float(features.sum())], ("Jump",))
 
 
@@ -37,27 +37,27 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def test_each_video_is_looked_at_with_its_own_rate(videos: dict[str, Path]) -> None:
-    detector = Sums()
-    found = detect_videos(ByFeatures(detector, TwoParts(8, 2)), videos)
-    assert found.videos == ("a", "odd name!")
-    assert [(facts["fps"], facts["duration"]) for facts in detector.told] == [(25.0, 1.6), (10.0, 3.0)]
-    assert {(facts["stride"], facts["window"]) for facts in detector.told} == {(2, 8)}
-    corrupting = CorruptionOptions(("black_frame:3",), "frame:9")
-    struck = detect_videos(ByFeatures(detector, TwoParts(8, 2), corrupting), videos)
-    assert (struck.score != found.score).all()
+def test_each_video_is_processed_at_its_own_rate(videos: dict[str, Path]) -> None:
+    detector = SumDetector()
+    detections = detect_videos(ByFeatures(detector, TwoParts(8, 2)), videos)
+    assert detections.videos == ("a", "odd name!")
+    assert [(facts["fps"], facts["duration"]) for facts in detector.calls] == [(25.0, 1.6), (10.0, 3.0)]
+    assert {(facts["stride"], facts["window"]) for facts in detector.calls} == {(2, 8)}
+    corruption = CorruptionOptions(("black_frame:3",), "frame:9")
+    corrupted = detect_videos(ByFeatures(detector, TwoParts(8, 2), corruption), videos)
+    assert (corrupted.score != detections.score).all()
 
 
 def test_features_that_jostle_wrote_need_no_rate(videos: dict[str, Path], tmp_path: Path) -> None:
     """Rate, stride, window and the ids behind odd file names are in features.json."""
     extract_videos(videos, lambda: TwoParts(8, 2), tmp_path, name="TwoParts")
     assert read_grid(tmp_path) == read_grid(tmp_path / "a.npy") == FeatureGrid(2, 8)
-    detector = Sums()
-    found = detect_features(detector, tmp_path, read_grid(tmp_path))
-    straight = detect_videos(ByFeatures(Sums(), TwoParts(8, 2)), videos)
-    assert found.videos == straight.videos
-    assert found.score.tolist() == straight.score.tolist()
-    assert [facts["fps"] for facts in detector.told] == [25.0, 10.0]
+    detector = SumDetector()
+    detections = detect_features(detector, tmp_path, read_grid(tmp_path))
+    expected = detect_videos(ByFeatures(SumDetector(), TwoParts(8, 2)), videos)
+    assert detections.videos == expected.videos
+    assert detections.score.tolist() == expected.score.tolist()
+    assert [facts["fps"] for facts in detector.calls] == [25.0, 10.0]
     (tmp_path / "features.json").write_text("{")
     with pytest.raises(DataError, match=r"features\.json: cannot be read"):
         read_grid(tmp_path)
@@ -67,26 +67,26 @@ def test_features_that_jostle_wrote_need_no_rate(videos: dict[str, Path], tmp_pa
 
 
 @pytest.mark.fault("F7")
-def test_F7_a_video_that_workers_die_of_is_told_of(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_F7_a_video_that_kills_workers_is_reported(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jostle.evaluation.inference.video_detection.map_unordered", losing("a"))
     bad: dict[str, str] = {}
-    found = detect_videos(
-        ByFeatures(Sums(), TwoParts()), videos, on_bad=lambda name, error: bad.update({name: str(error)})
+    detections = detect_videos(
+        ByFeatures(SumDetector(), TwoParts()), videos, on_bad=lambda name, error: bad.update({name: str(error)})
     )
-    assert (found.videos, bad) == (("odd name!",), {"a": "the worker was killed"})
+    assert (detections.videos, bad) == (("odd name!",), {"a": "the worker was killed"})
 
 
-def test_a_bad_video_is_told_of(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_an_unreadable_video_is_reported(videos: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "bad.mp4").write_text("no video")
     bad: dict[str, str] = {}
-    every = {"bad": tmp_path / "bad.mp4", **videos}
-    find = ByFeatures(Sums(), TwoParts())
-    found = detect_videos(find, every, on_bad=lambda name, error: bad.update({name: str(error)}))
-    assert found.videos == ("a", "odd name!")
+    paths = {"bad": tmp_path / "bad.mp4", **videos}
+    find = ByFeatures(SumDetector(), TwoParts())
+    detections = detect_videos(find, paths, on_bad=lambda name, error: bad.update({name: str(error)}))
+    assert detections.videos == ("a", "odd name!")
     assert list(bad) == ["bad"]
     with pytest.raises(MediaError, match="not a video"):
-        detect_videos(find, every)
-    two = {"bad": every["bad"], "worse": every["bad"]}
+        detect_videos(find, paths)
+    two = {"bad": paths["bad"], "worse": paths["bad"]}
     with pytest.raises(DataError, match="none of 2 videos could be used: bad, worse"):
         detect_videos(find, two, on_bad=lambda *_: None)
 

@@ -1,4 +1,4 @@
-"""Breaking points of answers and moments: equal to brute force, and without asking for baselines."""
+"""Breaking points of answers and moments: equal to brute force, computed without baselines."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def probed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def probe_folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("probe") / "questions"
     jostle.probe("next-qa-c", model=weigh, data=data, out=out, kinds=[BLACK], input={"frames": LENGTH}, jobs=1)
     return out
 
 
-def test_margins_equal_those_of_the_whole_video_corrupted_and_asked_again(data: Path, probed: Path) -> None:
+def test_margins_equal_those_of_the_corrupted_video(data: Path, probe_folder: Path) -> None:
     task = make_task(benchmarks["next-qa-c"], datasets["next-qa"].load(Request("validation", data)))
     model = as_question_model(weigh, LENGTH)
     compared = 0
     for name in task.videos:
-        clip, video = jostle.read(data / f"{name}.mkv"), read_video_probe(probed, name)
+        clip, video = jostle.read(data / f"{name}.mkv"), read_video_probe(probe_folder, name)
         job = task.make_job(name, data / f"{name}.mkv", (), 0)
 
         def judge(first: int, frames: int, name: str = name, clip: Any = clip, job: Any = job) -> tuple[Any, Any]:
@@ -79,17 +79,17 @@ def test_margins_equal_those_of_the_whole_video_corrupted_and_asked_again(data: 
     assert compared == 3 * 2 * LENGTH
 
 
-def test_questions_break_at_different_lengths(probed: Path) -> None:
-    probe = read_probe(probed)
+def test_questions_break_at_different_lengths(probe_folder: Path) -> None:
+    probe = read_probe(probe_folder)
     assert (probe.items, probe.kept) == (6, 6)
     assert "not the right option" in probe.full_rule
     frames = {one.label: one.frames for one in probe.breaking_points}
     assert frames["order"] == 1
     assert (frames["place"] or 0) > 1
-    assert read_video_probe(probed, "11").items[0].text == "does it become brighter"
+    assert read_video_probe(probe_folder, "11").items[0].text == "does it become brighter"
 
 
-def test_baselines_are_for_runs_alone(data: Path, tmp_path: Path) -> None:
+def test_probes_skip_the_baselines(data: Path, tmp_path: Path) -> None:
     counts: list[int] = []
 
     def note(frames: Frames, question: str, options: Sequence[str]) -> list[float]:
@@ -101,7 +101,7 @@ def test_baselines_are_for_runs_alone(data: Path, tmp_path: Path) -> None:
     assert len(counts) > 3 * 6
 
 
-def test_overlaps_equal_those_of_the_whole_video_corrupted(data: Path, tmp_path: Path) -> None:
+def test_overlaps_equal_those_of_the_corrupted_video(data: Path, tmp_path: Path) -> None:
     jostle.probe(
         "charades-sta-c", model=find, data=data, out=tmp_path / "m", kinds=[BLACK], input={"frames": LENGTH}, jobs=1
     )
@@ -123,8 +123,8 @@ def test_overlaps_equal_those_of_the_whole_video_corrupted(data: Path, tmp_path:
             assert task.judge(name, output, 0.5)[0][0] == score
 
 
-def test_a_report_names_questions_and_types(probed: Path, tmp_path: Path) -> None:
-    page = write_report([probed], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
+def test_a_report_names_questions_and_types(probe_folder: Path, tmp_path: Path) -> None:
+    page = write_report([probe_folder], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
     assert "An item is lost when the answer to the question is not the right option." in page
     assert "does it become brighter in" in page
     assert "By type" in page

@@ -41,13 +41,11 @@ def finished(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def whole(finished: Path, tmp_path: Path) -> Path:
+def complete_run(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "whole"))
 
 
-def test_scores_equal_those_of_the_whole_video_corrupted_and_seen_again(
-    videos: dict[str, Path], finished: Path
-) -> None:
+def test_scores_equal_those_of_the_corrupted_video(videos: dict[str, Path], finished: Path) -> None:
     task, extractor, detector = (
         make_task(small_run.RECIPE, small_run.data_of(videos)),
         TwoParts(8, 2),
@@ -68,60 +66,60 @@ def test_scores_equal_those_of_the_whole_video_corrupted_and_seen_again(
 
 def test_the_result_is_a_file_with_a_summary(finished: Path) -> None:
     content = json.loads((finished / "probe.json").read_text(encoding="utf-8"))
-    found = read_probe(finished)
-    assert found.kept <= found.items == 4
-    assert len(found.breaking_points) == found.kept > 0
+    probe = read_probe(finished)
+    assert probe.kept <= probe.items == 4
+    assert len(probe.breaking_points) == probe.kept > 0
     assert {"video", "item", "kind", "frames", "position", "severity", "bracket"} <= content["breaking_points"][
         0
     ].keys()
     assert content["summary"][0]["kind"] == BLACK
-    assert content["summary"][0]["items"] == found.kept
+    assert content["summary"][0]["items"] == probe.kept
     assert "tIoU 0.5" in content["loss_rule"]
-    assert (finished / "run.json").exists()  # the clean run beside it
+    assert (finished / "run.json").exists()  # written by the clean run
 
 
-def test_an_interrupted_probe_goes_on_to_the_same_bytes(videos: dict[str, Path], whole: Path) -> None:
-    before = {path.name: path.read_bytes() for path in (whole / "probe" / "videos").iterdir()}
-    result = (whole / "probe.json").read_bytes()
-    victim = sorted((whole / "probe" / "videos").iterdir())[0]
+def test_an_interrupted_probe_resumes_to_the_same_bytes(videos: dict[str, Path], complete_run: Path) -> None:
+    before = {path.name: path.read_bytes() for path in (complete_run / "probe" / "videos").iterdir()}
+    result = (complete_run / "probe.json").read_bytes()
+    victim = sorted((complete_run / "probe" / "videos").iterdir())[0]
     victim.unlink()
-    (whole / "probe.json").unlink()
+    (complete_run / "probe.json").unlink()
     done: list[int] = []
-    small_run.probe(videos, whole, progress=lambda one, of: done.append(of))
+    small_run.probe(videos, complete_run, progress=lambda one, of: done.append(of))
     assert done == [1]
-    assert {path.name: path.read_bytes() for path in (whole / "probe" / "videos").iterdir()} == before
-    assert (whole / "probe.json").read_bytes() == result
+    assert {path.name: path.read_bytes() for path in (complete_run / "probe" / "videos").iterdir()} == before
+    assert (complete_run / "probe.json").read_bytes() == result
 
 
-def test_a_damaged_file_is_computed_again(videos: dict[str, Path], whole: Path) -> None:
-    victim = sorted((whole / "probe" / "videos").iterdir())[0]
+def test_a_damaged_file_is_computed_again(videos: dict[str, Path], complete_run: Path) -> None:
+    victim = sorted((complete_run / "probe" / "videos").iterdir())[0]
     content = victim.read_bytes()
     victim.write_bytes(content[: len(content) // 2])
-    small_run.probe(videos, whole)
+    small_run.probe(videos, complete_run)
     assert victim.read_bytes() == content
 
 
 @pytest.mark.fault("F145")
-def test_other_settings_or_another_model_are_refused(videos: dict[str, Path], whole: Path) -> None:
+def test_other_settings_or_another_model_are_refused(videos: dict[str, Path], complete_run: Path) -> None:
     with pytest.raises(SourceChanged, match=r"threshold was 0\.6, now 0\.7"):
-        small_run.probe(videos, whole, threshold=0.7)
+        small_run.probe(videos, complete_run, threshold=0.7)
     with pytest.raises(SourceChanged, match="kinds"):
-        small_run.probe(videos, whole, kinds=["freeze"])
+        small_run.probe(videos, complete_run, kinds=["freeze"])
     with pytest.raises(SourceChanged, match="weights"):
-        small_run.probe(videos, whole, weights="w2")
+        small_run.probe(videos, complete_run, weights="w2")
 
 
-def test_a_part_of_the_videos_is_drawn_by_the_seed(videos: dict[str, Path], tmp_path: Path, finished: Path) -> None:
-    found = small_run.probe(videos, tmp_path / "two", videos=2)
-    assert found.videos == 2
-    whole = {(one.video, one.item): one for one in read_probe(finished).breaking_points}
-    assert all(whole[one.video, one.item] == one for one in found.breaking_points)
-    more = small_run.probe(videos, tmp_path / "two")
-    assert more == read_probe(finished)
+def test_a_subset_of_videos_is_chosen_by_the_seed(videos: dict[str, Path], tmp_path: Path, finished: Path) -> None:
+    subset = small_run.probe(videos, tmp_path / "two", videos=2)
+    assert subset.videos == 2
+    all_points = {(point.video, point.item): point for point in read_probe(finished).breaking_points}
+    assert all(all_points[point.video, point.item] == point for point in subset.breaking_points)
+    extended = small_run.probe(videos, tmp_path / "two")
+    assert extended == read_probe(finished)
 
 
 @pytest.mark.processes
-def test_jobs_do_not_show(videos: dict[str, Path], finished: Path, tmp_path: Path) -> None:
+def test_results_do_not_depend_on_jobs(videos: dict[str, Path], finished: Path, tmp_path: Path) -> None:
     small_run.probe(videos, tmp_path / "two", jobs=2)
     assert (tmp_path / "two" / "probe.json").read_bytes() == (finished / "probe.json").read_bytes()
 
@@ -135,13 +133,13 @@ def test_clips_and_frames_have_breaking_points(tmp_path: Path) -> None:
     for recipe, load in cases:
         data, out = small_recognition.data_of(videos, recipe.task), tmp_path / recipe.name
         model = BenchmarkModel(load, "weigher")
-        found = probe_benchmark(recipe, data, model, out, kinds=parse_kinds(["kinetics-c/fog"]), step=8)
-        assert found.task == recipe.task
-        for point in found.breaking_points:
+        probe = probe_benchmark(recipe, data, model, out, kinds=parse_kinds(["kinetics-c/fog"]), step=8)
+        assert probe.task == recipe.task
+        for point in probe.breaking_points:
             if point.frames is not None:
                 assert point.severity in (1, 2, 3, 4, 5)
                 assert point.position is not None
-        assert found.items == 4
+        assert probe.items == 4
 
 
 @pytest.mark.parametrize(
@@ -158,13 +156,13 @@ def test_wrong_kinds_are_refused(kinds: list[str], message: str) -> None:
 
 
 def test_probes_are_compared_item_by_item(finished: Path) -> None:
-    found = read_probe(finished)
-    comparison = compare_probes(found, found)[BLACK]
-    assert (comparison.items, comparison.earlier, comparison.later) == (found.kept, 0, 0)
+    probe = read_probe(finished)
+    comparison = compare_probes(probe, probe)[BLACK]
+    assert (comparison.items, comparison.earlier, comparison.later) == (probe.kept, 0, 0)
     assert comparison.ratio in (None, 1.0)
 
 
-def test_a_folder_without_a_probe_says_so(tmp_path: Path, finished: Path) -> None:
+def test_a_folder_without_a_probe_is_refused(tmp_path: Path, finished: Path) -> None:
     with pytest.raises(DataError, match="jostle probe"):
         read_probe(tmp_path)
     content = json.loads((finished / "probe.json").read_text(encoding="utf-8"))
@@ -180,6 +178,6 @@ def test_a_report_has_a_section_on_breaking_points(finished: Path, tmp_path: Pat
     assert "not monotone" in page
 
 
-def test_a_report_on_two_probes_compares_them(finished: Path, whole: Path, tmp_path: Path) -> None:
-    page = write_report([finished, whole], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
+def test_a_report_on_two_probes_compares_them(finished: Path, complete_run: Path, tmp_path: Path) -> None:
+    page = write_report([finished, complete_run], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
     assert "lost to fewer frames" in page

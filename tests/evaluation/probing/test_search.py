@@ -22,33 +22,33 @@ def judge_by(loses: Loses, items: int = 1) -> Callable[[Sequence[Trial]], list[J
 
 
 def breaking_point(loses: Loses, span: tuple[int, int] = (10, 50), step: int = 1) -> BreakingPoint:
-    (found,) = Search([span], np.array([True]), KINDS, judge_by(loses), step=step).breaking_points()
-    return found
+    (point,) = Search([span], np.array([True]), KINDS, judge_by(loses), step=step).breaking_points()
+    return point
 
 
 def covers(trial: Trial, frame: int) -> bool:
     return trial.first <= frame < trial.first + trial.frames
 
 
-def test_one_frame_that_matters_is_found_at_its_place() -> None:
-    found = breaking_point(lambda trial: covers(trial, 33))
-    assert (found.frames, found.position, found.bracket, found.monotone) == (1, 33, (0, 1), True)
+def test_a_single_decisive_frame_is_located() -> None:
+    point = breaking_point(lambda trial: covers(trial, 33))
+    assert (point.frames, point.position, point.bracket, point.monotone) == (1, 33, (0, 1), True)
 
 
 @pytest.mark.parametrize("length", [2, 3, 5, 7, 8, 13, 31, 40])
 def test_the_length_that_breaks_an_item_is_exact(length: int) -> None:
-    found = breaking_point(lambda trial: trial.frames >= length)
-    assert (found.frames, found.bracket) == (length, (length - 1, length))
+    point = breaking_point(lambda trial: trial.frames >= length)
+    assert (point.frames, point.bracket) == (length, (length - 1, length))
 
 
 def test_an_item_that_nothing_breaks_has_an_open_bracket() -> None:
-    found = breaking_point(lambda trial: False)
-    assert (found.frames, found.position, found.severity, found.bracket) == (None, None, None, (40, None))
+    point = breaking_point(lambda trial: False)
+    assert (point.frames, point.position, point.severity, point.bracket) == (None, None, None, (40, None))
 
 
-def test_the_lowest_severity_is_given() -> None:
-    found = breaking_point(lambda trial: trial.severity >= 3 and covers(trial, 20))
-    assert (found.severity, found.monotone) == (3, True)
+def test_the_lowest_severity_is_reported() -> None:
+    point = breaking_point(lambda trial: trial.severity >= 3 and covers(trial, 20))
+    assert (point.severity, point.monotone) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_lowest_severity_is_given() -> None:
         lambda trial: trial.frames == 1 and trial.first == 20,
     ],
 )
-def test_damage_that_does_less_when_there_is_more_is_reported(loses: Loses) -> None:
+def test_damage_that_is_not_monotone_is_reported(loses: Loses) -> None:
     assert not breaking_point(loses).monotone
 
 
@@ -70,14 +70,14 @@ def test_items_missed_in_the_clean_video_are_not_probed() -> None:
         tried.extend(trials)
         return judge_by(lambda trial: True, 2)(trials)
 
-    found = Search([(0, 5), (5, 9)], np.array([False, True]), KINDS, judge).breaking_points()
-    assert [one.item for one in found] == [1]
+    points = Search([(0, 5), (5, 9)], np.array([False, True]), KINDS, judge).breaking_points()
+    assert [point.item for point in points] == [1]
     assert all(5 <= trial.first < 9 for trial in tried)
 
 
 def test_a_frame_is_an_item_of_length_one() -> None:
-    found = breaking_point(lambda trial: trial.severity >= 2, span=(7, 8))
-    assert (found.frames, found.position, found.severity, found.monotone) == (1, 7, 2, True)
+    point = breaking_point(lambda trial: trial.severity >= 2, span=(7, 8))
+    assert (point.frames, point.position, point.severity, point.monotone) == (1, 7, 2, True)
 
 
 def test_a_curve_has_the_score_at_every_position() -> None:

@@ -1,4 +1,4 @@
-"""Corrupted copies on disk: where they lie, that they repeat, go on after a stop, and say what went wrong."""
+"""Corrupted copies on disk: layout, reproducibility, resumption and reports of failures."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ severities = [1, 3]
 
 
 @pytest.fixture
-def films(tmp_path: Path) -> Path:
-    """Two classes with a film each, and the recipe beside them."""
+def video_root(tmp_path: Path) -> Path:
+    """Write two classes with one video each, and the recipe beside them."""
     root = tmp_path / "films"
     for number, name in enumerate(("wave/one", "nod/two")):
         path = root / "test" / f"{name}.mp4"
@@ -45,72 +45,72 @@ def films(tmp_path: Path) -> Path:
     return root
 
 
-def build(films: Path, out: Path, **more: object):
-    return jostle.build(films.parent / "small.toml", data=films, out=out, jobs=1, **more)
+def build(video_root: Path, out: Path, **more: object):
+    return jostle.build(video_root.parent / "small.toml", data=video_root, out=out, jobs=1, **more)
 
 
 def hashes(folder: Path) -> dict[str, str]:
     return json.loads((folder / "jostle.json").read_text())["files"]
 
 
-def test_copies_lie_as_c_sets_have_it_and_equal_corrupt_file(films: Path, tmp_path: Path) -> None:
-    done = build(films, tmp_path / "out", lossless=True)
-    found = sorted(hashes(tmp_path / "out"))
-    assert found == [f"contrast/{s}/test/{name}.mkv" for s in (1, 3) for name in ("nod/two", "wave/one")]
+def test_copies_have_the_c_set_layout_and_equal_corrupt(video_root: Path, tmp_path: Path) -> None:
+    done = build(video_root, tmp_path / "out", lossless=True)
+    paths = sorted(hashes(tmp_path / "out"))
+    assert paths == [f"contrast/{s}/test/{name}.mkv" for s in (1, 3) for name in ("nod/two", "wave/one")]
     assert done.files.made == 4
     assert not done.failures
-    source = films / "test" / "wave" / "one.mp4"
-    made = jostle.read(tmp_path / "out" / "contrast/3/test/wave/one.mkv")
-    dataset = jostle.load_dataset("folder", "test", root=films)
+    source = video_root / "test" / "wave" / "one.mp4"
+    copied = jostle.read(tmp_path / "out" / "contrast/3/test/wave/one.mkv")
+    dataset = jostle.load_dataset("folder", "test", root=video_root)
     name = next(name for name, path in dataset.videos.items() if path == source)
-    asked = jostle.corrupt(jostle.read(source), "kinetics-c/contrast:3", video_id=name)
-    assert (made.frames == asked.frames).all()
+    expected = jostle.corrupt(jostle.read(source), "kinetics-c/contrast:3", video_id=name)
+    assert (copied.frames == expected.frames).all()
 
 
-def test_it_repeats_goes_on_and_mends(films: Path, tmp_path: Path) -> None:
-    build(films, tmp_path / "one")
+def test_building_is_reproducible_and_repairs_damaged_files(video_root: Path, tmp_path: Path) -> None:
+    build(video_root, tmp_path / "one")
     first = hashes(tmp_path / "one")
-    build(films, tmp_path / "two", cells=["kinetics-c/contrast:3"])
+    build(video_root, tmp_path / "two", cells=["kinetics-c/contrast:3"])
     assert len(hashes(tmp_path / "two")) == 2
-    assert build(films, tmp_path / "two").files.made == 2
+    assert build(video_root, tmp_path / "two").files.made == 2
     assert hashes(tmp_path / "two") == first
     (tmp_path / "two" / "contrast/1/test/nod/two.mp4").write_bytes(b"x")
     assert check_built(tmp_path / "two").altered == ("contrast/1/test/nod/two.mp4 is not what was written",)
-    assert build(films, tmp_path / "two").files.rebuilt == 1
+    assert build(video_root, tmp_path / "two").files.rebuilt == 1
     assert jostle.api.verify(tmp_path / "two").to_dict()["whole"] == 4
 
 
-def test_another_seed_is_another_set(films: Path, tmp_path: Path) -> None:
-    build(films, tmp_path / "out")
+def test_another_seed_is_refused_in_the_same_folder(video_root: Path, tmp_path: Path) -> None:
+    build(video_root, tmp_path / "out")
     with pytest.raises(SourceChanged, match="seed differ; name another folder"):
-        build(films, tmp_path / "out", seed=1)
+        build(video_root, tmp_path / "out", seed=1)
 
 
-def test_a_folder_of_something_else_is_left_alone(films: Path, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_left_alone(video_root: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("...")
     with pytest.raises(DataError, match="contains files that are not a set of copies"):
-        build(films, tmp_path / "out")
+        build(video_root, tmp_path / "out")
 
 
-def test_one_bad_video_is_set_aside(films: Path, tmp_path: Path) -> None:
-    (films / "test" / "wave" / "one.mp4").write_bytes(b"no video")
-    done = build(films, tmp_path / "out")
+def test_an_unreadable_video_is_skipped(video_root: Path, tmp_path: Path) -> None:
+    (video_root / "test" / "wave" / "one.mp4").write_bytes(b"no video")
+    done = build(video_root, tmp_path / "out")
     assert sorted(done.failures) == ["contrast/1/test/wave/one.mp4", "contrast/3/test/wave/one.mp4"]
     assert len(check_built(tmp_path / "out").lacking) == 2
-    (films / "test" / "nod" / "two.mp4").write_bytes(b"no video")
+    (video_root / "test" / "nod" / "two.mp4").write_bytes(b"no video")
     with pytest.raises(DataError, match="none of 4 copies could be written"):
-        build(films, tmp_path / "other")
+        build(video_root, tmp_path / "other")
 
 
-def test_nothing_to_corrupt(tmp_path: Path) -> None:
+def test_clean_cells_alone_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="none of the requested cells is corrupted"):
         jostle.build("puppets-c", out=tmp_path / "out", cells=["clean"])
 
 
-def test_the_plan_says_how_much(films: Path) -> None:
+def test_the_plan_estimates_files_and_bytes(video_root: Path) -> None:
     from jostle.api import plan_build
 
-    told = plan_build(films.parent / "small.toml", data=films)
-    assert told["files"] == 4
-    assert told["bytes"] == 2 * sum(path.stat().st_size for path in films.rglob("*.mp4"))
+    info = plan_build(video_root.parent / "small.toml", data=video_root)
+    assert info["files"] == 4
+    assert info["bytes"] == 2 * sum(path.stat().st_size for path in video_root.rglob("*.mp4"))

@@ -1,4 +1,4 @@
-"""Recipes on data that are not their own."""
+"""Recipes applied to another data set."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.selection import apply_recipe_to
 
 
-def test_a_recipe_on_its_own_data_is_itself() -> None:
+def test_a_recipe_on_its_own_data_is_unchanged() -> None:
     for name in ("thumos14-c", "ucf101-p", "puppets-c"):
         recipe = benchmarks[name]
         assert apply_recipe_to(recipe, None, None, None) is recipe
         assert apply_recipe_to(recipe, recipe.dataset, recipe.subset, None) is recipe
 
 
-def test_a_recipe_on_other_data_says_so_and_has_another_fingerprint(tmp_path: Path) -> None:
+def test_a_recipe_on_other_data_has_another_name_and_fingerprint(tmp_path: Path) -> None:
     recipe = benchmarks["thumos14-c"]
     moved = apply_recipe_to(recipe, "folder", None, tmp_path / "kitchen")
     assert (moved.name, moved.title) == ("thumos14-c on folder kitchen", "THUMOS14-C on folder kitchen")
@@ -30,7 +30,7 @@ def test_a_recipe_on_other_data_says_so_and_has_another_fingerprint(tmp_path: Pa
     assert apply_recipe_to(benchmarks["ucf101-p"], None, "test-2", tmp_path).name == "ucf101-p on ucf101 test-2"
 
 
-def test_data_of_another_task_or_that_are_made_are_refused(tmp_path: Path) -> None:
+def test_data_of_another_task_and_generated_data_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="ucf101 is a data set for recognition, and thumos14-c is a recipe"):
         apply_recipe_to(benchmarks["thumos14-c"], "ucf101", None, tmp_path)
     with pytest.raises(BadValue, match=r"puppets, which jostle generates and does not read from mine.*--dataset"):

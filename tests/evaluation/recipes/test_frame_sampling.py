@@ -1,4 +1,4 @@
-"""Which frames a model is shown where it has its own way of choosing them."""
+"""Sampling of frames by models with their own sampling rules."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jostle.models.input_spec import InputSpec
 
 
 def rows(spec: InputSpec, total: int, sampling: Sampling = Sampling(), fps: int = 30) -> list[list[int]]:  # noqa: B008
-    found: list[list[int]] = sample_frames(sampling, spec, np.arange(total) / fps, Fraction(fps), rng_for(0)).tolist()
-    return found
+    indices: list[list[int]] = sample_frames(sampling, spec, np.arange(total) / fps, Fraction(fps), rng_for(0)).tolist()
+    return indices
 
 
 def spec_of(frames: int, step: int, **fields: Any) -> InputSpec:
@@ -25,42 +25,42 @@ def spec_of(frames: int, step: int, **fields: Any) -> InputSpec:
 
 
 @pytest.mark.parametrize(
-    ("frames", "step", "wanted"),
+    ("frames", "step", "expected"),
     [(8, 8, [0, 9, 18, 27, 36, 45, 54, 63]), (4, 16, [0, 21, 42, 63]), (16, 5, [5.266 * i for i in range(16)])],
 )
-def test_frames_of_a_span_go_from_its_first_to_its_last(frames: int, step: int, wanted: list[float]) -> None:
-    assert rows(spec_of(frames, step), frames * step) == [[int(place + 1e-2) for place in wanted]]
+def test_a_span_includes_its_first_and_last_frame(frames: int, step: int, expected: list[float]) -> None:
+    assert rows(spec_of(frames, step), frames * step) == [[int(index + 1e-2) for index in expected]]
 
 
-def test_a_span_is_longer_where_a_video_has_more_frames_a_second() -> None:
+def test_a_span_scales_with_the_frame_rate() -> None:
     assert rows(spec_of(8, 8), 128, fps=60) == [[i * 127 // 7 for i in range(8)]]
     assert rows(spec_of(4, 3), 10, fps=25) == [[0, 3, 6, 9]]  # 12 frames at 30 are 10 at 25
     assert rows(spec_of(4, 3, fps=None), 12, fps=25) == [[0, 3, 7, 11]]
 
 
-def test_a_short_video_shows_its_last_frame_again() -> None:
+def test_a_short_video_repeats_its_last_frame() -> None:
     assert rows(spec_of(4, 16), 30) == [[0, 21, 29, 29]]
     assert rows(spec_of(4, 16, clips=3), 30) == [[0, 21, 29, 29]] * 3
 
 
-def test_where_several_clips_begin() -> None:
-    lasts = Fraction(64)
-    assert spread_clips(300, lasts, 8, 10, "parts")[:, 0].tolist() == [int(23.6 * i + 1e-9) for i in range(10)]
-    assert spread_clips(300, lasts, 16, 5, "ends")[:, 0].tolist() == [0, 59, 118, 177, 236]
-    assert spread_clips(300, lasts, 8)[:, 0].tolist() == [118]
+def test_start_frames_of_several_clips() -> None:
+    span = Fraction(64)
+    assert spread_clips(300, span, 8, 10, "parts")[:, 0].tolist() == [int(23.6 * i + 1e-9) for i in range(10)]
+    assert spread_clips(300, span, 16, 5, "ends")[:, 0].tolist() == [0, 59, 118, 177, 236]
+    assert spread_clips(300, span, 8)[:, 0].tolist() == [118]
 
 
-def test_the_model_says_how_many_clips_or_leaves_it_to_the_benchmark() -> None:
-    own, asked = spec_of(8, 8, clips=10, starts="parts"), Sampling(clips=3)
-    assert len(rows(own, 300, asked)) == 10
-    assert rows(spec_of(8, 8), 300, asked) == spread_clips(300, Fraction(64), 8, 3).tolist()
-    # A distance or a spread of the benchmark holds for who says nothing about clips.
+def test_the_number_of_clips_is_that_of_the_model_or_of_the_benchmark() -> None:
+    spec, requested = spec_of(8, 8, clips=10, starts="parts"), Sampling(clips=3)
+    assert len(rows(spec, 300, requested)) == 10
+    assert rows(spec_of(8, 8), 300, requested) == spread_clips(300, Fraction(64), 8, 3).tolist()
+    # A stride or spread of the benchmark applies to models that do not set the number of clips.
     assert rows(spec_of(4, 8), 100, Sampling(stride=2)) == [[46, 48, 50, 52]]
     assert rows(spec_of(4, 8), 100, Sampling(spread="even")) == [[12, 37, 62, 87]]
     assert rows(spec_of(4, 8, clips=1), 100, Sampling(spread="even")) == spread_clips(100, Fraction(32), 4).tolist()
 
 
-@pytest.mark.parametrize(("spread", "wanted"), [("even", [12, 37, 62, 87]), ("first", [0, 25, 50, 75])])
-def test_a_clip_spread_over_the_whole_video_has_neither_rate_nor_step(spread: str, wanted: list[int]) -> None:
-    for asked in (Sampling(), Sampling(clips=10), Sampling(spread="drawn")):
-        assert rows(spec_of(4, 8, spread=spread), 100, asked) == [wanted]
+@pytest.mark.parametrize(("spread", "expected"), [("even", [12, 37, 62, 87]), ("first", [0, 25, 50, 75])])
+def test_a_clip_spread_over_the_whole_video_ignores_rate_and_step(spread: str, expected: list[int]) -> None:
+    for sampling in (Sampling(), Sampling(clips=10), Sampling(spread="drawn")):
+        assert rows(spec_of(4, 8, spread=spread), 100, sampling) == [expected]

@@ -1,4 +1,4 @@
-"""Copies in layouts that other programs read, each checked by that program's own reader where it is installed."""
+"""Copies in layouts of other programs, checked with the reader of each program where it is installed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ severities = [1, 3]
 EVERY = ("hub", "webdataset", "croissant")
 
 
-def put_video(path: Path, seed: int) -> None:
+def write_video(path: Path, seed: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with Writer(path, size=(32, 48), fps=24) as writer:
         for frame in np.random.default_rng(seed).integers(0, 255, (4, 32, 48, 3), np.uint8):
@@ -43,26 +43,26 @@ def put_video(path: Path, seed: int) -> None:
 
 
 @pytest.fixture
-def films(tmp_path: Path) -> Path:
-    """Two classes with a film each, one of whose names has a dot, and the recipe beside them."""
+def video_root(tmp_path: Path) -> Path:
+    """Write two classes with one video each, one with a dot in its name, and the recipe beside them."""
     for number, name in enumerate(("wave/one.v2", "nod/two")):
-        put_video(tmp_path / "films" / "test" / f"{name}.mp4", number)
+        write_video(tmp_path / "films" / "test" / f"{name}.mp4", number)
     (tmp_path / "small.toml").write_text(RECIPE)
     return tmp_path / "films"
 
 
-def build(films: Path, out: Path, **more: Any) -> Any:
-    return jostle.build(films.parent / "small.toml", data=films, out=out, jobs=1, **more)
+def build(video_root: Path, out: Path, **more: Any) -> Any:
+    return jostle.build(video_root.parent / "small.toml", data=video_root, out=out, jobs=1, **more)
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "metadata.jsonl").read_text().splitlines()]
 
 
-def test_a_row_describes_each_copy_and_covers_earlier_cells(films: Path, tmp_path: Path) -> None:
+def test_metadata_rows_describe_every_copy_of_all_cells(video_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    build(films, out, cells=["kinetics-c/contrast:3"])
-    done = build(films, out, cells=["kinetics-c/contrast:1"], layouts=["hub"])
+    build(video_root, out, cells=["kinetics-c/contrast:3"])
+    done = build(video_root, out, cells=["kinetics-c/contrast:1"], layouts=["hub"])
     assert done.layouts == ("metadata.jsonl", "README.md")
     rows = rows_of(out)
     assert [row["file_name"] for row in rows] == [
@@ -78,16 +78,16 @@ def test_a_row_describes_each_copy_and_covers_earlier_cells(films: Path, tmp_pat
         "label": "nod",
     }
     (out / "README.md").write_text("mine")
-    build(films, out, layouts=["hub"])
+    build(video_root, out, layouts=["hub"])
     assert (out / "README.md").read_text() == "mine"
 
 
-def test_shards_hold_videos_and_rows_repeat_and_go_on(
-    films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_shards_are_reproducible_and_damaged_ones_are_replaced(
+    video_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(published_layouts, "SHARD_BYTES", 1)  # so that each video has a shard of its own
+    monkeypatch.setattr(published_layouts, "SHARD_BYTES", 1)  # one video per shard
     one, two = tmp_path / "one", tmp_path / "two"
-    done = build(films, one, layouts=["webdataset"])
+    done = build(video_root, one, layouts=["webdataset"])
     shards = [name for name in done.layouts if name.endswith(".tar")]
     assert len(shards) == 4
     with tarfile.open(one / shards[0]) as shard:
@@ -95,20 +95,20 @@ def test_shards_hold_videos_and_rows_repeat_and_go_on(
         assert len(names) == 2
         row = json.loads(shard.extractfile(names[1]).read())  # type: ignore[union-attr]
         assert shard.extractfile(names[0]).read() == (one / row["file_name"]).read_bytes()  # type: ignore[union-attr]
-    build(films, two, layouts=["webdataset"])
+    build(video_root, two, layouts=["webdataset"])
     assert all((one / name).read_bytes() == (two / name).read_bytes() for name in shards)
     stamps = [(one / name).stat().st_ino for name in shards[1:]]
     (one / shards[0]).write_bytes(b"cut off")
-    build(films, one, layouts=["webdataset"])
+    build(video_root, one, layouts=["webdataset"])
     assert (one / shards[0]).read_bytes() == (two / shards[0]).read_bytes()
-    assert [(one / name).stat().st_ino for name in shards[1:]] == stamps  # those that were whole are kept
+    assert [(one / name).stat().st_ino for name in shards[1:]] == stamps  # intact shards are kept
     monkeypatch.setattr(published_layouts, "SHARD_BYTES", 1 << 30)
-    build(films, one, layouts=["webdataset"])
+    build(video_root, one, layouts=["webdataset"])
     assert len(list((one / "webdataset").glob("*.tar"))) == 2
 
 
 def test_segments_are_among_the_metadata(tmp_path: Path) -> None:
-    put_video(tmp_path / "films" / "v.mp4", 0)
+    write_video(tmp_path / "films" / "v.mp4", 0)
     actions = [{"label": "jump", "segment": [0.02, 0.1]}, {"label": "run", "segment": [0.05, 0.16]}]
     truth = {"database": {"v": {"subset": "test", "duration": 1 / 6, "annotations": actions}}}
     (tmp_path / "films" / "truth.json").write_text(json.dumps(truth))
@@ -124,23 +124,23 @@ def test_segments_are_among_the_metadata(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F186")
-def test_layouts_that_do_not_exist_or_hold_no_images_are_refused(films: Path, tmp_path: Path) -> None:
+def test_unknown_layouts_and_folders_of_images_are_refused(video_root: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="no layout is called 'hubb': did you mean hub"):
-        build(films, tmp_path / "out", layouts=["hubb"])
-    for path in films.rglob("*.mp4"):
+        build(video_root, tmp_path / "out", layouts=["hubb"])
+    for path in video_root.rglob("*.mp4"):
         clip = jostle.read(path)
         path.unlink()
         with Writer(path.with_suffix(""), size=clip.size, fps=clip.fps, codec="images") as writer:
             for frame in clip.frames:
                 writer.write(frame)
     with pytest.raises(BadValue, match="is a folder of images") as caught:
-        build(films, tmp_path / "out", layouts=["hub"])
+        build(video_root, tmp_path / "out", layouts=["hub"])
     assert caught.value.fault == "F186"
     assert not (tmp_path / "out").exists()
 
 
-def test_croissant_has_the_fields_of_responsible_ai(films: Path, tmp_path: Path) -> None:
-    build(films, tmp_path / "out", layouts=["croissant"], lossless=True)
+def test_croissant_has_the_fields_of_responsible_ai(video_root: Path, tmp_path: Path) -> None:
+    build(video_root, tmp_path / "out", layouts=["croissant"], lossless=True)
     metadata = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert "http://mlcommons.org/croissant/1.1" in metadata["conformsTo"]
     assert metadata["version"] == "2.0.0"
@@ -150,20 +150,20 @@ def test_croissant_has_the_fields_of_responsible_ai(films: Path, tmp_path: Path)
 
 
 def read_by(package: str, code: str, *arguments: str) -> Any:
-    """Run a reader in a process of its own, as a folder of tests has the name of one, and others warn."""
+    """Run a reader in its own process: a folder of tests shares the name of one, and others emit warnings."""
     try:
         importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"{package} is not installed")
-    words = [sys.executable, "-I", "-c", f"import json, sys\n{code}", *arguments]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-I", "-c", f"import json, sys\n{code}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_datasets_reads_the_hub_layout(films: Path, tmp_path: Path) -> None:
+def test_datasets_reads_the_hub_layout(video_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    build(films, out, layouts=EVERY)
+    build(video_root, out, layouts=EVERY)
     code = """
 import datasets
 loaded = datasets.load_dataset(sys.argv[1], split="test", cache_dir=sys.argv[2])
@@ -178,9 +178,9 @@ print(json.dumps([row | {"video": row["video"]["path"]} for row in loaded]))
         assert {"file_name": name} | sample == rows.pop(name)
 
 
-def test_webdataset_reads_the_shards(films: Path, tmp_path: Path) -> None:
+def test_webdataset_reads_the_shards(video_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    build(films, out, layouts=EVERY)
+    build(video_root, out, layouts=EVERY)
     code = """
 import hashlib, webdataset
 samples = webdataset.WebDataset(sys.argv[1:], shardshuffle=False).decode()
@@ -190,9 +190,9 @@ print(json.dumps([sample["json"] | {"sha256": hashlib.sha256(sample["mp4"]).hexd
     assert read_by("webdataset", code, *shards) == rows_of(out)
 
 
-def test_mlcroissant_reads_the_metadata(films: Path, tmp_path: Path) -> None:
+def test_mlcroissant_reads_the_metadata(video_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    build(films, out, layouts=EVERY)
+    build(video_root, out, layouts=EVERY)
     code = """
 import mlcroissant
 data = mlcroissant.Dataset(sys.argv[1])

@@ -1,4 +1,4 @@
-"""Benchmarks in TOML files: the example, and everything that can be wrong with one."""
+"""Benchmarks in TOML files: the bundled example and validation errors."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_example() -> None:
-    found = read_benchmark(EXAMPLE)
-    assert found.title == "Night-Camera-C"
-    assert found.tious == (0.3, 0.5, 0.7)
-    assert [cell.name for cell in found.cells][-4:] == [
+def test_the_bundled_example() -> None:
+    recipe = read_benchmark(EXAMPLE)
+    assert recipe.title == "Night-Camera-C"
+    assert recipe.tious == (0.3, 0.5, 0.7)
+    assert [cell.name for cell in recipe.cells][-4:] == [
         "gaussian_noise:3+h264_crf:3",
         "gaussian_noise:5+h264_crf:5",
         "overexposure:4@each:1",
         "overexposure:4@centre:10%",
     ]
-    assert len(select_cells(found)) == 1 + 12 + 2
-    assert [cell.group for cell in select_cells(found, ["group:glare"])] == ["", "glare", "glare"]
+    assert len(select_cells(recipe)) == 1 + 12 + 2
+    assert [cell.group for cell in select_cells(recipe, ["group:glare"])] == ["", "glare", "glare"]
 
 
-def test_a_name_or_a_file(file: Path) -> None:
+def test_a_benchmark_is_loaded_by_name_or_path(file: Path) -> None:
     assert load_benchmark("ucf101-p") is benchmarks["ucf101-p"]
     assert load_benchmark(str(file)).name == load_benchmark(file).name == "small-c"
     with pytest.raises(UnknownName, match="no benchmark is called 'thumos-c': did you mean"):
@@ -63,12 +63,12 @@ def test_recognition_with_its_own_sampling(file: Path) -> None:
         .replace('protocol = "thumos14"', "k = 5\nsampling = {clips = 3, size = 112}")
         .replace('"puppets"', '"puppets-trimmed"')
     )
-    found = read_benchmark(file)
-    assert found.sampling == Sampling(clips=3, size=112)
-    assert found.measure == "top-5 accuracy"
+    recipe = read_benchmark(file)
+    assert recipe.sampling == Sampling(clips=3, size=112)
+    assert recipe.measure == "top-5 accuracy"
 
 
-def test_remarks_and_the_order_of_keys_do_not_matter(file: Path) -> None:
+def test_comments_and_the_order_of_keys_do_not_matter(file: Path) -> None:
     before = read_benchmark(file).fingerprint
     head, group = SMALL.split("\n\n")
     file.write_text("\n".join(["# mine", *reversed(head.splitlines()), "", group]))
@@ -77,7 +77,7 @@ def test_remarks_and_the_order_of_keys_do_not_matter(file: Path) -> None:
 
 @pytest.mark.fault("F59")
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('"test"', '"tset"', "no subset of puppets is called 'tset': did you mean test"),
         ('"puppets"', '"pupets"', "no data set is called 'pupets': did you mean puppets"),
@@ -96,15 +96,15 @@ def test_remarks_and_the_order_of_keys_do_not_matter(file: Path) -> None:
         ("[[groups]]", "[groups]", "groups: .* is not a list"),
     ],
 )
-def test_a_file_that_is_wrong_says_what_and_where(file: Path, old: str, new: str, said: str) -> None:
+def test_errors_name_the_file_and_the_setting(file: Path, old: str, new: str, message: str) -> None:
     assert old in SMALL
     file.write_text(SMALL.replace(old, new, 1))
-    with pytest.raises(BadValue, match=said) as caught:
+    with pytest.raises(BadValue, match=message) as caught:
         read_benchmark(file)
     assert str(caught.value).startswith(f"{file}:")
     assert str(caught.value).count(str(file)) == 1
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match=r"none\.toml: cannot be read .* check the path"):
         load_benchmark(tmp_path / "none.toml")

@@ -1,4 +1,4 @@
-"""Recipes: what a group of cells stands for, what is refused, and what the fingerprint feels."""
+"""Recipes: expansion of groups into cells, validation and fingerprints."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def recipe(*groups: Group, **changes: Any) -> Recipe:
     return Recipe(**facts | changes)
 
 
-def names(found: Recipe) -> list[str]:
-    return [cell.name for cell in found.cells]
+def names(recipe: Recipe) -> list[str]:
+    return [cell.name for cell in recipe.cells]
 
 
-def test_a_corruption_stands_for_its_severities() -> None:
+def test_a_corruption_expands_to_its_severities() -> None:
     own = recipe(Group("all", corruptions=("fog", "thumos14-c/occlusion")))
     assert names(own) == [CLEAN, *(f"fog:{s}" for s in range(1, 6)), *(f"thumos14-c/occlusion:{s}" for s in (1, 2, 3))]
-    some = recipe(Group("some", corruptions=("fog",), severities=(5, 1)))
-    assert names(some) == [CLEAN, "fog:5", "fog:1"]
+    subset = recipe(Group("some", corruptions=("fog",), severities=(5, 1)))
+    assert names(subset) == [CLEAN, "fog:5", "fog:1"]
 
 
-def test_words_of_the_published_program_become_the_profile_s() -> None:
+def test_published_aliases_become_the_names_of_the_profile() -> None:
     assert names(recipe(Group("g", corruptions=("thumos14-c/mask",), severities=(1,))))[1:] == [
         "thumos14-c/black_frame:1"
     ]
@@ -57,7 +57,7 @@ def test_several_corruptions_are_applied_in_order() -> None:
     assert [str(spec) for spec in cell.parsed] == ["gaussian_noise:3", "fog:2"]
 
 
-def test_placements_make_a_cell_each() -> None:
+def test_each_placement_makes_a_cell() -> None:
     group = Group("where", cells=("black_frame:2",), placements=("each:1", "centre:10%"), beside=True)
     _, first, second = recipe(group).cells
     assert (first.name, first.placement) == ("black_frame:2@each:1", "each:1")
@@ -65,7 +65,7 @@ def test_placements_make_a_cell_each() -> None:
     assert not first.counted
 
 
-def test_rounding_is_written_into_the_placement_and_not_into_the_name() -> None:
+def test_rounding_is_part_of_the_placement_but_not_of_the_name() -> None:
     groups = (
         Group("own", corruptions=("thumos14-c/black_frame",)),
         Group("asked", cells=("fog:1",), placements=("centre:5%", "centre:5%@thumos14", "each:1")),
@@ -81,26 +81,26 @@ def test_rounding_is_written_into_the_placement_and_not_into_the_name() -> None:
     assert [cell.placement for cell in recipe(*groups).cells[1:4]] == [None] * 3
 
 
-def test_the_two_roundings_strike_the_published_frames() -> None:
+def test_both_roundings_select_the_published_frames() -> None:
     """Frame numbers from the released annotation files; ActivityNet's rule leaves a short action alone."""
     seconds = np.array([[8.2050, 80.1876]]) * 30
-    struck = {
+    frames = {
         name: [
-            np.flatnonzero(parse_placement(place or cell.parsed[0].placement).mask(Timeline(4000, actions)))
+            np.flatnonzero(parse_placement(placement or cell.parsed[0].placement).mask(Timeline(4000, actions)))
             for cell in benchmarks[name].cells[1:4]
-            for place in (cell.placement,)
+            for placement in (cell.placement,)
         ]
         for name, actions in (("activitynet-c", seconds), ("thumos14-c", np.array([[990.0, 1239.0]])))
     }
-    assert [(f[0], f[-1]) for f in struck["activitynet-c"]] == [(1314, 1335), (1271, 1378), (1217, 1432)]
-    assert [(f[0], f[-1]) for f in struck["thumos14-c"]] == [(1113, 1116), (1108, 1121), (1102, 1127)]
-    place = benchmarks["activitynet-c"].cells[1].placement
-    assert place is not None
-    assert not parse_placement(place).mask(Timeline(4000, np.array([[61.4204, 64.5601]]) * 30)).any()
+    assert [(f[0], f[-1]) for f in frames["activitynet-c"]] == [(1314, 1335), (1271, 1378), (1217, 1432)]
+    assert [(f[0], f[-1]) for f in frames["thumos14-c"]] == [(1113, 1116), (1108, 1121), (1102, 1127)]
+    placement = benchmarks["activitynet-c"].cells[1].placement
+    assert placement is not None
+    assert not parse_placement(placement).mask(Timeline(4000, np.array([[61.4204, 64.5601]]) * 30)).any()
 
 
 @pytest.mark.parametrize(
-    ("group", "said"),
+    ("group", "message"),
     [
         (Group("g"), "group g: it has no cells; give corruptions, or cells, or both"),
         (Group("g", corruptions=("fog:3",)), "group g: fog:3 has a severity; write fog, or put it into cells"),
@@ -113,8 +113,8 @@ def test_the_two_roundings_strike_the_published_frames() -> None:
         (Group("my group", cells=("fog:1",)), "groups have different names in a-z, 0-9 and '-', got 'my group'"),
     ],
 )
-def test_groups_that_make_no_sense_are_refused(group: Group, said: str) -> None:
-    with pytest.raises((BadValue, UnknownName), match=said):
+def test_invalid_groups_are_refused(group: Group, message: str) -> None:
+    with pytest.raises((BadValue, UnknownName), match=message):
         _ = recipe(group).cells
 
 
@@ -126,7 +126,7 @@ def test_different_placements_cannot_be_rounded_for_one_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": "Small C"}, "a benchmark is named in a-z"),
         ({"name": "../up"}, "a benchmark is named in a-z"),
@@ -144,19 +144,19 @@ def test_different_placements_cannot_be_rounded_for_one_cell() -> None:
         ({"task": "recognition", "protocol": None, "k": 1, "tious": (0.5,)}, "tious are for detection"),
     ],
 )
-def test_facts_that_contradict_each_other_are_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises((BadValue, UnknownName), match=said):
+def test_contradictory_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((BadValue, UnknownName), match=message):
         recipe(**changes)
 
 
-def test_a_metric_is_one_for_the_task() -> None:
+def test_a_metric_must_fit_the_task() -> None:
     with pytest.raises(BadValue, match="pm_k is a metric for frames, and the task is detection"):
         recipe(metric="pm_k").check()
     with pytest.raises(BadValue, match="it has only the clean cell; give a group of cells"):
         replace(recipe(), groups=()).check()
 
 
-def test_thresholds_are_the_protocol_s_unless_given() -> None:
+def test_thresholds_default_to_those_of_the_protocol() -> None:
     assert len(recipe().tious) == 5
     assert recipe().measure == "mAP@0.3:0.7"
     assert recipe(tious=(0.5,)).measure == "mAP@0.5"
@@ -177,86 +177,86 @@ def test_thresholds_are_the_protocol_s_unless_given() -> None:
     ],
     ids=str,
 )
-def test_the_fingerprint_feels_what_decides_results(change: dict[str, Any]) -> None:
+def test_the_fingerprint_depends_on_what_decides_results(change: dict[str, Any]) -> None:
     assert recipe(**change).fingerprint != recipe().fingerprint
 
 
-def test_the_fingerprint_feels_how_a_recogniser_looks() -> None:
+def test_the_fingerprint_depends_on_the_sampling() -> None:
     facts = {"task": "recognition", "metric": "top_k_accuracy", "protocol": None}
-    prints = {
+    fingerprints = {
         recipe(**facts, k=k, sampling=sampling).fingerprint
         for k in (1, 5)
         for sampling in (None, Sampling(clips=2), Sampling(size=112))
     }
-    assert len(prints) == 6
+    assert len(fingerprints) == 6
 
 
-def test_the_fingerprint_does_not_feel_words() -> None:
-    said = recipe(title="Small-C", items=3, cites=("yi2021",), notes=("None.",), summary="Small.")
-    assert said.fingerprint == recipe().fingerprint
-    assert said.fingerprint.startswith("sha256:")
+def test_the_fingerprint_ignores_descriptions() -> None:
+    described = recipe(title="Small-C", items=3, cites=("yi2021",), notes=("None.",), summary="Small.")
+    assert described.fingerprint == recipe().fingerprint
+    assert described.fingerprint.startswith("sha256:")
 
 
-def test_the_fingerprint_feels_a_changed_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same specs with other values behind them are another benchmark."""
+def test_the_fingerprint_depends_on_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same specs with other values are another benchmark."""
     before = benchmarks["thumos14-c"].fingerprint
     entries = dict(profiles["thumos14-c"].entries)
     old = entries["overexposure"]
     entries["overexposure"] = Entry(old.corruption, (180,) * 3, old.options, old.placements)
     monkeypatch.setitem(profiles._entries, "thumos14-c", replace(profiles["thumos14-c"], entries=entries))
-    monkeypatch.setattr(profiles, "revision", profiles.revision + 1)  # as when one is added
+    monkeypatch.setattr(profiles, "revision", profiles.revision + 1)  # as if an entry were added
     assert replace(benchmarks["thumos14-c"]).fingerprint != before
 
 
 def test_robustness_understands_every_cell() -> None:
-    """Means by corruption and by group from the cells as they are written."""
+    """Means by corruption and by group are computed from the names of the cells."""
     groups = (
         Group("one", corruptions=("fog",)),
         Group("two", cells=("fog:1+brightness:2", "brightness:1")),
         Group("three", cells=("black_frame:1",), placements=("each:1", "each:2")),
         Group("four", cells=("brightness:2",)),
     )
-    found = recipe(*groups)
-    kept = robustness(0.5, {cell.name: 0.25 for cell in found.cells[1:]}, families=found.corruption_groups)
-    assert set(kept.by_corruption) == {
+    grouped = recipe(*groups)
+    result = robustness(0.5, {cell.name: 0.25 for cell in grouped.cells[1:]}, families=grouped.corruption_groups)
+    assert set(result.by_corruption) == {
         "fog",
         "brightness",
         "fog:1+brightness:2",
         "black_frame@each:1",
         "black_frame@each:2",
     }
-    assert {name: means.cells for name, means in kept.by_family.items()} == {"one": 5, "two": 1, "three": 2}
-    assert kept.by_severity[1].cells == 4
+    assert {name: means.cells for name, means in result.by_family.items()} == {"one": 5, "two": 1, "three": 2}
+    assert result.by_severity[1].cells == 4
 
 
 SPECS = st.sampled_from(["fog", "rain", "imagenet-c/fog", "thumos14-c/black_frame", "freeze", "h264_crf"])
-PLACES = st.lists(st.sampled_from(["each:1", "centre:5%", "at:10%x5", "random:3"]), unique=True, max_size=3)
+PLACEMENTS = st.lists(st.sampled_from(["each:1", "centre:5%", "at:10%x5", "random:3"]), unique=True, max_size=3)
 GROUPS = st.builds(
-    lambda specs, places: Group("g", corruptions=tuple(specs), severities=(1, 3), placements=tuple(places)),
+    lambda specs, placements: Group("g", corruptions=tuple(specs), severities=(1, 3), placements=tuple(placements)),
     st.lists(SPECS, min_size=1, unique=True),
-    PLACES,
+    PLACEMENTS,
 )
 
 
 @given(group=GROUPS, rounding=st.sampled_from(["thumos14", "activitynet"]))
 def test_cells_have_names_and_file_names_of_their_own(group: Group, rounding: Any) -> None:
-    found = recipe(group, rounding=rounding)
-    assert len(found.cells) == 1 + len(group.corruptions) * 2 * max(len(group.placements), 1)
-    assert found.cells[0].name == CLEAN
-    assert len({cell.slug.casefold() for cell in found.cells}) == len(found.cells)
-    assert not any(set(cell.slug) & set('/\\:*?"<>|%') for cell in found.cells)
-    for cell in found.cells:
-        assert found[cell.name] is cell
+    built = recipe(group, rounding=rounding)
+    assert len(built.cells) == 1 + len(group.corruptions) * 2 * max(len(group.placements), 1)
+    assert built.cells[0].name == CLEAN
+    assert len({cell.slug.casefold() for cell in built.cells}) == len(built.cells)
+    assert not any(set(cell.slug) & set('/\\:*?"<>|%') for cell in built.cells)
+    for cell in built.cells:
+        assert built[cell.name] is cell
     again = recipe(group, rounding=rounding)
-    assert again.fingerprint == found.fingerprint
+    assert again.fingerprint == built.fingerprint
 
 
-def test_an_unknown_cell_says_what_there_is() -> None:
+def test_an_unknown_cell_error_suggests_known_names() -> None:
     with pytest.raises(UnknownName, match="no cell of small-c is called 'brightnes:2': did you mean brightness:2"):
         recipe()["brightnes:2"]
 
 
-def test_a_name_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmark_names_are_unique(monkeypatch: pytest.MonkeyPatch) -> None:
     from jostle.evaluation.recipes.recipe import benchmark
 
     monkeypatch.setattr(benchmarks, "_entries", dict(benchmarks._entries))
@@ -269,8 +269,8 @@ def test_a_name_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
         """
         return (Group("light", corruptions=("brightness",)),)
 
-    put: Callable[..., None] = benchmark("lamp-c", protocol="thumos14", **facts)
-    put(groups)
+    register: Callable[..., None] = benchmark("lamp-c", protocol="thumos14", **facts)
+    register(groups)
     assert benchmarks["lamp-c"].summary == "One light."
     with pytest.raises(BadValue, match="two benchmarks are called 'lamp-c'"):
-        put(groups)
+        register(groups)

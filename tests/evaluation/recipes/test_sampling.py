@@ -1,4 +1,4 @@
-"""Which frames a recogniser is shown."""
+"""Sampling of the frames that a recogniser receives."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.sampling import Sampling
 
 
-def shown(sampling: Sampling, total: int, frames: int = 8, stride: int = 8, seed: int = 0) -> list[list[int]]:
-    found = sampling.indices(total, frames=frames, stride=stride, rng=np.random.default_rng(seed))
-    return found.tolist()
+def sample(sampling: Sampling, total: int, frames: int = 8, stride: int = 8, seed: int = 0) -> list[list[int]]:
+    indices = sampling.indices(total, frames=frames, stride=stride, rng=np.random.default_rng(seed))
+    return indices.tolist()
 
 
 def test_clips_begin_evenly_spaced_and_reach_both_ends() -> None:
-    found = shown(Sampling(clips=5), 100, frames=4, stride=8)
-    assert [clip[0] for clip in found] == [0, 18, 37, 56, 75]
-    assert found[-1][-1] == 99
-    assert {tuple(np.diff(clip)) for clip in found} == {(8, 8, 8)}
+    clips = sample(Sampling(clips=5), 100, frames=4, stride=8)
+    assert [clip[0] for clip in clips] == [0, 18, 37, 56, 75]
+    assert clips[-1][-1] == 99
+    assert {tuple(np.diff(clip)) for clip in clips} == {(8, 8, 8)}
 
 
-def test_a_single_clip_is_the_middle() -> None:
-    assert shown(Sampling(frames=3, stride=2), 11) == [[3, 5, 7]]
+def test_a_single_clip_is_centred() -> None:
+    assert sample(Sampling(frames=3, stride=2), 11) == [[3, 5, 7]]
 
 
-def test_a_short_video_holds_its_last_frame() -> None:
-    assert shown(Sampling(clips=2), 5, frames=4, stride=2) == [[0, 2, 4, 4]] * 2
+def test_a_short_video_repeats_its_last_frame() -> None:
+    assert sample(Sampling(clips=2), 5, frames=4, stride=2) == [[0, 2, 4, 4]] * 2
 
 
-def test_frames_from_the_middle_of_equal_parts() -> None:
-    assert shown(Sampling(spread="even"), 80) == [[5, 15, 25, 35, 45, 55, 65, 75]]
-    assert shown(Sampling(spread="even"), 3, frames=6) == [[0, 0, 1, 1, 2, 2]]
+def test_even_spread_takes_the_middle_of_equal_parts() -> None:
+    assert sample(Sampling(spread="even"), 80) == [[5, 15, 25, 35, 45, 55, 65, 75]]
+    assert sample(Sampling(spread="even"), 3, frames=6) == [[0, 0, 1, 1, 2, 2]]
 
 
-def test_the_rule_of_mini_kinetics_c() -> None:
-    """As published, from 0: the widest whole stride, from a drawn beginning; too short a video is stretched."""
+def test_sampling_rule_of_mini_kinetics_c() -> None:
+    """As published, from 0: the widest integer stride from a random start; a shorter video is stretched."""
     rule = benchmarks["kinetics-c"].sampling
     assert rule is not None
-    assert shown(rule, 20) == [[j * 20 // 32 for j in range(32)]]
-    beginnings = set()
+    assert sample(rule, 20) == [[j * 20 // 32 for j in range(32)]]
+    starts = set()
     for seed in range(40):
-        (found,) = shown(rule, 300, seed=seed)
-        beginnings.add(found[0])
-        assert set(np.diff(found)) == {(300 - 1) // 32}
-    assert beginnings == set(range(9))
-    assert shown(rule, 50) == [list(range(32))]  # a stride of 1 leaves the end unseen, as in the original
+        (indices,) = sample(rule, 300, seed=seed)
+        starts.add(indices[0])
+        assert set(np.diff(indices)) == {(300 - 1) // 32}
+    assert starts == set(range(9))
+    assert sample(rule, 50) == [list(range(32))]  # a stride of 1 leaves the end out, as in the original
 
 
-def test_clips_and_crops_of_the_papers() -> None:
+def test_published_numbers_of_clips_and_crops() -> None:
     papers = [name for name in benchmarks if benchmarks[name].task == "recognition" and name != "puppets-p"]
-    clips = {name: benchmarks[name].sampling for name in papers}
-    assert {name: found.clips for name, found in clips.items() if found} == {
+    samplings = {name: benchmarks[name].sampling for name in papers}
+    assert {name: sampling.clips for name, sampling in samplings.items() if sampling} == {
         "kinetics-c": 1,
         "ssv2-c": 1,
         "ucf101-p": 5,
@@ -64,7 +64,7 @@ def test_clips_and_crops_of_the_papers() -> None:
         "kinetics400-p": 10,
         "ssv2-p": 1,
     }
-    assert {(found.crops, found.size) for found in clips.values() if found} == {("centre", 224)}
+    assert {(sampling.crops, sampling.size) for sampling in samplings.values() if sampling} == {("centre", 224)}
 
 
 RULES = st.one_of(
@@ -78,19 +78,19 @@ RULES = st.one_of(
 @given(
     rule=RULES, total=st.integers(1, 400), frames=st.integers(1, 40), stride=st.integers(1, 40), seed=st.integers(0, 9)
 )
-def test_every_frame_shown_is_in_the_video_and_in_order(
+def test_sampled_frames_are_in_the_video_and_in_order(
     rule: Sampling, total: int, frames: int, stride: int, seed: int
 ) -> None:
-    found = rule.indices(total, frames=frames, stride=stride, rng=np.random.default_rng(seed))
-    assert found.shape == (rule.clips, rule.frames or frames)
-    assert (found >= 0).all()
-    assert (found < total).all()
-    assert (np.diff(found, axis=1) >= 0).all()
-    assert (np.diff(found[:, 0]) >= 0).all()
+    indices = rule.indices(total, frames=frames, stride=stride, rng=np.random.default_rng(seed))
+    assert indices.shape == (rule.clips, rule.frames or frames)
+    assert (indices >= 0).all()
+    assert (indices < total).all()
+    assert (np.diff(indices, axis=1) >= 0).all()
+    assert (np.diff(indices[:, 0]) >= 0).all()
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"frames": 0}, "frames must be at least 1, got 0"),
         ({"spread": "even", "clips": 3}, "spread 'even' covers the whole video: leave clips and stride out"),
@@ -98,11 +98,11 @@ def test_every_frame_shown_is_in_the_video_and_in_order(
         ({"short_side": 200, "size": 224}, "a crop of 224 does not fit into a short side of 200"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadValue, match=said):
+def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadValue, match=message):
         Sampling(**changes)
 
 
-def test_an_empty_video_has_nothing_to_show() -> None:
+def test_an_empty_video_is_refused() -> None:
     with pytest.raises(BadValue, match="the video is empty"):
-        shown(Sampling(), 0)
+        sample(Sampling(), 0)

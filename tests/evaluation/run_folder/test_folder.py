@@ -1,4 +1,4 @@
-"""A run folder: one origin, and damage is named."""
+"""Run folders: one origin per folder, and errors that name damaged files."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ ORIGIN = RunOrigin(
 BUILDS = {"python": "3.12.1", "av": "18.1.0"}
 
 
-def told_of(origin: RunOrigin) -> str:
+def metadata_json(origin: RunOrigin) -> str:
     own = {field.name: getattr(origin, field.name) for field in dataclasses.fields(origin)}
     return json.dumps(About(**own, videos=1, classes=(), versions=BUILDS, format=1).to_dict())
 
 
-def test_every_fact_of_the_origin_counts(tmp_path: Path) -> None:
+def test_every_field_of_the_origin_is_compared(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert not folder.check(ORIGIN, BUILDS)
-    folder.about.write_text(told_of(ORIGIN))
+    folder.about.write_text(metadata_json(ORIGIN))
     assert folder.check(ORIGIN, BUILDS)
     for field in dataclasses.fields(RunOrigin):
-        if field.name != "content":  # the fingerprint stands for it
+        if field.name != "content":  # covered by the fingerprint
             others: dict[str, object] = {"missing": ("y" * 500,), "adapt": {"method": "bn", "protocol": "online"}}
             other = dataclasses.replace(ORIGIN, **{field.name: others.get(field.name, "other")})  # type: ignore[arg-type]
             with pytest.raises(SourceChanged, match=f"{field.name} was .*, now"):
@@ -45,8 +45,8 @@ def test_every_fact_of_the_origin_counts(tmp_path: Path) -> None:
 @pytest.mark.fault("F72")
 def test_F72_other_builds_are_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    folder.about.write_text(told_of(ORIGIN))
-    assert folder.check(ORIGIN, BUILDS | {"python": "3.13.0", "torch": "2.13.0"})  # neither decides a bit so far
+    folder.about.write_text(metadata_json(ORIGIN))
+    assert folder.check(ORIGIN, BUILDS | {"python": "3.13.0", "torch": "2.13.0"})  # neither affects any result so far
     with pytest.raises(SourceChanged, match=r"av was 18\.1\.0, now 18\.2\.0"):
         folder.check(ORIGIN, BUILDS | {"av": "18.2.0"})
 

@@ -1,4 +1,4 @@
-"""A journal: whole lines or nothing, and one writer."""
+"""Run journals: truncation loses whole events only."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ MORE = VideoKept("v", "/v.mp4", "0", (1, 2), ((0, 3),))
 
 
 @given(st.data())
-def test_any_cut_leaves_whole_events(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_a_truncated_journal_keeps_whole_events(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
     with Journal(path) as journal:
         for event in EVENTS:
             journal.note(event)
-    whole = path.read_bytes()
-    cut = data.draw(st.integers(0, len(whole)))
-    path.write_bytes(whole[:cut])
-    left = EVENTS[: whole[:cut].count(b"\n")]
-    assert read_events(path) == left
+    content = path.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    path.write_bytes(content[:cut])
+    remaining = EVENTS[: content[:cut].count(b"\n")]
+    assert read_events(path) == remaining
     with Journal(path) as journal:
-        assert journal.events == left
+        assert journal.events == remaining
         journal.note(MORE)
-    assert read_events(path) == [*left, MORE]
+    assert read_events(path) == [*remaining, MORE]
 
 
-def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
+def test_a_missing_journal_has_no_events(tmp_path: Path) -> None:
     assert read_events(tmp_path / "journal.jsonl") == []

@@ -1,4 +1,4 @@
-"""Runs in which the network adapts: the same bytes whatever happens, nothing leaks, and the network is as before."""
+"""Runs with test-time adaptation: reproducible bytes, isolated cells and a network that is restored."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Undisturbed runs, by method and protocol, and one without adaptation as `None`."""
+    """Run once for each method and protocol, and once without adaptation ("plain")."""
     folder = tmp_path_factory.mktemp("runs")
     names: dict[str, Path] = {"plain": folder / "plain"}
     small_adaptation.run(videos, folder / "plain", None)
@@ -61,8 +61,8 @@ def content(folder: Path) -> dict[str, bytes]:
 def scores(folder: Path) -> dict[str, np.ndarray]:
     tables = {}
     for file in sorted((folder / "predictions").glob("*.npz")):
-        with np.load(file) as held:
-            tables[file.stem] = held["scores"]
+        with np.load(file) as archive:
+            tables[file.stem] = archive["scores"]
     return tables
 
 
@@ -71,7 +71,7 @@ def processed(folder: Path) -> list[str]:
 
 
 class Stop(Exception):
-    """End of a run at a chosen video."""
+    """Exception that stops a run at a chosen video."""
 
 
 def stop_after(count: int) -> Any:
@@ -83,10 +83,10 @@ def stop_after(count: int) -> Any:
 
 
 @PROTOCOLS
-def test_a_run_remembers_how_it_adapted(runs: dict[str, Path], protocol: str) -> None:
-    about = json.loads((runs[f"tent {protocol}"] / "run.json").read_text())["adapt"]
-    order = about.pop("order")
-    assert about == {
+def test_a_run_records_its_adaptation(runs: dict[str, Path], protocol: str) -> None:
+    adaptation = json.loads((runs[f"tent {protocol}"] / "run.json").read_text())["adapt"]
+    order = adaptation.pop("order")
+    assert adaptation == {
         "method": "tent",
         "protocol": protocol,
         "predicts": "before the step" if protocol == "online" else "after the step",
@@ -97,8 +97,8 @@ def test_a_run_remembers_how_it_adapted(runs: dict[str, Path], protocol: str) ->
         assert processed(runs["tent online"]) == order
     else:
         assert order is None
-    content_of = json.loads((runs[f"tent {protocol}"] / "scores.json").read_text())
-    assert content_of["adapt"] == f"tent, {protocol}"
+    scores_content = json.loads((runs[f"tent {protocol}"] / "scores.json").read_text())
+    assert scores_content["adapt"] == f"tent, {protocol}"
     assert RunRecord.read(runs[f"tent {protocol}"]).about.display_name == f"small, adapted (tent, {protocol})"
     assert "adapt" not in json.loads((runs["plain"] / "run.json").read_text())
 
@@ -111,7 +111,7 @@ def test_methods_and_protocols_differ(runs: dict[str, Path]) -> None:
 
 
 @PROTOCOLS
-def test_the_network_is_as_before_and_cells_do_not_see_each_other(
+def test_the_network_is_restored_and_cells_are_independent(
     videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path, protocol: str
 ) -> None:
     network = small_network(3)
@@ -130,39 +130,39 @@ def test_the_network_is_as_before_and_cells_do_not_see_each_other(
 
 
 @pytest.mark.processes
-def test_jobs_do_not_show(videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path) -> None:
+def test_results_do_not_depend_on_jobs(videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path) -> None:
     small_adaptation.run(videos, tmp_path / "two", settings=SETTINGS["tent"], jobs=2)
     assert content(tmp_path / "two") == content(runs["tent episodic"])
 
 
-@pytest.mark.parametrize("way", ["states", "no states", "damaged states", "old states"])
+@pytest.mark.parametrize("condition", ["states", "no states", "damaged states", "old states"])
 @pytest.mark.parametrize("method", ["bn", "tent"])
-def test_a_stopped_online_run_goes_on_to_the_same_bytes(
-    videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path, method: str, way: str
+def test_a_stopped_online_run_resumes_to_the_same_bytes(
+    videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path, method: str, condition: str
 ) -> None:
     out, options = tmp_path / "run", {"settings": SETTINGS[method]}
-    if way == "old states":  # the states are one video behind the journal, as after a kill
+    if condition == "old states":  # the states are one video behind the journal, as after a kill
         with pytest.raises(Stop):
             small_adaptation.run(videos, out, method, "online", progress=stop_after(1), **options)
         old = Path(shutil.copytree(out / "adaptation", tmp_path / "old"))
     with pytest.raises(Stop):
         small_adaptation.run(
-            videos, out, method, "online", progress=stop_after(1 if way == "old states" else 2), **options
+            videos, out, method, "online", progress=stop_after(1 if condition == "old states" else 2), **options
         )
     assert len(list((out / "adaptation").iterdir())) == 3
-    if way == "no states":
+    if condition == "no states":
         shutil.rmtree(out / "adaptation")
-    elif way == "damaged states":
+    elif condition == "damaged states":
         for file in (out / "adaptation").iterdir():
             file.write_bytes(file.read_bytes()[:-30])
-    elif way == "old states":
+    elif condition == "old states":
         shutil.rmtree(out / "adaptation")
         shutil.copytree(old, out / "adaptation")
     small_adaptation.run(videos, out, method, "online", **options)
     assert content(out) == content(runs[f"{method} online"])
     order = processed(runs[f"{method} online"])
-    again = {"states": order[2:], "old states": order[1:]}.get(way, order)
-    assert processed(out)[2:] == again
+    expected = {"states": order[2:], "old states": order[1:]}.get(condition, order)
+    assert processed(out)[2:] == expected
     assert not (out / "adaptation").exists()
 
 
@@ -180,48 +180,48 @@ small_adaptation.run(videos, Path(sys.argv[2]), "tent", "online", settings={"lr"
 
 
 @pytest.mark.processes
-def test_a_killed_online_run_goes_on_to_the_same_bytes(
+def test_a_killed_online_run_resumes_to_the_same_bytes(
     videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path
 ) -> None:
     out, tests = tmp_path / "run", str(Path(small_adaptation.__file__).parents[1])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([tests, *sys.path])}
-    words = [sys.executable, "-c", KILLED, str(videos["a"].parent), str(out)]
-    assert subprocess.run(words, env=environment, check=False).returncode == -signal.SIGKILL
+    command = [sys.executable, "-c", KILLED, str(videos["a"].parent), str(out)]
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
     assert len(processed(out)) == 2
     small_adaptation.run(videos, out, "tent", "online", settings=SETTINGS["tent"])
     assert processed(out) == processed(runs["tent online"])
     assert content(out) == content(runs["tent online"])
 
 
-def test_states_are_stored_while_a_run_goes_on(
+def test_states_are_stored_during_a_run(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(online_run, "SAVE_EVERY_S", -1.0)
-    seen = []
+    counts = []
 
     def progress(done: int, of: int) -> None:
-        seen.append(len(list((tmp_path / "run" / "adaptation").iterdir())))
+        counts.append(len(list((tmp_path / "run" / "adaptation").iterdir())))
 
     small_adaptation.run(videos, tmp_path / "run", "bn", "online", progress=progress)
-    assert seen == [3] * 4
+    assert counts == [3] * 4
 
 
 @pytest.mark.fault("F188")
-def test_a_video_that_fails_leaves_no_trace_and_later_ones_follow_it_once_it_works(
+def test_videos_after_a_failed_one_are_repeated_once_it_works(
     videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path
 ) -> None:
     order, options = processed(runs["tent online"]), {"settings": SETTINGS["tent"]}
     broken = tmp_path / "broken.mkv"
     broken.write_bytes(b"no video")
-    lacking = videos | {order[1]: broken}
+    with_broken = videos | {order[1]: broken}
     out = tmp_path / "run"
-    done = small_adaptation.run(lacking, out, "tent", "online", **options)
+    done = small_adaptation.run(with_broken, out, "tent", "online", **options)
     assert [failure["video"] for failure in done.failures] == [order[1]]
     broken.write_bytes(videos[order[1]].read_bytes())
-    # Stopped when the failed video has its results, and those after it are still of a network that did not see it.
+    # Stop once the failed video has results, while later results are still of a network that did not process it.
     with pytest.raises(Stop):
-        small_adaptation.run(lacking, out, "tent", "online", retry_failed=True, progress=stop_after(2), **options)
-    small_adaptation.run(lacking, out, "tent", "online", **options)
+        small_adaptation.run(with_broken, out, "tent", "online", retry_failed=True, progress=stop_after(2), **options)
+    small_adaptation.run(with_broken, out, "tent", "online", **options)
     assert scores(out).keys() == scores(runs["tent online"]).keys()
     for cell, table in scores(runs["tent online"]).items():
         assert np.array_equal(table, scores(out)[cell])
@@ -235,10 +235,10 @@ def test_statistics_of_clean_videos_are_measured_once_and_reused(
     settings = {"source_videos": 3, "lr": 0.05} | ({"entropy_share": 1.0} if method == "eata" else {})
     options = {"settings": settings, "cells": CELLS[1:]}
     small_adaptation.run(videos, tmp_path / "one", method, "online", **options)
-    about = json.loads((tmp_path / "one" / "run.json").read_text())["adapt"]["source"]
-    content_of = (tmp_path / "one" / "source_statistics.npz").read_bytes()
-    fingerprint = f"sha256:{hashlib.sha256(content_of).hexdigest()}"
-    assert about == {
+    source = json.loads((tmp_path / "one" / "run.json").read_text())["adapt"]["source"]
+    file_content = (tmp_path / "one" / "source_statistics.npz").read_bytes()
+    fingerprint = f"sha256:{hashlib.sha256(file_content).hexdigest()}"
+    assert source == {
         "method": method,
         "network": "small sha256:1",
         "origin": "clean",
@@ -247,7 +247,7 @@ def test_statistics_of_clean_videos_are_measured_once_and_reused(
     }
     with pytest.raises(Stop):
         small_adaptation.run(videos, tmp_path / "two", method, "online", progress=stop_after(2), **options)
-    monkeypatch.setattr(source_statistics, "measure_statistics", None)  # what is stored is not measured again
+    monkeypatch.setattr(source_statistics, "measure_statistics", None)  # stored statistics are not measured again
     small_adaptation.run(videos, tmp_path / "two", method, "online", **options)
     assert content(tmp_path / "two") == content(tmp_path / "one")
     small_adaptation.run(videos, tmp_path / "given", method, "online", source_path=tmp_path / "one", **options)
@@ -262,7 +262,7 @@ def test_statistics_of_clean_videos_are_measured_once_and_reused(
     ) as error:
         small_adaptation.run(videos, tmp_path / "no", method, source_path=tmp_path / "one", weights="sha256:2")
     assert error.value.fault == "F189"
-    (tmp_path / "one" / "source_statistics.npz").write_bytes(content_of[:-20])
+    (tmp_path / "one" / "source_statistics.npz").write_bytes(file_content[:-20])
     with pytest.raises(BadValue, match="and these are damaged"):
         small_adaptation.run(videos, tmp_path / "no", method, source_path=tmp_path / "one", settings=settings)
     with pytest.raises(BadValue, match="bn needs no clean videos; leave --adapt-source out"):
@@ -270,20 +270,20 @@ def test_statistics_of_clean_videos_are_measured_once_and_reused(
 
 
 def test_mending_goes_before_adaptation(videos: dict[str, Path], tmp_path: Path) -> None:
-    """With the damaged frames known and replaced, a network adapts to what is left of the video."""
+    """The network adapts to videos in which known damaged frames are replaced."""
     tables = {}
     for name, mending in (("as is", None), ("mended", Mending(None))):
         out = tmp_path / name
         small_adaptation.run(videos, out, "bn", mending=mending, cells=["thumos14-c/black_frame:1"])
         tables[name] = scores(out)
-        kept = next(event for event in read_events(out / "journal.jsonl") if isinstance(event, VideoKept))
-        assert (kept.mended is None) == (mending is None)
+        event = next(event for event in read_events(out / "journal.jsonl") if isinstance(event, VideoKept))
+        assert (event.mended is None) == (mending is None)
     assert np.array_equal(tables["as is"]["clean"], tables["mended"]["clean"])
     cell = next(name for name in tables["mended"] if name != "clean")
     assert not np.array_equal(tables["as is"][cell], tables["mended"][cell])
 
 
-def test_another_adaptation_does_not_go_on_in_the_folder(videos: dict[str, Path], runs: dict[str, Path]) -> None:
+def test_another_adaptation_does_not_resume_in_the_folder(videos: dict[str, Path], runs: dict[str, Path]) -> None:
     with pytest.raises(SourceChanged, match="adapt was None, now"):
         small_adaptation.run(videos, runs["plain"], "tent")
     with pytest.raises(SourceChanged, match=r"adapt settings lr was 0\.05, now 0\.001"):
@@ -321,7 +321,7 @@ def test_the_command_line_adapts(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = write_class_folders(videos, tmp_path / "data")
-    words = [
+    arguments = [
         "run",
         "puppets-p",
         "--dataset",
@@ -331,7 +331,7 @@ def test_the_command_line_adapts(
         "--model",
         "helpers.small_adaptation:OWN",
     ]
-    words += [
+    arguments += [
         "--cells",
         "ucf101-p/gaussian_noise:3",
         "--device",
@@ -341,10 +341,17 @@ def test_the_command_line_adapts(
         "--adapt",
         "vitta",
     ]
-    words += ["--adapt-protocol", "online", "--adapt-setting", "lr=1e-3", "--adapt-source", str(folder / CLASSES[0])]
+    arguments += [
+        "--adapt-protocol",
+        "online",
+        "--adapt-setting",
+        "lr=1e-3",
+        "--adapt-source",
+        str(folder / CLASSES[0]),
+    ]
 
     def call(*more: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["jostle", *words, *more])
+        monkeypatch.setattr("sys.argv", ["jostle", *arguments, *more])
         return run_command(), *capsys.readouterr()
 
     code, out, err = call()
@@ -353,7 +360,7 @@ def test_the_command_line_adapts(
     code, out, err = call("--json")
     assert code == 0, err
     assert json.loads(out)["adapt"] == "vitta, online"
-    assert "adaptation" not in json.loads(out)  # nothing was left to do
+    assert "adaptation" not in json.loads(out)  # nothing left to compute
     source = json.loads((tmp_path / "run" / "run.json").read_text())["adapt"]["source"]
     assert (source["origin"], source["videos"]) == (CLASSES[0], 2)
     code, _, err = call("--adapt-setting", "speed=3")

@@ -1,4 +1,4 @@
-"""A first look: does the model fit, and how long may it take."""
+"""Trial before a run: whether the model fits, and an estimate of time, disk space and the bottleneck."""
 
 from __future__ import annotations
 
@@ -31,91 +31,91 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return write_videos(tmp_path_factory.mktemp("videos"))
 
 
-def test_what_a_plan_may_cost(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_cost_of_a_plan_is_estimated(videos: dict[str, Path], tmp_path: Path) -> None:
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
-    first = run_trial(recognising, plan.video_jobs, timed=True)
-    assert first is not None
-    assert (first.frames, first.bytes) == (48, 12)
-    told = estimate_cost(plan, first, 2)
-    cost = told["estimate"]
-    assert told["looks"] == 4 * 7
-    assert cost["clean_s"] == pytest.approx(4 * first.seconds / 2)
+    trial = run_trial(recognising, plan.video_jobs, timed=True)
+    assert trial is not None
+    assert (trial.frames, trial.bytes) == (48, 12)
+    info = estimate_cost(plan, trial, 2)
+    cost = info["estimate"]
+    assert info["looks"] == 4 * 7
+    assert cost["clean_s"] == pytest.approx(4 * trial.seconds / 2)
     assert cost["all_s"] == pytest.approx(7 * cost["clean_s"])
     assert cost["disk_bytes"] == 2 * 28 * 12
     assert cost["windows"] is None  # clips are no windows
     assert estimate_cost(plan, None, 2)["estimate"] is None
 
 
-def test_what_will_limit_is_foretold(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_the_bottleneck_is_predicted(videos: dict[str, Path], tmp_path: Path) -> None:
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
     slow = run_trial(partial(recognising, 0.1), plan.video_jobs, timed=True)
     assert slow is not None
     assert slow.parts is not None
     assert estimate_cost(plan, slow, 2)["estimate"]["limit"] == "model"
-    # In a process of its own, a model limits if what it takes is more than what the workers share.
+    # A model in its own process is the bottleneck if its time exceeds the share of each worker.
     busy = iter((0.0, 300.0, 301.0, 401.0))
-    apart = run_trial(recognising, plan.video_jobs, timed=True, busy_s=lambda: next(busy))
-    assert apart is not None
-    assert apart.parts is not None
-    assert apart.parts.model == pytest.approx(100.0)
-    assert estimate_cost(plan, apart, 2, 1)["estimate"]["limit"] == "model"
-    quick = replace(apart, parts=replace(apart.parts, decoding=1.0, corrupting=9.0, model=4.0))
+    separate = run_trial(recognising, plan.video_jobs, timed=True, busy_s=lambda: next(busy))
+    assert separate is not None
+    assert separate.parts is not None
+    assert separate.parts.model == pytest.approx(100.0)
+    assert estimate_cost(plan, separate, 2, 1)["estimate"]["limit"] == "model"
+    quick = replace(separate, parts=replace(separate.parts, decoding=1.0, corrupting=9.0, model=4.0))
     assert estimate_cost(plan, quick, 2, 1)["estimate"]["limit"] == "corrupting"
     assert estimate_cost(plan, quick, 4, 1)["estimate"]["limit"] == "model"
     assert estimate_cost(plan, quick, 4, 2)["estimate"]["limit"] == "corrupting"
 
 
-def test_of_many_videos_some_are_opened_for_all(
+def test_the_frame_count_of_many_videos_is_estimated_from_a_sample(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
-    first = run_trial(recognising, plan.video_jobs, timed=True)
-    whole = estimate_cost(plan, first, 2)
-    assert (whole["frames"], whole["opened"]) == (4 * 48, 4)
+    trial = run_trial(recognising, plan.video_jobs, timed=True)
+    estimate_all = estimate_cost(plan, trial, 2)
+    assert (estimate_all["frames"], estimate_all["opened"]) == (4 * 48, 4)
     many = replace(plan, video_jobs=plan.video_jobs * 3)
     opened: list[Path] = []
     monkeypatch.setattr(estimate, "claimed_frames", lambda path: opened.append(path) or 48)
     monkeypatch.setattr(estimate, "OPENED", 5)
-    told = estimate_cost(many, first, 2)
-    assert len(opened) == told["opened"] == 5
-    assert told["frames"] == 12 * 48
-    assert told["estimate"]["all_s"] == pytest.approx(3 * whole["estimate"]["all_s"])
+    info = estimate_cost(many, trial, 2)
+    assert len(opened) == info["opened"] == 5
+    assert info["frames"] == 12 * 48
+    assert info["estimate"]["all_s"] == pytest.approx(3 * estimate_all["estimate"]["all_s"])
 
 
 @pytest.mark.parametrize(
     ("fps", "rule", "rows"), [(None, "all", 21), (None, "released", 20), (None, "released-json", 19), (50.0, "all", 45)]
 )
-def test_windows_are_counted_as_they_will_be_made(tmp_path: Path, fps: float | None, rule: Rule, rows: int) -> None:
+def test_windows_are_counted_exactly(tmp_path: Path, fps: float | None, rule: Rule, rows: int) -> None:
     videos = small_run.write_videos(tmp_path)  # 48 frames at 25 a second
-    orders = tuple(VideoJob(name, path, (CLEAN_CELL,), 0) for name, path in videos.items())
-    look = FeatureDetectionPredictor(TwoParts(8, 2, fps), small_run.Leaning(), rule=rule)
-    first = run_trial(lambda: look, orders, timed=True)
-    assert first is not None
-    assert first.windows == 4 * rows == sum(look(order).clean.joined for order in orders)
+    jobs = tuple(VideoJob(name, path, (CLEAN_CELL,), 0) for name, path in videos.items())
+    predictor = FeatureDetectionPredictor(TwoParts(8, 2, fps), small_run.Leaning(), rule=rule)
+    trial = run_trial(lambda: predictor, jobs, timed=True)
+    assert trial is not None
+    assert trial.windows == 4 * rows == sum(predictor(job).clean.joined for job in jobs)
     (tmp_path / "d.mkv").write_bytes(b"not a video at all")
-    first = run_trial(lambda: look, orders, timed=True)
-    assert first is not None
-    assert first.windows == 3 * rows
-    assert run_trial(lambda: look, orders).windows is None  # type: ignore[union-attr]
+    trial = run_trial(lambda: predictor, jobs, timed=True)
+    assert trial is not None
+    assert trial.windows == 3 * rows
+    assert run_trial(lambda: predictor, jobs).windows is None  # type: ignore[union-attr]
 
 
-class Broken(Weigher):
+class FailingModel(Weigher):
     def __call__(self, clips: np.ndarray) -> np.ndarray:
         raise ZeroDivisionError("by nought")
 
 
-def test_what_does_not_fit_is_known_before_the_work(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_a_model_that_does_not_fit_is_refused_before_the_run(videos: dict[str, Path], tmp_path: Path) -> None:
     task = make_task(RECIPE, data_of(videos))
-    orders = tuple(task.make_job(name, path, (), 0) for name, path in videos.items())
+    jobs = tuple(task.make_job(name, path, (), 0) for name, path in videos.items())
     with pytest.raises(BadValue, match="returns 3 scores, and there are 4"):
-        run_trial(lambda: RecognitionPredictor(Weigher(), SAMPLING, ClassMatch("by number", 4)), orders)
+        run_trial(lambda: RecognitionPredictor(Weigher(), SAMPLING, ClassMatch("by number", 4)), jobs)
     with pytest.raises(DataError, match="by nought"):
-        run_trial(lambda: RecognitionPredictor(Broken(), SAMPLING, ClassMatch("by number", 3)), orders)
+        run_trial(lambda: RecognitionPredictor(FailingModel(), SAMPLING, ClassMatch("by number", 3)), jobs)
     bad = tmp_path / "bad.mkv"
     bad.write_bytes(b"not a video at all")
-    mixed = (task.make_job("a", bad, (), 0), *orders[1:])
+    mixed = (task.make_job("a", bad, (), 0), *jobs[1:])
     assert run_trial(recognising, mixed) is not None
     assert run_trial(recognising, mixed[:1]) is None

@@ -1,4 +1,4 @@
-"""A run with mending: it says so wherever it is named, and is never taken for one without."""
+"""Runs with mending: marked as such in every file and report, and never mixed with unmended runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> t
     return folder / "plain", folder / "mended"
 
 
-def test_a_mended_run_remembers_it(runs: tuple[Path, Path]) -> None:
+def test_a_mended_run_records_its_mending(runs: tuple[Path, Path]) -> None:
     files = ("run", "scores")
     plain, mended = ({name: json.loads((run / f"{name}.json").read_text()) for name in files} for run in runs)
     assert (plain["run"]["mend"], mended["run"]["mend"]) == (None, "known")
@@ -45,7 +45,7 @@ def test_a_mended_run_remembers_it(runs: tuple[Path, Path]) -> None:
     assert mended["scores"]["cells"] != plain["scores"]["cells"]
 
 
-def test_found_frames_are_kept_with_their_video(runs: tuple[Path, Path]) -> None:
+def test_detected_frames_are_stored_with_their_video(runs: tuple[Path, Path]) -> None:
     events = [event for event in read_events(runs[1] / "journal.jsonl") if isinstance(event, VideoKept)]
     assert len(events) == 4
     for event in events:
@@ -60,7 +60,7 @@ def test_found_frames_are_kept_with_their_video(runs: tuple[Path, Path]) -> None
     assert RunRecord.read(runs[0]).found_struck("a", "clean") is None
 
 
-def test_what_was_found_earlier_stays_when_cells_are_added(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_earlier_detections_are_kept_when_cells_are_added(videos: dict[str, Path], tmp_path: Path) -> None:
     mended_run(videos, tmp_path / "run", ["thumos14-c/black_frame:1"])
     mended_run(videos, tmp_path / "run")
     events = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if isinstance(event, VideoKept)]
@@ -68,7 +68,7 @@ def test_what_was_found_earlier_stays_when_cells_are_added(videos: dict[str, Pat
     assert [len(event.mended or ()) for event in events] == [2] * 4 + [4] * 4
 
 
-def test_neither_goes_on_in_the_folder_of_the_other(videos: dict[str, Path], runs: tuple[Path, Path]) -> None:
+def test_mended_and_plain_runs_do_not_share_a_folder(videos: dict[str, Path], runs: tuple[Path, Path]) -> None:
     with pytest.raises(SourceChanged, match="mend was None, now 'known'"):
         mended_run(videos, runs[0])
     with pytest.raises(SourceChanged, match="mend was 'known', now None"):
@@ -76,32 +76,31 @@ def test_neither_goes_on_in_the_folder_of_the_other(videos: dict[str, Path], run
 
 
 @pytest.mark.processes
-def test_jobs_do_not_show(videos: dict[str, Path], runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_results_do_not_depend_on_jobs(videos: dict[str, Path], runs: tuple[Path, Path], tmp_path: Path) -> None:
     mended_run(videos, tmp_path / "two", jobs=2)
     for file in sorted((runs[1] / "predictions").iterdir()):
         assert file.read_bytes() == (tmp_path / "two" / "predictions" / file.name).read_bytes()
 
 
-def test_the_two_are_told_apart_side_by_side(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    found = diff_runs(*(RunRecord.read(run) for run in runs), draws=0)
-    assert (found.first.name, found.second.name) == ("leaning", "leaning, mended (known)")
-    assert (found.first.mend, found.second.mend) == (None, "known")
+def test_mended_and_plain_runs_are_distinguished_in_comparisons(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    diff = diff_runs(*(RunRecord.read(run) for run in runs), draws=0)
+    assert (diff.first.name, diff.second.name) == ("leaning", "leaning, mended (known)")
+    assert (diff.first.mend, diff.second.mend) == (None, "known")
     assert any(
-        "leaning, mended (known) was mended with the damaged frames known (oracle)" in remark
-        for remark in found.remarks
+        "leaning, mended (known) was mended with the damaged frames known (oracle)" in remark for remark in diff.remarks
     )
-    assert "leaning, mended (known) less leaning" in found.table().title
-    again = Path(shutil.copytree(runs[1], tmp_path / "again"))
-    three = [RunRecord.read(run) for run in (*runs, again)]
+    assert "leaning, mended (known) less leaning" in diff.table().title
+    copied = Path(shutil.copytree(runs[1], tmp_path / "again"))
+    three = [RunRecord.read(run) for run in (*runs, copied)]
     assert run_names(three) == ["plain", "mended", "again, mended (known)"]
     (board,) = boards_of(runs, draws=0)
-    assert {one.name for one in board.groups[0].entries} == {
+    assert {entry.name for entry in board.groups[0].entries} == {
         "leaning, two_parts",
         "leaning, mended (known), two_parts",
     }
 
 
-def test_a_record_says_so_and_others_keep_their_checksums(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_only_records_of_mended_runs_have_a_mend_field(runs: tuple[Path, Path], tmp_path: Path) -> None:
     for run, mend in zip(runs, (None, "known"), strict=True):
         summary = summary_of(survey(RunRecord.read(run), draws=0))
         write_summary(summary, tmp_path / "x.record.json")
@@ -109,7 +108,7 @@ def test_a_record_says_so_and_others_keep_their_checksums(runs: tuple[Path, Path
         assert ("mend" in json.loads((tmp_path / "x.record.json").read_text())["record"]) == (mend is not None)
 
 
-def test_what_cannot_be_mended_is_refused(tmp_path: Path) -> None:
+def test_invalid_mending_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="`known` works only with `run`"):
         MendingOptions("known").check(known=False)
     with pytest.raises(CheckpointError, match=r"none\.safetensors: no such file; mend by `jostle`"):

@@ -1,4 +1,4 @@
-"""Runs of object detectors: scores are those of the boxes, whatever happens on the way."""
+"""Runs of object detectors: scores equal those of the boxes, also after an interruption."""
 
 from __future__ import annotations
 
@@ -32,62 +32,62 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def done(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
+def finished_run(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run(videos, tmp_path_factory.mktemp("runs") / "run")
 
 
-def test_scores_are_those_of_the_boxes_that_were_found(done: Run, videos: dict[str, Path]) -> None:
-    found, known = read_boxes(done.folder / "predictions" / "clean.npz")
-    assert known == ("light", "dark")  # nobody asks it for whales
-    assert list(found) == list(BoxSets(CLASSES, SETS, TRUE).frames)
-    for frame, boxes in found.items():
+def test_scores_equal_those_of_the_predicted_boxes(finished_run: Run, videos: dict[str, Path]) -> None:
+    predictions, classes = read_boxes(finished_run.folder / "predictions" / "clean.npz")
+    assert classes == ("light", "dark")  # the model has no class for whales
+    assert list(predictions) == list(BoxSets(CLASSES, SETS, TRUE).frames)
+    for frame, boxes in predictions.items():
         video, _, number = frame.rpartition("/")
-        (own,) = find(jostle.read(videos[video]).frames[int(number)][None])
-        assert boxes.box.tolist() == own.box.tolist()
-    by_hand = pm_k_detection(found, TRUE, SETS, 2)
-    told = done.scores["clean_more"]["objects"]
-    assert (done.scores["metric"], done.scores["clean"]) == ("pm-2 mAP", by_hand.pm_k)
-    assert told["detection"]["mean_ap"] == by_hand.mean_ap
-    assert told["localisation"]["pm_k"] == pm_k_detection(found, TRUE, SETS, 2, ignore_class=True).pm_k
-    assert (told["classes"], told["of_classes"]) == (2, 3)
-    assert [cell["cell"] for cell in done.scores["cells"]] == ["gaussian_noise:3"]
-    assert check_run(done.folder).lacking == ()
+        (expected_boxes,) = find(jostle.read(videos[video]).frames[int(number)][None])
+        assert boxes.box.tolist() == expected_boxes.box.tolist()
+    expected = pm_k_detection(predictions, TRUE, SETS, 2)
+    scores = finished_run.scores["clean_more"]["objects"]
+    assert (finished_run.scores["metric"], finished_run.scores["clean"]) == ("pm-2 mAP", expected.pm_k)
+    assert scores["detection"]["mean_ap"] == expected.mean_ap
+    assert scores["localisation"]["pm_k"] == pm_k_detection(predictions, TRUE, SETS, 2, ignore_class=True).pm_k
+    assert (scores["classes"], scores["of_classes"]) == (2, 3)
+    assert [cell["cell"] for cell in finished_run.scores["cells"]] == ["gaussian_noise:3"]
+    assert check_run(finished_run.folder).lacking == ()
 
 
-def test_a_run_that_was_stopped_goes_on_by_portions(
-    videos: dict[str, Path], done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_stopped_run_resumes_by_portions(
+    videos: dict[str, Path], finished_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jostle.evaluation.tasks.single_frames.PORTION", 2)
 
-    class Enough(Exception):
+    class StopRun(Exception):
         pass
 
     def stop(number: int, total: int) -> None:
         if number == 3:
-            raise Enough
+            raise StopRun
 
-    with pytest.raises(Enough):
+    with pytest.raises(StopRun):
         run(videos, tmp_path / "run", progress=stop)
-    again = run(videos, tmp_path / "run")
-    assert again.clean.joined == 7  # of 12 frames
+    resumed = run(videos, tmp_path / "run")
+    assert resumed.clean.joined == 7  # of 12 frames
     for name in ("scores.json", "predictions/clean.npz", "predictions/gaussian_noise-3.npz", "truth.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (done.folder / name).read_bytes()
+        assert (tmp_path / "run" / name).read_bytes() == (finished_run.folder / name).read_bytes()
 
 
-def test_what_a_run_holds_is_read_again(done: Run) -> None:
-    record = RunRecord.read(done.folder)
+def test_a_finished_run_is_read_and_analysed(finished_run: Run) -> None:
+    record = RunRecord.read(finished_run.folder)
     assert record.objects.classes == CLASSES
     assert record.objects.sets == {anchor: tuple(others) for anchor, others in SETS.items()}
-    found = survey(record, draws=40)
-    assert found.of("clean").value == done.scores["clean"]
-    assert found.videos == tuple(NAMES)
-    assert np.isnan(found.by_class[0, 2])  # no whale
-    assert found.drawn.shape == (40, 2)
+    analysis = survey(record, draws=40)
+    assert analysis.of("clean").value == finished_run.scores["clean"]
+    assert analysis.videos == tuple(NAMES)
+    assert np.isnan(analysis.by_class[0, 2])  # no whale
+    assert analysis.drawn.shape == (40, 2)
     assert record.scores.clean_more.objects is not None
-    assert json.loads(json.dumps(done.scores))["clean_more"]["objects"]["detection"]["k"] == 2
+    assert json.loads(json.dumps(finished_run.scores))["clean_more"]["objects"]["detection"]["k"] == 2
 
 
-def test_a_detector_that_gives_no_boxes_is_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_a_detector_that_returns_no_boxes_is_refused(videos: dict[str, Path], tmp_path: Path) -> None:
     bad = partial(
         ObjectPredictor, NamedObjectModel(lambda frames: frames, "blind"), match_objects("blind", (), CLASSES)
     )  # type: ignore[arg-type, return-value]
@@ -97,7 +97,7 @@ def test_a_detector_that_gives_no_boxes_is_refused(videos: dict[str, Path], tmp_
 
 
 @pytest.mark.parametrize("damage", [b"", b"no npz", None])
-def test_a_damaged_file_of_boxes_is_refused(done: Run, tmp_path: Path, damage: bytes | None) -> None:
+def test_a_damaged_file_of_boxes_is_refused(finished_run: Run, tmp_path: Path, damage: bytes | None) -> None:
     path = tmp_path / "clean.npz"
     if damage is None:
         np.savez(path, frames=np.array(["v/1"]), counts=np.array([2]), boxes=np.zeros((1, 6)), known=np.array(["x"]))

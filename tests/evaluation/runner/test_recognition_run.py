@@ -1,4 +1,4 @@
-"""Runs of recognition and of frames: the same bytes whatever happens, and scores that are those of the predictions."""
+"""Recognition and frame runs: reproducible bytes after any interruption, and scores that match the predictions."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """The bytes of everything that a run is for."""
+    """Read the bytes of every final file of a run."""
     files = [file for name in FINAL for file in ([*(folder / name).rglob("*")] or [folder / name])]
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
-def looks(folder: Path) -> list[str]:
+def predicted_videos(folder: Path) -> list[str]:
     return [event.video for event in read_events(folder / "journal.jsonl") if isinstance(event, VideoKept)]
 
 
@@ -55,21 +55,21 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    made = {}
+def finished_runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folders = {}
     for task in ("recognition", "frames"):
-        made[task] = tmp_path_factory.mktemp("run") / task
-        small_recognition.run(videos, made[task], task=task)
-    return made
+        folders[task] = tmp_path_factory.mktemp("run") / task
+        small_recognition.run(videos, folders[task], task=task)
+    return folders
 
 
 @pytest.fixture
-def whole(undisturbed: dict[str, Path], task: str, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(undisturbed[task], tmp_path / "whole"))
+def complete_run(finished_runs: dict[str, Path], task: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished_runs[task], tmp_path / "whole"))
 
 
-def test_a_run_of_recognition_fills_its_folder(undisturbed: dict[str, Path]) -> None:
-    folder = undisturbed["recognition"]
+def test_a_recognition_run_fills_its_folder(finished_runs: dict[str, Path]) -> None:
+    folder = finished_runs["recognition"]
     scores = json.loads((folder / "scores.json").read_text())
     assert scores["metric"] == "top-1 accuracy"
     assert [cell["cell"] for cell in scores["cells"]] == list(CELLS[:5])
@@ -78,26 +78,26 @@ def test_a_run_of_recognition_fills_its_folder(undisturbed: dict[str, Path]) -> 
     assert scores["coverage"] == {"videos": 4, "of": 4, "classes": 3, "of_classes": 3}
     for cell in [{"cell": "clean", "value": scores["clean"], **scores["clean_more"]}, *scores["cells"]]:
         name = "clean" if cell["cell"] == "clean" else RECIPE[cell["cell"]].slug
-        with np.load(folder / "predictions" / f"{name}.npz") as held:
-            assert held["videos"].tolist() == list(NAMES)
-            assert held["classes"].tolist() == list(CLASSES)
-            table = held["scores"]
-        by_hand = top_k_accuracy(table, LABELS.label)
-        assert (cell["value"], tuple(cell["interval"])) == (by_hand.accuracy, by_hand.interval)
-    about = json.loads((folder / "run.json").read_text())
-    assert (about["weights"], about["weights_from"], about["extractor"]) == (None, "nothing", None)
-    found = check_run(folder)
-    assert (found.altered, found.lacking, found.videos, len(found.cells)) == ((), (), 4, 6)
+        with np.load(folder / "predictions" / f"{name}.npz") as archive:
+            assert archive["videos"].tolist() == list(NAMES)
+            assert archive["classes"].tolist() == list(CLASSES)
+            table = archive["scores"]
+        expected = top_k_accuracy(table, LABELS.label)
+        assert (cell["value"], tuple(cell["interval"])) == (expected.accuracy, expected.interval)
+    metadata = json.loads((folder / "run.json").read_text())
+    assert (metadata["weights"], metadata["weights_from"], metadata["extractor"]) == (None, "nothing", None)
+    check = check_run(folder)
+    assert (check.altered, check.lacking, check.videos, len(check.cells)) == ((), (), 4, 6)
 
 
-def test_a_run_of_frames_is_what_pmk_says(undisturbed: dict[str, Path]) -> None:
-    folder = undisturbed["frames"]
+def test_scores_of_a_frame_run_equal_pm_k(finished_runs: dict[str, Path]) -> None:
+    folder = finished_runs["frames"]
     scores = json.loads((folder / "scores.json").read_text())
     file = folder / "predictions" / "clean.npz"
     assert list(read_frame_scores(file)) == list(FRAMES.frames)
-    said = jostle.pm_k(file, FRAMES.sets, FRAMES.labels, 2)
-    assert scores["clean_more"]["pm_k"] == json.loads(json.dumps(said.to_dict()))
-    assert (scores["metric"], scores["clean"], scores["cells"]) == ("pm-2", said.pm_k, [])
+    expected = jostle.pm_k(file, FRAMES.sets, FRAMES.labels, 2)
+    assert scores["clean_more"]["pm_k"] == json.loads(json.dumps(expected.to_dict()))
+    assert (scores["metric"], scores["clean"], scores["cells"]) == ("pm-2", expected.pm_k, [])
     assert scores["mean_corrupted"] is None
 
 
@@ -111,11 +111,11 @@ def test_frames_can_be_corrupted_too(videos: dict[str, Path], tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("task", "jobs"), [("recognition", 1), ("frames", 1), pytest.param("recognition", 2, marks=pytest.mark.processes)]
 )
-def test_neither_jobs_nor_order_show(
-    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path, task: str, jobs: int
+def test_results_do_not_depend_on_jobs_or_order(
+    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path, task: str, jobs: int
 ) -> None:
     small_recognition.run(dict(reversed(videos.items())), tmp_path / "back", task=task, jobs=jobs)
-    assert content(tmp_path / "back") == content(undisturbed[task])
+    assert content(tmp_path / "back") == content(finished_runs[task])
 
 
 @pytest.mark.fault("F62")
@@ -123,8 +123,8 @@ def test_neither_jobs_nor_order_show(
 @TASKS
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("after", range(0, 6, 2))  # lines of the journal: from none to most
-def test_a_killed_run_goes_on_to_the_same_bytes(
-    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path, task: str, jobs: int, after: int
+def test_a_killed_run_resumes_to_the_same_bytes(
+    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path, task: str, jobs: int, after: int
 ) -> None:
     out = tmp_path / "run"
     program = [sys.executable, small_recognition.__file__, str(videos["a"].parent), str(out), str(jobs), task]
@@ -137,32 +137,32 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    before = looks(out)
+    before = predicted_videos(out)
     small_recognition.run(videos, out, task=task)
-    assert content(out) == content(undisturbed[task])
-    assert len(looks(out)) <= len(NAMES) + jobs  # what was in hand, and no more
-    assert looks(out)[: len(before)] == before
+    assert content(out) == content(finished_runs[task])
+    assert len(predicted_videos(out)) <= len(NAMES) + jobs  # at most the videos in progress
+    assert predicted_videos(out)[: len(before)] == before
     assert check_run(out).lacking == ()
 
 
 @TASKS
 @pytest.mark.parametrize("with_results", [True, False])
 def test_a_deleted_predictions_file_is_done_again(
-    videos: dict[str, Path], undisturbed: dict[str, Path], whole: Path, task: str, with_results: bool
+    videos: dict[str, Path], finished_runs: dict[str, Path], complete_run: Path, task: str, with_results: bool
 ) -> None:
-    (whole / "predictions" / "clean.npz").unlink()
+    (complete_run / "predictions" / "clean.npz").unlink()
     if not with_results:
-        shutil.rmtree(whole / "videos")
-    assert check_run(whole).lacking
-    done = small_recognition.run(videos, whole, task=task)
-    assert content(whole) == content(undisturbed[task])
+        shutil.rmtree(complete_run / "videos")
+    assert check_run(complete_run).lacking
+    done = small_recognition.run(videos, complete_run, task=task)
+    assert content(complete_run) == content(finished_runs[task])
     assert (done.clean.joined == 0) == with_results
     assert done.cells.joined == 0
 
 
 @TASKS
-def test_a_bad_video_is_listed_and_tried_again_when_asked(
-    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path, task: str
+def test_a_bad_video_is_listed_and_retried_on_request(
+    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path, task: str
 ) -> None:
     out, broken = tmp_path / "run", tmp_path / "b.mkv"
     broken.write_bytes(b"not a video at all")
@@ -174,66 +174,66 @@ def test_a_bad_video_is_listed_and_tried_again_when_asked(
     broken.write_bytes(videos["b"].read_bytes())
     again = small_recognition.run(mixed, out, task=task, retry_failed=True)
     assert (again.failures, again.scores["coverage"]["videos"]) == ((), 4)
-    assert content(out) == content(undisturbed[task])
+    assert content(out) == content(finished_runs[task])
 
 
 @pytest.mark.fault("F73")
 @pytest.mark.parametrize("task", ["recognition"])
-def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], whole: Path, task: str) -> None:
-    file = whole / "predictions" / "clean.npz"
+def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], complete_run: Path, task: str) -> None:
+    file = complete_run / "predictions" / "clean.npz"
     file.write_bytes(file.read_bytes() + b" ")
-    assert check_run(whole).altered == ("predictions/clean.npz is not what the run wrote",)
+    assert check_run(complete_run).altered == ("predictions/clean.npz is not what the run wrote",)
     with pytest.raises(SourceChanged, match=r"clean\.npz: not what this run wrote"):
-        small_recognition.run(videos, whole, task=task)
+        small_recognition.run(videos, complete_run, task=task)
 
 
 @TASKS
-def test_the_journal_says_which_frames_were_shown(undisturbed: dict[str, Path], task: str) -> None:
-    shown = RunRecord.read(undisturbed[task]).input_frames("c")
-    assert shown is not None
-    assert shown.tolist() == [19, 20, 22] if task == "frames" else len(shown) == 6 * SAMPLING.clips
+def test_the_journal_records_the_input_frames(finished_runs: dict[str, Path], task: str) -> None:
+    frames = RunRecord.read(finished_runs[task]).input_frames("c")
+    assert frames is not None
+    assert frames.tolist() == [19, 20, 22] if task == "frames" else len(frames) == 6 * SAMPLING.clips
 
 
 @pytest.fixture
-def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results of frames are kept two by two; every video here has three."""
+def portions_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store results of frames in portions of two; every video here has three frames."""
     monkeypatch.setattr("jostle.evaluation.tasks.single_frames.PORTION", 2)
 
 
-@pytest.mark.usefixtures("by_two")
-def test_frames_of_a_long_video_are_kept_by_portions(
-    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path
+@pytest.mark.usefixtures("portions_of_two")
+def test_frames_of_a_long_video_are_stored_in_portions(
+    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path
 ) -> None:
-    class Enough(Exception):
+    class StopRun(Exception):
         pass
 
     def stop(done: int, total: int) -> None:
         assert total == 8
         if done == 3:
-            raise Enough
+            raise StopRun
 
     out = tmp_path / "run"
-    with pytest.raises(Enough):
+    with pytest.raises(StopRun):
         small_recognition.run(videos, out, task="frames", progress=stop)
-    assert looks(out) == ["a", "a", "b"]
+    assert predicted_videos(out) == ["a", "a", "b"]
     ticks = []
     done = small_recognition.run(videos, out, task="frames", watch=ticks.append)
-    assert (looks(out), done.clean.joined) == (["a", "a", "b", "b", "c", "c", "d", "d"], 7)
+    assert (predicted_videos(out), done.clean.joined) == (["a", "a", "b", "b", "c", "c", "d", "d"], 7)
     assert (ticks[-1].done, ticks[-1].total, ticks[-1].unit) == (5, 5, "portions of videos")
-    assert content(out) == content(undisturbed["frames"])
+    assert content(out) == content(finished_runs["frames"])
     assert RunRecord.read(out).input_frames("a").tolist() == [19, 20, 22]
-    found = check_run(out)
-    assert (found.altered, found.lacking, found.videos) == ((), (), 4)
+    check = check_run(out)
+    assert (check.altered, check.lacking, check.videos) == ((), (), 4)
 
 
-@pytest.mark.usefixtures("by_two")
-def test_a_portion_that_fails_sets_its_video_aside_until_it_is_mended(
-    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path
+@pytest.mark.usefixtures("portions_of_two")
+def test_a_portion_that_fails_excludes_its_video(
+    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     short = write_video(tmp_path / "b.mkv", 22, seed=1)  # the last frame of b lies beyond its end
     done = small_recognition.run({**videos, "b": short}, out, task="frames")
-    assert [(one["video"], "no frame 22" in one["message"]) for one in done.failures] == [("b", True)]
+    assert [(failure["video"], "no frame 22" in failure["message"]) for failure in done.failures] == [("b", True)]
     assert done.scores["coverage"] == {"videos": 3, "of": 4}
     again = small_recognition.run({**videos, "b": short}, out, task="frames")
     assert (len(again.failures), again.clean.joined) == (1, 0)
@@ -243,23 +243,23 @@ def test_a_portion_that_fails_sets_its_video_aside_until_it_is_mended(
         small_recognition.run({**videos, "b": short}, out, task="frames", retry_failed=True)
 
 
-@pytest.mark.usefixtures("by_two")
-def test_a_portion_that_is_altered_is_looked_at_again(
-    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path
+@pytest.mark.usefixtures("portions_of_two")
+def test_an_altered_portion_is_predicted_again(
+    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     small_recognition.run(videos, out, task="frames")
     (out / "predictions" / "clean.npz").unlink()
     (out / "videos" / "c.portion1").write_bytes(b"no longer")
     assert small_recognition.run(videos, out, task="frames").clean.joined == 1
-    assert content(out) == content(undisturbed["frames"])
+    assert content(out) == content(finished_runs["frames"])
 
 
-def test_frames_that_are_missing_leave_their_sets(videos: dict[str, Path], tmp_path: Path) -> None:
-    part = {name: path for name, path in videos.items() if name != "d"}
-    gone = ("a/000019", "b/000020", "d/000019", "d/000020", "d/000022")
-    data = data_of(part, "frames", missing=gone)
-    done = small_recognition.run(part, tmp_path / "run", task="frames", data=data)
+def test_missing_frames_are_left_out_of_their_sets(videos: dict[str, Path], tmp_path: Path) -> None:
+    present = {name: path for name, path in videos.items() if name != "d"}
+    missing = ("a/000019", "b/000020", "d/000019", "d/000020", "d/000022")
+    data = data_of(present, "frames", missing=missing)
+    done = small_recognition.run(present, tmp_path / "run", task="frames", data=data)
     assert done.scores["clean_more"]["pm_k"]["anchors"] == 2
     assert list(read_frame_scores(tmp_path / "run" / "predictions" / "clean.npz")) == [
         "a/000020",
@@ -271,17 +271,17 @@ def test_frames_that_are_missing_leave_their_sets(videos: dict[str, Path], tmp_p
     )
 
 
-def test_who_watches_sees_the_values(videos: dict[str, Path], tmp_path: Path) -> None:
-    seen = []
-    done = small_recognition.run(videos, tmp_path / "run", watch=lambda tick: seen.append((tick.done, tick.total)))
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    last = []
+def test_progress_events_carry_the_current_values(videos: dict[str, Path], tmp_path: Path) -> None:
+    counts = []
+    done = small_recognition.run(videos, tmp_path / "run", watch=lambda tick: counts.append((tick.done, tick.total)))
+    assert counts == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    ticks = []
     shutil.rmtree(tmp_path / "run" / "predictions")
     lines = (tmp_path / "run" / "journal.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "run" / "journal.jsonl").write_bytes(b"".join(lines[:3]))
-    small_recognition.run(videos, tmp_path / "run", watch=last.append)
-    assert len(last) == 1  # one was left
-    cells = last[0].cells
+    small_recognition.run(videos, tmp_path / "run", watch=ticks.append)
+    assert len(ticks) == 1  # one video was left
+    cells = ticks[0].cells
     assert {cells[name].videos for name in ("clean", *CELLS[:5])} == {4}
     assert cells["clean"].value == done.scores["clean"]
-    assert cells[CELLS[5]].value is None  # not asked for
+    assert cells[CELLS[5]].value is None  # not requested

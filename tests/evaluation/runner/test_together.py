@@ -1,4 +1,4 @@
-"""A sweep: the same detections as looking at each corrupted video by itself, for less."""
+"""Several models in one run: the same detections as one run per model, at a lower cost."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ CELLS = (
 ACTIONS = {"a": [[0.4, 1.4]], "b": [[0.2, 0.9], [1.1, 2.2]], "c": [[0.0, 2.0]]}
 
 
-class Sums:
-    """One segment a video, whose score tells its features apart."""
+class SumDetector:
+    """Detector that returns one segment per video, scored by the sum of its features."""
 
     def __init__(self, sign: float = 1.0) -> None:
         self.sign = sign
@@ -43,7 +43,7 @@ class Sums:
 
 
 def models() -> DetectorGroup:
-    return DetectorGroup(TwoParts(8, 2), {"plus": Sums(), "minus": Sums(-1.0)})
+    return DetectorGroup(TwoParts(8, 2), {"plus": SumDetector(), "minus": SumDetector(-1.0)})
 
 
 @pytest.fixture(scope="module")
@@ -55,54 +55,54 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 SEGMENTS = {name: Segments.from_pairs(pairs) for name, pairs in ACTIONS.items()}
 
 
-def looked(videos: dict[str, Path], cells: tuple[Cell, ...]) -> dict[str, VideoResult[dict[str, Segments]]]:
-    detecting = models()
-    return {name: detecting(VideoJob(name, path, cells, 3, SEGMENTS[name])) for name, path in videos.items()}
+def predict(videos: dict[str, Path], cells: tuple[Cell, ...]) -> dict[str, VideoResult[dict[str, Segments]]]:
+    predictor = models()
+    return {name: predictor(VideoJob(name, path, cells, 3, SEGMENTS[name])) for name, path in videos.items()}
 
 
-def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path]) -> None:
-    found = looked(videos, CELLS)
+def test_each_cell_equals_the_corrupted_video(videos: dict[str, Path]) -> None:
+    results = predict(videos, CELLS)
     for cell in CELLS:
-        corrupting = CorruptionOptions(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
-        alone = detect_videos(ByFeatures(Sums(), TwoParts(8, 2), corrupting), videos)
-        scores = [found[name].outputs[cell.name]["plus"].score[0] for name in "abc"]
-        assert scores == alone.score.tolist()
-        assert [found[name].outputs[cell.name]["minus"].score[0] for name in "abc"] == (-alone.score).tolist()
+        corruption = CorruptionOptions(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
+        predictors = detect_videos(ByFeatures(SumDetector(), TwoParts(8, 2), corruption), videos)
+        scores = [results[name].outputs[cell.name]["plus"].score[0] for name in "abc"]
+        assert scores == predictors.score.tolist()
+        assert [results[name].outputs[cell.name]["minus"].score[0] for name in "abc"] == (-predictors.score).tolist()
 
 
 @pytest.mark.parametrize(
     ("rule", "faults"),
     [("released", ()), ("released-json", ("skipped-window",)), ("released", ("early-row", "skipped-window"))],
 )
-def test_each_cell_is_as_the_released_programs_make_it(
+def test_each_cell_reproduces_the_released_programs(
     videos: dict[str, Path], rule: Rule, faults: tuple[ReleasedBug, ...]
 ) -> None:
-    detecting = replace(models(), rule=rule, reproduce_bugs=faults)
-    differ = 0
+    predictor = replace(models(), rule=rule, reproduce_bugs=faults)
+    differences = 0
     for name in "ab":
         path = videos[name]
-        found = detecting(VideoJob(name, path, CELLS, 3, SEGMENTS[name]))
+        result = predictor(VideoJob(name, path, CELLS, 3, SEGMENTS[name]))
         rows = (60 - 8 - (rule == "released-json")) // 2
-        assert found.clean.joined == rows
-        assert found.cells.joined < rows * (len(CELLS) - 1)  # not every window is computed again
+        assert result.clean.joined == rows
+        assert result.cells.joined < rows * (len(CELLS) - 1)  # not every window is computed again
         for cell in CELLS:
-            corrupting = CorruptionOptions(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
-            about = {"video_id": name, "corrupting": corrupting, "rule": rule}
-            whole = extract_video(path, TwoParts(8, 2), reproduce_bugs=faults, **about)[0].features
-            assert found.outputs[cell.name]["plus"].score[0] == float(whole.sum())
-            differ += not np.array_equal(whole, extract_video(path, TwoParts(8, 2), **about)[0].features)
-    assert bool(differ) == bool(faults)
+            corruption = CorruptionOptions(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
+            arguments = {"video_id": name, "corrupting": corruption, "rule": rule}
+            features = extract_video(path, TwoParts(8, 2), reproduce_bugs=faults, **arguments)[0].features
+            assert result.outputs[cell.name]["plus"].score[0] == float(features.sum())
+            differences += not np.array_equal(features, extract_video(path, TwoParts(8, 2), **arguments)[0].features)
+    assert bool(differences) == bool(faults)
 
 
-def test_a_video_is_decoded_once_and_struck_frames_are_seen_once(videos: dict[str, Path]) -> None:
-    once = looked(videos, CELLS)
-    for one in once.values():
-        assert one.clean.decoded == one.clean.seen == 60
-        assert one.cells.decoded == 0
-    again = looked(videos, (*CELLS, Cell("more", ("thumos14-c/black_frame:2",), None, "main", True)))
-    for name, one in again.items():
-        assert one.cells.seen == once[name].cells.seen  # black is black
-        assert one.cells.joined > once[name].cells.joined
+def test_videos_are_decoded_and_corrupted_frames_encoded_once(videos: dict[str, Path]) -> None:
+    results = predict(videos, CELLS)
+    for result in results.values():
+        assert result.clean.decoded == result.clean.seen == 60
+        assert result.cells.decoded == 0
+    more_results = predict(videos, (*CELLS, Cell("more", ("thumos14-c/black_frame:2",), None, "main", True)))
+    for name, result in more_results.items():
+        assert result.cells.seen == results[name].cells.seen  # the same black frame
+        assert result.cells.joined > results[name].cells.joined
 
 
 RECIPE = Recipe(
@@ -117,20 +117,20 @@ RECIPE = Recipe(
 )
 
 
-def together(videos: dict[str, Path], folder: Path, seen: list[int] | None = None) -> dict[str, Run]:
+def run_both(videos: dict[str, Path], folder: Path, counts: list[int] | None = None) -> dict[str, Run]:
     data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
-    both = {name: BenchmarkModel(alone[name], name) for name in ("plus", "minus")}
-    folders = {name: folder / name for name in both}
+    benchmark_models = {name: BenchmarkModel(predictors[name], name) for name in ("plus", "minus")}
+    folders = {name: folder / name for name in benchmark_models}
 
-    def tell(done: int, total: int) -> None:
-        if seen is not None:
-            seen.append(done)
+    def record(done: int, total: int) -> None:
+        if counts is not None:
+            counts.append(done)
 
-    return run_together(RECIPE, data, both, models, folders, cells=select_cells(RECIPE), progress=tell)
+    return run_together(RECIPE, data, benchmark_models, models, folders, cells=select_cells(RECIPE), progress=record)
 
 
-alone = {
-    name: partial(FeatureDetectionPredictor, TwoParts(8, 2), Sums(sign))
+predictors = {
+    name: partial(FeatureDetectionPredictor, TwoParts(8, 2), SumDetector(sign))
     for name, sign in (("plus", 1.0), ("minus", -1.0))
 }
 
@@ -139,47 +139,49 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.json"))}
 
 
-def test_runs_together_are_as_runs_alone(videos: dict[str, Path], tmp_path: Path) -> None:
-    seen: list[int] = []
-    done = together(videos, tmp_path, seen)
-    assert seen == [1, 2, 3]
+def test_joint_runs_equal_separate_runs(videos: dict[str, Path], tmp_path: Path) -> None:
+    counts: list[int] = []
+    done = run_both(videos, tmp_path, counts)
+    assert counts == [1, 2, 3]
     assert done["minus"].clean == done["plus"].clean
     data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
     for name in ("plus", "minus"):
-        contestant = BenchmarkModel(alone[name], name)
-        run_benchmark(RECIPE, data, contestant, tmp_path / "alone" / name, cells=select_cells(RECIPE))
+        model = BenchmarkModel(predictors[name], name)
+        run_benchmark(RECIPE, data, model, tmp_path / "alone" / name, cells=select_cells(RECIPE))
         assert content(tmp_path / "alone" / name) == content(tmp_path / name)
 
 
-def test_a_run_that_was_lost_is_made_again(videos: dict[str, Path], tmp_path: Path) -> None:
-    together(videos, tmp_path)
+def test_a_lost_run_is_repeated(videos: dict[str, Path], tmp_path: Path) -> None:
+    run_both(videos, tmp_path)
     before = content(tmp_path / "minus")
     shutil.rmtree(tmp_path / "minus")
-    together(videos, tmp_path)
+    run_both(videos, tmp_path)
     assert content(tmp_path / "minus") == before
 
 
-def test_a_bad_video_is_set_aside_in_all(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_a_bad_video_is_skipped_in_every_run(videos: dict[str, Path], tmp_path: Path) -> None:
     broken = tmp_path / "b.mkv"
     broken.write_bytes(b"not a video at all")
-    done = together({**videos, "b": broken}, tmp_path / "runs")
+    done = run_both({**videos, "b": broken}, tmp_path / "runs")
     assert [[failure["video"] for failure in run.failures] for run in done.values()] == [["b"], ["b"]]
 
 
-def test_detectors_may_look_at_mended_features_beside_others(videos: dict[str, Path]) -> None:
-    order = VideoJob("a", videos["a"], CELLS, 3, SEGMENTS["a"])
-    both = DetectorGroup(
-        TwoParts(8, 2), {"plain": Sums(), "mended": Sums(), "more": Sums(-1.0)}, mending={"mended": Mending()}
+def test_mended_and_unmended_detectors_share_one_group(videos: dict[str, Path]) -> None:
+    job = VideoJob("a", videos["a"], CELLS, 3, SEGMENTS["a"])
+    group = DetectorGroup(
+        TwoParts(8, 2),
+        {"plain": SumDetector(), "mended": SumDetector(), "more": SumDetector(-1.0)},
+        mending={"mended": Mending()},
     )
-    looked = both(order)
-    plain = DetectorGroup(TwoParts(8, 2), {"": Sums()})(order)
-    mended = FeatureDetectionPredictor(TwoParts(8, 2), Sums(), mending=Mending())(order)
-    assert looked.of("more").mended is looked.of("plain").mended is None
+    result = group(job)
+    plain = DetectorGroup(TwoParts(8, 2), {"": SumDetector()})(job)
+    mended = FeatureDetectionPredictor(TwoParts(8, 2), SumDetector(), mending=Mending())(job)
+    assert result.of("more").mended is result.of("plain").mended is None
     for cell in CELLS:
-        assert looked.of("plain").outputs[cell.name].score.tolist() == plain.outputs[cell.name][""].score.tolist()
-        assert looked.of("mended").outputs[cell.name].score.tolist() == mended.outputs[cell.name].score.tolist()
-        assert np.array_equal(looked.of("mended").mended[cell.name].damaged, mended.mended[cell.name].damaged)
-    struck = CELLS[1].name
-    assert looked.of("plain").outputs[struck].score.tolist() != looked.of("mended").outputs[struck].score.tolist()
-    assert (looked.clean.decoded, looked.clean.seen) == (60, 60)  # once for all of them
-    assert looked.clean.joined == plain.clean.joined
+        assert result.of("plain").outputs[cell.name].score.tolist() == plain.outputs[cell.name][""].score.tolist()
+        assert result.of("mended").outputs[cell.name].score.tolist() == mended.outputs[cell.name].score.tolist()
+        assert np.array_equal(result.of("mended").mended[cell.name].damaged, mended.mended[cell.name].damaged)
+    corrupted = CELLS[1].name
+    assert result.of("plain").outputs[corrupted].score.tolist() != result.of("mended").outputs[corrupted].score.tolist()
+    assert (result.clean.decoded, result.clean.seen) == (60, 60)  # once for all of them
+    assert result.clean.joined == plain.clean.joined

@@ -1,4 +1,4 @@
-"""Where actions lie, as runs of recognition and of frames keep it."""
+"""Times of actions as stored by runs of recognition and of frames."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ PAIRS = st.lists(
 )
 
 
-def test_actions_stand_beside_the_labels_or_are_not_known() -> None:
+def test_actions_are_known_if_annotated_beside_the_labels() -> None:
     truth = Truth.from_segments({"a": Segments.from_pairs([(1.0, 2.5)])})
     alone, both = (Dataset("folder", "test", Path("data"), parts, {}) for parts in ((LABELS,), (LABELS, truth)))
     assert known_actions(alone) == {}
     assert action_pairs(known_actions(both), LABELS.videos) == {"a": [[1.0, 2.5]]}
 
 
-def test_only_videos_of_the_run_are_kept() -> None:
+def test_action_pairs_contain_only_videos_of_the_run() -> None:
     actions = {name: Segments.from_pairs([(0.0, 1.0)]) for name in "abc"}
     assert list(action_pairs(actions, ["c", "a"])) == ["c", "a"]
 
 
 @given(st.dictionaries(st.text(max_size=5), PAIRS, max_size=4))
-def test_places_come_back_from_json_to_the_last_bit(places: dict[str, list[tuple[float, float]]]) -> None:
-    actions = {name: Segments.from_pairs(pairs) for name, pairs in places.items()}
-    again = segments_from_pairs(json.loads(json.dumps(action_pairs(actions, actions))))
-    assert list(again) == list(actions)
+def test_segments_survive_a_json_round_trip_exactly(pairs_by_video: dict[str, list[tuple[float, float]]]) -> None:
+    actions = {name: Segments.from_pairs(pairs) for name, pairs in pairs_by_video.items()}
+    restored = segments_from_pairs(json.loads(json.dumps(action_pairs(actions, actions))))
+    assert list(restored) == list(actions)
     for name, own in actions.items():
-        np.testing.assert_array_equal(again[name].start, own.start)
-        np.testing.assert_array_equal(again[name].end, own.end)
+        np.testing.assert_array_equal(restored[name].start, own.start)
+        np.testing.assert_array_equal(restored[name].end, own.end)

@@ -1,4 +1,4 @@
-"""The door for annotations and predictions: every format in, every format out, and what a conversion says of it."""
+"""Reading, writing and converting annotations and predictions in every format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write(folder: Path, database: Any, **others: Any) -> Path:
     return path
 
 
-def put(folder: Path, name: str, content: str) -> Path:
+def write_text(folder: Path, name: str, content: str) -> Path:
     path = folder / name
     path.write_text(content, encoding="utf-8")
     return path
@@ -59,7 +59,7 @@ def toy(tmp_path: Path) -> Path:
     return write(tmp_path, database, version="1.3", taxonomy=[])
 
 
-def test_truth_comes_in_the_order_of_the_file(toy: Path) -> None:
+def test_truth_keeps_the_order_of_the_file(toy: Path) -> None:
     truth = read_truth(toy)
     assert truth.videos == ("v_1", "v_2", "v_3")
     assert truth.classes == ("Run", "Swim")
@@ -93,12 +93,12 @@ def test_ids_match_under_nfc_and_twins_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="are one id in two Unicode forms; keep one of them") as caught:
         read_truth(path)
     assert caught.value.fault == "F22"
-    both = put(tmp_path, "p.json", '{"results": {"cafe\\u0301": [], "caf\\u00e9": []}}')
+    both = write_text(tmp_path, "p.json", '{"results": {"cafe\\u0301": [], "caf\\u00e9": []}}')
     with pytest.raises(DataError, match="appears in two Unicode forms; keep one of them"):
         read_predictions(both)
 
 
-def test_one_video_alone(toy: Path) -> None:
+def test_segments_of_one_video(toy: Path) -> None:
     assert segments_of(toy, "v_1").start.tolist() == [1, 4]
     assert len(segments_of(str(toy), "v_3", subset="test")) == 0
     with pytest.raises(DataError, match="video v_1 is in subset 'validation', not in 'test'; name its subset, or none"):
@@ -107,14 +107,14 @@ def test_one_video_alone(toy: Path) -> None:
         segments_of(toy, "v_1", subset="x")
 
 
-def test_one_video_alone_in_other_formats(tmp_path: Path) -> None:
+def test_segments_of_one_video_in_other_formats(tmp_path: Path) -> None:
     (tmp_path / "Run_test.txt").write_text("a 0 1\nb 5 4\n")
     assert segments_of(tmp_path, "a").end.tolist() == [1]
-    table = put(tmp_path, "t.csv", "video,start,end,label\na,0,1,Run\nb,5,4,Run\n")
+    table = write_text(tmp_path, "t.csv", "video,start,end,label\na,0,1,Run\nb,5,4,Run\n")
     assert segments_of(table, "a").end.tolist() == [1]
 
 
-def test_a_fault_elsewhere_does_not_bar_a_sound_video(tmp_path: Path) -> None:
+def test_errors_in_other_videos_do_not_affect_a_valid_one(tmp_path: Path) -> None:
     path = write(tmp_path, {"good": annotated([0, 1]), "bad": annotated([1, 1]), "worse": annotated([2, 1], fps="x")})
     assert len(segments_of(path, "good")) == 1
     with pytest.raises(DataError, match="video bad: the segment of annotation 0 has no length"):
@@ -142,19 +142,19 @@ def test_unknown_video_gets_near_names(toy: Path, tmp_path: Path) -> None:
         "\ufeffvideo_id,t_start,t_end,label,score",
     ],
 )
-def test_the_many_names_of_columns(tmp_path: Path, header: str) -> None:
-    path = put(tmp_path, "any.txt", header + '\r\n"a ""b"", c",0.5,1.5,"Long, jump",0.25\r\n\r\nv,2,3,Run,1\r\n')
-    found = read_predictions(path)
-    assert found.videos == ('a "b", c', "v")
-    assert found.classes == ("Long, jump", "Run")
-    assert (found.start.tolist(), found.score.tolist()) == ([0.5, 2], [0.25, 1])
+def test_column_names_of_many_programs_are_known(tmp_path: Path, header: str) -> None:
+    path = write_text(tmp_path, "any.txt", header + '\r\n"a ""b"", c",0.5,1.5,"Long, jump",0.25\r\n\r\nv,2,3,Run,1\r\n')
+    predictions = read_predictions(path)
+    assert predictions.videos == ('a "b", c', "v")
+    assert predictions.classes == ("Long, jump", "Run")
+    assert (predictions.start.tolist(), predictions.score.tolist()) == ([0.5, 2], [0.25, 1])
 
 
-def test_a_table_with_other_separators_says_so(tmp_path: Path) -> None:
+def test_a_table_with_other_separators_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="its columns are separated by ';'; save it with commas"):
-        read_predictions(put(tmp_path, "a.csv", "video;start;end;label;score\nv;0;1;Run;1\n"))
+        read_predictions(write_text(tmp_path, "a.csv", "video;start;end;label;score\nv;0;1;Run;1\n"))
     with pytest.raises(DataError, match="no column of labels; name one of label, class, category, action_label, found"):
-        read_predictions(put(tmp_path, "a.csv", "video,start,end,score\nv,0,1,1\n"))
+        read_predictions(write_text(tmp_path, "a.csv", "video,start,end,score\nv,0,1,1\n"))
 
 
 def test_the_name_of_a_file_does_not_matter(toy: Path, tmp_path: Path) -> None:
@@ -164,13 +164,13 @@ def test_the_name_of_a_file_does_not_matter(toy: Path, tmp_path: Path) -> None:
 
 
 def test_thumos14_text_truth(tmp_path: Path) -> None:
-    put(tmp_path, "Diving_test.txt", "v1  0.5 1.5\nv2 3 4\n")
-    put(tmp_path, "CliffDiving_test.txt", "v1 0.5 1.5\n")
-    put(tmp_path, "Ambiguous_test.txt", "v3 0 9\n")
-    put(tmp_path, "readme.txt", "no annotations\n")
+    write_text(tmp_path, "Diving_test.txt", "v1  0.5 1.5\nv2 3 4\n")
+    write_text(tmp_path, "CliffDiving_test.txt", "v1 0.5 1.5\n")
+    write_text(tmp_path, "Ambiguous_test.txt", "v3 0 9\n")
+    write_text(tmp_path, "readme.txt", "no annotations\n")
     truth = read_truth(tmp_path)
     assert (truth.classes, truth.label_ids) == (("CliffDiving", "Diving"), None)
-    put(tmp_path, "detclasslist.txt", "26 Diving\n22 CliffDiving\n51 LongJump\n")
+    write_text(tmp_path, "detclasslist.txt", "26 Diving\n22 CliffDiving\n51 LongJump\n")
     truth = read_truth(tmp_path, subset="test")
     assert (truth.classes, truth.label_ids) == (("Diving", "CliffDiving"), (26, 22))
     assert truth.videos[truth.ambiguous.video[0]] == "v3"
@@ -178,36 +178,38 @@ def test_thumos14_text_truth(tmp_path: Path) -> None:
 
 
 def test_lists_for_recognition(tmp_path: Path) -> None:
-    made = read_video_labels(put(tmp_path, "train.csv", "some dir/a.mp4 3\nsome dir/b.mp4 0 3\n"))
-    assert (made.videos, made.classes, made.numbered) == (("a", "b"), ("3", "0"), True)
-    assert (made.video.tolist(), made.label.tolist()) == ([0, 1, 1], [0, 1, 0])
-    assert made.paths == ("some dir/a.mp4", "some dir/b.mp4")
-    made = read_video_labels(put(tmp_path, "frames.txt", "x/a 120 3\ny/a 90 1"))
-    assert (made.videos, made.classes, list(made.frames)) == (("x/a", "y/a"), ("3", "1"), [120, 90])
-    made = read_video_labels(put(tmp_path, "testlist01.txt", "Diving/v_Diving_g01_c01.avi\nRun/v_Run_g01_c02.avi 7\n"))
-    assert (made.videos, made.classes) == (("v_Diving_g01_c01", "v_Run_g01_c02"), ("Diving", "Run"))
+    labels = read_video_labels(write_text(tmp_path, "train.csv", "some dir/a.mp4 3\nsome dir/b.mp4 0 3\n"))
+    assert (labels.videos, labels.classes, labels.numbered) == (("a", "b"), ("3", "0"), True)
+    assert (labels.video.tolist(), labels.label.tolist()) == ([0, 1, 1], [0, 1, 0])
+    assert labels.paths == ("some dir/a.mp4", "some dir/b.mp4")
+    labels = read_video_labels(write_text(tmp_path, "frames.txt", "x/a 120 3\ny/a 90 1"))
+    assert (labels.videos, labels.classes, list(labels.frames)) == (("x/a", "y/a"), ("3", "1"), [120, 90])
+    labels = read_video_labels(
+        write_text(tmp_path, "testlist01.txt", "Diving/v_Diving_g01_c01.avi\nRun/v_Run_g01_c02.avi 7\n")
+    )
+    assert (labels.videos, labels.classes) == (("v_Diving_g01_c01", "v_Run_g01_c02"), ("Diving", "Run"))
     table = "label,youtube_id,time_start,time_end,split\nrunning on,-abc,20,30,val\njump,xyz,0,10,train\n"
-    made = read_video_labels(put(tmp_path, "kinetics.csv", table))
-    assert (made.videos, made.classes) == (("-abc_000020_000030", "xyz_000000_000010"), ("running on", "jump"))
+    labels = read_video_labels(write_text(tmp_path, "kinetics.csv", table))
+    assert (labels.videos, labels.classes) == (("-abc_000020_000030", "xyz_000000_000010"), ("running on", "jump"))
     assert read_video_labels(tmp_path / "kinetics.csv", subset="VAL").classes == ("running on",)
     with pytest.raises(DataError, match=r"no video is in subset 'test'; name one of those present: train \(1\), val"):
         read_video_labels(tmp_path / "kinetics.csv", subset="test")
 
 
 def test_labels_of_ground_truth_and_of_predictions(toy: Path, tmp_path: Path) -> None:
-    made = read_video_labels(toy)
-    assert (made.videos, made.video.tolist(), made.label.tolist()) == (("v_1", "v_2", "v_3"), [0, 1], [0, 1])
-    assert made.score is None
-    scored = put(
+    labels = read_video_labels(toy)
+    assert (labels.videos, labels.video.tolist(), labels.label.tolist()) == (("v_1", "v_2", "v_3"), [0, 1], [0, 1])
+    assert labels.score is None
+    scored = write_text(
         tmp_path, "p.json", '{"results": {"v": [{"label": "Run", "score": 0.5}, {"label": "Swim", "score": 1}]}}'
     )
-    made = read_video_labels(scored)
-    assert made.score is not None
-    assert (made.classes, made.score.tolist()) == (("Run", "Swim"), [0.5, 1])
+    labels = read_video_labels(scored)
+    assert labels.score is not None
+    assert (labels.classes, labels.score.tolist()) == (("Run", "Swim"), [0.5, 1])
 
 
 @pytest.mark.parametrize(
-    ("entry", "fault", "said"),
+    ("entry", "fault", "message"),
     [
         ({"label": "Run", "score": "1"}, "F41", "entry 1 has the text '1' as its score, not a number"),
         ({"label": "Run", "score": float("nan")}, "F40", "entry 1 has the score nan, which is not finite; correct it"),
@@ -216,38 +218,44 @@ def test_labels_of_ground_truth_and_of_predictions(toy: Path, tmp_path: Path) ->
         ({"label": "Run", "score": 1, "segment": [0, 1]}, "F28", "entry 1 is not a label with a score"),
     ],
 )
-def test_labels_of_predictions_that_are_none(tmp_path: Path, entry: dict[str, Any], fault: str, said: str) -> None:
+def test_invalid_labels_of_predictions_are_refused(
+    tmp_path: Path, entry: dict[str, Any], fault: str, message: str
+) -> None:
     results = {"results": {"v": [{"label": "Run", "score": 0.5}, entry]}}
     with pytest.raises(DataError) as caught:
-        read_video_labels(put(tmp_path, "p.json", json.dumps(results)))
+        read_video_labels(write_text(tmp_path, "p.json", json.dumps(results)))
     assert caught.value.fault == fault
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_proposal_table_is_named_after_its_video(tmp_path: Path) -> None:
     text = "action,start,end,tmin,tmax\n0.9,0.1,0.2,0.0,0.01\n0.5,0.1,0.2,0.01,0.02\n"
-    found = read_predictions(put(tmp_path, "v_abc.csv", text))
-    assert (found.videos, found.classes, found.score.tolist()) == (("v_abc",), ("action",), [0.9, 0.5])
+    predictions = read_predictions(write_text(tmp_path, "v_abc.csv", text))
+    assert (predictions.videos, predictions.classes, predictions.score.tolist()) == (
+        ("v_abc",),
+        ("action",),
+        [0.9, 0.5],
+    )
 
 
 def test_fiftyone_labels(tmp_path: Path) -> None:
     entry = {"label": 1, "timestamps": [0, 1.5], "confidence": 0.5, "attributes": {"x": 1}}
-    found = read_predictions(
-        put(tmp_path, "l.json", json.dumps({"classes": ["a", "b"], "labels": {"v": [entry], "w": None}}))
+    predictions = read_predictions(
+        write_text(tmp_path, "l.json", json.dumps({"classes": ["a", "b"], "labels": {"v": [entry], "w": None}}))
     )
-    assert (found.videos, found.classes, found.end.tolist()) == (("v", "w"), ("b",), [1.5])
+    assert (predictions.videos, predictions.classes, predictions.end.tolist()) == (("v", "w"), ("b",), [1.5])
     del entry["confidence"]
-    truth = read_truth(put(tmp_path, "l.json", json.dumps({"classes": ["a", "b"], "labels": {"v": [entry]}})))
+    truth = read_truth(write_text(tmp_path, "l.json", json.dumps({"classes": ["a", "b"], "labels": {"v": [entry]}})))
     assert (truth.classes, truth.end.tolist()) == (("b",), [1.5])
 
 
 def test_detections_with_more_keys_and_rows_elsewhere(tmp_path: Path) -> None:
     row = {"label": "a", "segment": [0, 1], "score": 0.5}
     content: dict[str, Any] = {"results": {"v": [row | {"extra": {"deep": [1]}}]}, "external_data": {"used": False}}
-    assert len(read_predictions(put(tmp_path, "p.json", json.dumps(content)))) == 1
+    assert len(read_predictions(write_text(tmp_path, "p.json", json.dumps(content)))) == 1
     content["external_data"] = {"example": row}
     with pytest.raises(DataError, match="1 detection\\(s\\) lie outside 'results'"):
-        read_predictions(put(tmp_path, "p.json", json.dumps(content)))
+        read_predictions(write_text(tmp_path, "p.json", json.dumps(content)))
 
 
 def test_annotations_with_scores_are_still_annotations(tmp_path: Path) -> None:
@@ -255,7 +263,9 @@ def test_annotations_with_scores_are_still_annotations(tmp_path: Path) -> None:
     assert len(read_truth(write(tmp_path, {"v": {"annotations": rows}}))) == 1
 
 
-def found_by(*rows: tuple[int, float], classes: tuple[str, ...] = ("Diving",), numbered: bool = False) -> Predictions:
+def make_predictions(
+    *rows: tuple[int, float], classes: tuple[str, ...] = ("Diving",), numbered: bool = False
+) -> Predictions:
     video, start = zip(*rows, strict=True)
     count = len(rows)
     return Predictions(
@@ -265,15 +275,15 @@ def found_by(*rows: tuple[int, float], classes: tuple[str, ...] = ("Diving",), n
 
 def test_writing_is_atomic_and_repeatable(tmp_path: Path) -> None:
     target = tmp_path / "p.json.gz"
-    write_predictions(found_by((0, 1.0)), target)
+    write_predictions(make_predictions((0, 1.0)), target)
     before = target.read_bytes()
-    write_predictions(found_by((0, 1.0)), target)
+    write_predictions(make_predictions((0, 1.0)), target)
     assert target.read_bytes() == before
     with pytest.raises(BadValue, match="is not Unicode text and cannot be written here"):
-        write_predictions(found_by((0, 1.0), classes=("\udce9",)), tmp_path / "p.csv")
+        write_predictions(make_predictions((0, 1.0), classes=("\udce9",)), tmp_path / "p.csv")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.json.gz"]
     with pytest.raises(DataError, match="its folder does not exist; create") as caught:
-        write_predictions(found_by((0, 1.0)), tmp_path / "none" / "p.json")
+        write_predictions(make_predictions((0, 1.0)), tmp_path / "none" / "p.json")
     assert caught.value.fault == "F65"
 
 
@@ -281,7 +291,7 @@ def test_a_failed_write_leaves_the_target_as_it_was(tmp_path: Path) -> None:
     target = tmp_path / "p.csv"
     target.write_text("before")
     with pytest.raises(BadValue):
-        write_predictions(found_by((0, 1.0), classes=("\udce9",)), target)
+        write_predictions(make_predictions((0, 1.0), classes=("\udce9",)), target)
     assert target.read_text() == "before"
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
@@ -305,22 +315,22 @@ def test_the_format_is_chosen_by_the_ending_or_by_name(tmp_path: Path) -> None:
 
 
 def test_strict_readers_find_the_keys_they_require(tmp_path: Path) -> None:
-    write_predictions(found_by((0, 1.0)), tmp_path / "p.json")
+    write_predictions(make_predictions((0, 1.0)), tmp_path / "p.json")
     assert set(json.loads((tmp_path / "p.json").read_text())) == {"version", "results", "external_data"}
     write_truth(Truth(("v1",), ("Diving",), [0], [0.0], [1.0], [0]), tmp_path / "t.json")
     assert set(json.loads((tmp_path / "t.json").read_text())) == {"version", "taxonomy", "database"}
-    write_predictions(found_by((0, 1.0), classes=("3",), numbered=True), tmp_path / "p.pkl")
+    write_predictions(make_predictions((0, 1.0), classes=("3",), numbered=True), tmp_path / "p.pkl")
     columns = pickle.loads((tmp_path / "p.pkl").read_bytes())
     assert list(columns) == ["video-id", "t-start", "t-end", "label", "score"]
     assert (columns["video-id"], columns["label"].tolist()) == (["v1"], [3])
 
 
 def test_formats_with_numbers_refuse_names_without_them(tmp_path: Path) -> None:
-    write_predictions(found_by((0, 1.0)), tmp_path / "p.txt")
+    write_predictions(make_predictions((0, 1.0)), tmp_path / "p.txt")
     assert (tmp_path / "p.txt").read_text() == "v1 1.0 2.0 26 1.0\n"
     for name in ("p.txt", "p.pkl"):
         with pytest.raises(BadValue, match="this format holds class numbers, and 'Run' has none; give ground truth"):
-            write_predictions(found_by((0, 1.0), classes=("Run",)), tmp_path / name)
+            write_predictions(make_predictions((0, 1.0), classes=("Run",)), tmp_path / name)
     for video in ("a b", "", "{x", "v.mpeg"):
         odd = Predictions((video,), ("26",), [0], [0.0], [1.0], [0], [1.0], numbered=True)
         with pytest.raises(BadValue, match="cannot be the first word of a line; write JSON or CSV instead"):
@@ -342,26 +352,26 @@ def test_conversion_names_what_is_lost(toy: Path, tmp_path: Path) -> None:
         "the numbers of classes",
     )
     assert convert(toy, tmp_path / "again.json").lost == ()
-    write_predictions(found_by((1, 1.0), (0, 2.0)), tmp_path / "p.csv")
+    write_predictions(make_predictions((1, 1.0), (0, 2.0)), tmp_path / "p.csv")
     assert convert(tmp_path / "p.csv", tmp_path / "p.json").lost == ()
     done = convert(tmp_path / "p.json", tmp_path / "p.txt")
     assert done.lost == ("the names of classes",)
 
 
-def test_conversion_says_when_the_order_of_rows_changes(tmp_path: Path) -> None:
-    write_predictions(found_by((0, 1.0), (1, 1.0), (0, 2.0)), tmp_path / "p.csv")
+def test_conversion_reports_a_changed_order_of_rows(tmp_path: Path) -> None:
+    write_predictions(make_predictions((0, 1.0), (1, 1.0), (0, 2.0)), tmp_path / "p.csv")
     assert convert(tmp_path / "p.csv", tmp_path / "p.json").lost == ("the order of rows across videos",)
 
 
 def test_conversion_names_and_numbers_classes_by_the_truth(toy: Path, tmp_path: Path) -> None:
-    numbered = found_by((0, 1.0), classes=("4",), numbered=True)
+    numbered = make_predictions((0, 1.0), classes=("4",), numbered=True)
     write_predictions(numbered, tmp_path / "p.pkl")
     done = convert(tmp_path / "p.pkl", tmp_path / "p.json", truth=toy)
     assert (done.rows, done.lost) == (1, ())
     assert read_predictions(tmp_path / "p.json").classes == ("Run",)
     convert(tmp_path / "p.json", tmp_path / "q.pkl", truth=read_truth(toy))
-    again = read_predictions(tmp_path / "q.pkl")
-    assert (again.classes, again.numbered) == (("4",), True)
+    converted = read_predictions(tmp_path / "q.pkl")
+    assert (converted.classes, converted.numbered) == (("4",), True)
     plain = write(tmp_path, {"v": annotated([0, 1])})
     with pytest.raises(
         BadValue, match="the predictions have class numbers and the ground truth gives its classes none"
@@ -372,7 +382,7 @@ def test_conversion_names_and_numbers_classes_by_the_truth(toy: Path, tmp_path: 
 
 
 def test_conversion_of_labels_and_with_fix(tmp_path: Path) -> None:
-    labels = put(tmp_path, "l.txt", "a.mp4 3\nb.mp4 0\n")
+    labels = write_text(tmp_path, "l.txt", "a.mp4 3\nb.mp4 0\n")
     done = convert(labels, tmp_path / "l.json")
     assert (done.kind, done.rows, done.lost) == (
         "labels",
@@ -388,7 +398,7 @@ def test_conversion_of_labels_and_with_fix(tmp_path: Path) -> None:
     assert str(done) == "1 rows of ground truth, activitynet to activitynet; 1 reversed, dropped"
 
 
-def test_every_format_says_what_it_is() -> None:
+def test_every_format_has_a_description() -> None:
     for name in formats:
         format = formats[name]
         assert format.about
@@ -396,7 +406,7 @@ def test_every_format_says_what_it_is() -> None:
         assert set(format.writes) <= {kind for kind in ("truth", "predictions", "labels") if format.can_write(kind)}
 
 
-def shared(name: str) -> Path:
+def shared_file(name: str) -> Path:
     path = SHARED / name
     if not path.exists():
         pytest.skip(f"no {name} beside the checkout")
@@ -415,10 +425,10 @@ def shared(name: str) -> Path:
         ("golden/diagnosis/inputs/gt_anet13_val.json.gz", "validation", "ActivityNet 1.3 validation, 4926 videos"),
     ],
 )
-def test_real_truth_is_told_apart(name: str, subset: str | None, variant: str) -> None:
-    found = variant_of(read_truth(shared(name), subset=subset))
-    assert found is not None
-    assert found.startswith(variant)
+def test_variants_of_real_truth_are_identified(name: str, subset: str | None, variant: str) -> None:
+    identified = variant_of(read_truth(shared_file(name), subset=subset))
+    assert identified is not None
+    assert identified.startswith(variant)
 
 
 @pytest.mark.parametrize(
@@ -431,50 +441,50 @@ def test_real_truth_is_told_apart(name: str, subset: str | None, variant: str) -
     ],
 )
 def test_other_real_truth(name: str, videos: int, instances: int, classes: int) -> None:
-    truth = read_truth(shared(name))
+    truth = read_truth(shared_file(name))
     assert (len(truth.videos), len(truth), len(truth.classes)) == (videos, instances, classes)
 
 
 def test_the_real_thumos14_json() -> None:
-    truth = read_truth(shared("data/annotations/thumos14.json"))
+    truth = read_truth(shared_file("data/annotations/thumos14.json"))
     assert np.unique(truth.fps, return_counts=True)[1].tolist() == [2, 11, 18, 381]
     assert truth.label_ids is not None
     assert [truth.classes[i] for i in np.argsort(truth.label_ids)] == sorted(truth.classes)
 
 
 def test_two_real_formats_hold_the_same_truth() -> None:
-    text = read_truth(shared("data/thumos14-text/test"))
+    text = read_truth(shared_file("data/thumos14-text/test"))
     assert len(text.ambiguous) == 99
     bare = Truth(text.videos, text.classes, text.video, text.start, text.end, text.label)
-    assert bare.fingerprint == read_truth(shared("golden/diagnosis/inputs/gt_thumos14_test.json")).fingerprint
+    assert bare.fingerprint == read_truth(shared_file("golden/diagnosis/inputs/gt_thumos14_test.json")).fingerprint
 
 
 def test_real_predictions() -> None:
-    found = read_predictions(shared("golden/diagnosis/inputs/pred_real_autoloc_thumos14.json.gz"))
-    assert (len(found), len(found.classes)) == (20763, 20)
-    assert (found.start[0], found.score[0]) == (104.03334185409547, 0.5408711433410645)
-    found = read_predictions(shared("golden/diagnosis/inputs/pred_real_upc_lstm09_anet13.json.gz"))
-    assert (len(found), len(found.videos)) == (7786, 4926)
+    predictions = read_predictions(shared_file("golden/diagnosis/inputs/pred_real_autoloc_thumos14.json.gz"))
+    assert (len(predictions), len(predictions.classes)) == (20763, 20)
+    assert (predictions.start[0], predictions.score[0]) == (104.03334185409547, 0.5408711433410645)
+    predictions = read_predictions(shared_file("golden/diagnosis/inputs/pred_real_upc_lstm09_anet13.json.gz"))
+    assert (len(predictions), len(predictions.videos)) == (7786, 4926)
 
 
 def test_real_lists() -> None:
-    labels = read_video_labels(shared("data/annotations/mini-ssv2-87_val.json.gz"), subset="validation")
+    labels = read_video_labels(shared_file("data/annotations/mini-ssv2-87_val.json.gz"), subset="validation")
     assert (len(labels.videos), len(labels.classes)) == (13157, 87)
-    assert len(read_video_labels(shared("data/annotations/mini-kinetics-200_val.json.gz")).videos) == 19849
+    assert len(read_video_labels(shared_file("data/annotations/mini-kinetics-200_val.json.gz")).videos) == 19849
 
 
 def test_the_real_activitynet_has_segments_without_length() -> None:
-    truth = read_truth(shared("golden/diagnosis/inputs/gt_anet13_val.json.gz"))
+    truth = read_truth(shared_file("golden/diagnosis/inputs/gt_anet13_val.json.gz"))
     assert int((truth.start == truth.end).sum()) == 3
     with pytest.raises(UnknownName, match=r"no video in .*gt_anet13_val\.json\.gz is called"):
-        segments_of(shared("golden/diagnosis/inputs/gt_anet13_val.json.gz"), "none at all")
+        segments_of(shared_file("golden/diagnosis/inputs/gt_anet13_val.json.gz"), "none at all")
 
 
 def test_thumos_text_names_the_official_numbers_and_leaves_others_alone(tmp_path: Path) -> None:
     path = tmp_path / "found.txt"
     path.write_text("a.mpeg 1 2 7 0.5\na 3 4 97 0.4\na 5 6 55 0.3\n")
-    found = read_predictions(path)
-    assert found.classes == ("BaseballPitch", "VolleyballSpiking", "55")
-    assert not found.numbered
+    predictions = read_predictions(path)
+    assert predictions.classes == ("BaseballPitch", "VolleyballSpiking", "55")
+    assert not predictions.numbered
     path.write_text("".join(f"a 1 2 {number} 0.5\n" for number in range(20)))
     assert read_predictions(path).numbered

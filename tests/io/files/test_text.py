@@ -1,4 +1,4 @@
-"""Reading text and JSON: what is accepted, and where the refusals point."""
+"""Reading text and JSON: accepted contents, and positions in error messages."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_F27_trailing_garbage_and_wrong_commas(file: Path) -> None:
 
 @pytest.mark.fault("F27")
 def test_F27_broken_gzip(file: Path) -> None:
-    whole = gzip.compress(json.dumps({str(i): i for i in range(1000)}).encode())
-    for broken in (whole[: len(whole) // 2], whole[:20] + b"\xff" * 40 + whole[60:]):
+    compressed = gzip.compress(json.dumps({str(i): i for i in range(1000)}).encode())
+    for broken in (compressed[: len(compressed) // 2], compressed[:20] + b"\xff" * 40 + compressed[60:]):
         assert refusal(file, broken, "F27").startswith("broken gzip data (")
 
 
@@ -86,7 +86,7 @@ def test_F28_the_top_must_be_an_object(file: Path, text: str, what: str) -> None
 
 @pytest.mark.fault("F30")
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
-def test_F30_constants_are_refused_with_their_place(file: Path, word: str) -> None:
+def test_F30_constants_are_refused_with_their_position(file: Path, word: str) -> None:
     text = '{"database": {"NaN": {"annotations": [{"segment": [0, 1]},\n {"segment": [2, ' + word + "]}]}}}"
     assert refusal(file, text, "F30") == (
         f"{word} is not a finite number, at line 2, column 18, nearest key 'segment', "
@@ -95,7 +95,7 @@ def test_F30_constants_are_refused_with_their_place(file: Path, word: str) -> No
 
 
 @pytest.mark.fault("F33")
-def test_F33_a_key_twice_in_one_object(file: Path) -> None:
+def test_F33_repeated_keys_are_refused(file: Path) -> None:
     text = '{"database": {\n "v_1": {"subset": "a"},\n "v_2": {"subset": "b"},\n "v\\u005f1": {}}}'
     assert refusal(file, text, "F33") == (
         "the key 'v_1' appears twice in database, in line 2 and line 4; keep one of them"
@@ -111,21 +111,21 @@ def test_F38_depth_digits_and_size_have_clear_limits(file: Path) -> None:
     assert refusal(file, '{"a": [1,\n -' + "9" * 5000 + "]}", "F38") == (
         "a number of more than 300 digits at line 2, column 2, nearest key 'a', in a[1]; no time or count is that long"
     )
-    assert json.loads("9" * 300) == read_json(written(file, '{"a": -' + "9" * 300 + "}"))["a"] * -1
+    assert json.loads("9" * 300) == read_json(write_content(file, '{"a": -' + "9" * 300 + "}"))["a"] * -1
     with pytest.raises(DataError, match="larger than the limit of 10 bytes; split the file or raise the limit"):
-        read_text(written(file, "x" * 11), max_bytes=10)
-    assert read_text(written(file, "x" * 10), max_bytes=10) == "x" * 10
+        read_text(write_content(file, "x" * 11), max_bytes=10)
+    assert read_text(write_content(file, "x" * 10), max_bytes=10) == "x" * 10
     bomb = gzip.compress(b" " * (8 << 20))
     with pytest.raises(DataError, match="larger than the limit of 1000 bytes"):
-        read_text(written(file, bomb), max_bytes=1000)
+        read_text(write_content(file, bomb), max_bytes=1000)
 
 
-def written(file: Path, content: str | bytes) -> Path:
+def write_content(file: Path, content: str | bytes) -> Path:
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
 
 
-def test_what_cannot_be_opened(tmp_path: Path) -> None:
+def test_unreadable_paths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none.json: cannot be read \(No such file or directory\); check the path"):
         read_text(tmp_path / "none.json")
     with pytest.raises(DataError, match="not a regular file; give a text file"):
@@ -161,28 +161,28 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.integers(0, 200), st.booleans())
-def test_whole_json_comes_back_and_cut_json_never_does(
+def test_valid_json_is_read_and_truncated_json_is_refused(
     tmp_path_factory: pytest.TempPathFactory, value: dict[str, Any], cut: int, ascii_only: bool
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "property.json"
     text = json.dumps(value, ensure_ascii=ascii_only, indent=1)
     data = text.encode("utf-8")
-    assert read_json(written(file, data)) == value
+    assert read_json(write_content(file, data)) == value
     with pytest.raises(DataError):
-        read_json(written(file, data[: min(cut, len(data) - 1)]))
+        read_json(write_content(file, data[: min(cut, len(data) - 1)]))
 
 
 @given(JSON, st.data())
-def test_places_are_the_same_when_flat_parts_are_passed_over(value: Any, data: st.DataObject) -> None:
+def test_locating_is_exact_although_flat_parts_are_skipped(value: Any, data: st.DataObject) -> None:
     text = json.dumps(value, indent=data.draw(st.sampled_from([None, 1])))
     text = text[: data.draw(st.integers(0, len(text)))]
     position = data.draw(st.integers(0, len(text)))
     step = next(step for step in _steps(text) if step.start >= position)
-    place = locate(text, position)
-    assert (place.path, place.key) == (_path(step.containers), step.last_key)
+    location = locate(text, position)
+    assert (location.path, location.key) == (_path(step.containers), step.last_key)
 
 
-def test_places_in_broken_text_are_found_without_a_crash() -> None:
+def test_locating_in_broken_text_does_not_crash() -> None:
     assert locate("", 0).path == ""
     assert locate("]}]", 3).key is None
     assert locate('{"a b": {"c": [0, {"d": ', 23).path == "['a b'].c[1].d"
@@ -194,7 +194,7 @@ def test_places_in_broken_text_are_found_without_a_crash() -> None:
         find_repeated_key('{"a": {"a": 1}}')
 
 
-def test_values_as_messages_name_them() -> None:
+def test_values_are_described_for_messages() -> None:
     assert describe({}) == "an empty object"
     assert describe({"a": 1}) == "an object with keys 'a'"
     assert describe("x" * 50) == f"the text '{'x' * 40}...'"

@@ -1,4 +1,4 @@
-"""Ids and file names: one id in every Unicode form, one safe name for any id."""
+"""Video ids and file names: ids match in every Unicode form, and every id has a safe name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\
 
 
 def assert_safe(name: str) -> None:
-    raw = name.encode("utf-8")  # a surrogate would fail here
+    raw = name.encode("utf-8")  # fails for surrogates
     assert 0 < len(raw) <= MAX_NAME_BYTES
     assert not re.search(r"[\x00-\x20\x7f/\\:*?\"'<>|%#$&;`(){}\[\]!^]", name)
     assert ".." not in name
@@ -59,10 +59,10 @@ def test_two_ids_never_share_a_name(ids: list[str]) -> None:
 
 
 @given(ANY_ID)
-def test_a_made_name_is_not_the_name_of_another_id(video_id: str) -> None:
-    made = file_name_for(video_id, "")
-    if normalize_id(made) != normalize_id(video_id):
-        assert file_name_for(made, "") != made
+def test_a_generated_name_is_not_the_name_of_another_id(video_id: str) -> None:
+    name = file_name_for(video_id, "")
+    if normalize_id(name) != normalize_id(video_id):
+        assert file_name_for(name, "") != name
 
 
 @given(ANY_ID)
@@ -75,10 +75,10 @@ def test_a_harmless_id_is_its_own_name(harmless: str) -> None:
     assert file_name_for(harmless, ".mp4") == harmless + ".mp4"
 
 
-@pytest.mark.parametrize(("length", "kept"), [(MAX_NAME_BYTES - 4, True), (MAX_NAME_BYTES - 3, False)])
-def test_the_limit_counts_the_suffix(length: int, kept: bool) -> None:
+@pytest.mark.parametrize(("length", "unchanged"), [(MAX_NAME_BYTES - 4, True), (MAX_NAME_BYTES - 3, False)])
+def test_the_limit_counts_the_suffix(length: int, unchanged: bool) -> None:
     name = file_name_for("x" * length, ".mp4")
-    assert (name == "x" * length + ".mp4") is kept
+    assert (name == "x" * length + ".mp4") is unchanged
     assert len(name) == MAX_NAME_BYTES
 
 
@@ -117,7 +117,7 @@ def test_refuse_collisions_is_silent_without_any() -> None:
         refuse_collisions([x for c in "abcde" for x in (c, c.upper())], "out")
 
 
-def test_what_messages_print() -> None:
+def test_names_are_quoted_in_messages() -> None:
     assert quote_name("a\nb") == r"'a\nb'"
     assert quote_name("caf\udce9") == r"'caf\udce9'"
     assert join_names([]) == ""

@@ -1,4 +1,4 @@
-"""True boxes go into a file and come back; what is none is refused with its place."""
+"""True boxes: round trip through a file, and errors that name the invalid entry."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from jostle.errors import DataError
 from jostle.io.formats.boxes import read_true_boxes, write_true_boxes
 
 
-def test_boxes_come_back(tmp_path: Path) -> None:
+def test_boxes_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "boxes.json"
     boxes = {"v/1": Boxes([[0, 1, 5, 6.25]], [1]), "v/2": Boxes([], [])}
     write_true_boxes(path, ("cup", "dog"), boxes)
-    classes, found = read_true_boxes(path)
+    classes, restored = read_true_boxes(path)
     assert classes == ("cup", "dog")
-    assert list(found) == ["v/1", "v/2"]
-    assert (found["v/1"].box.tolist(), found["v/1"].label.tolist()) == ([[0, 1, 5, 6.25]], [1])
-    assert len(found["v/2"]) == 0
+    assert list(restored) == ["v/1", "v/2"]
+    assert (restored["v/1"].box.tolist(), restored["v/1"].label.tolist()) == ([[0, 1, 5, 6.25]], [1])
+    assert len(restored["v/2"]) == 0
     assert json.loads(path.read_text())["boxes"]["v/1"] == [[1, 0, 1, 5, 6.25]]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ({"classes": "cup", "boxes": {}}, "'classes' has"),
         ({"classes": ["cup"], "boxes": []}, "'boxes' has"),
@@ -38,8 +38,8 @@ def test_boxes_come_back(tmp_path: Path) -> None:
         ({"classes": ["cup"], "boxes": {"v/1": [[0, 0, 0, 2, 10**400]]}}, "more than 300 digits"),
     ],
 )
-def test_what_is_no_boxes_is_refused(content: Any, said: str, tmp_path: Path) -> None:
+def test_invalid_boxes_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "boxes.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read_true_boxes(path)

@@ -1,4 +1,4 @@
-"""Detections of other programs: the same boxes from COCO's results, from the video challenge's text and from npz."""
+"""Detections of other programs: the same boxes from COCO results, challenge text files and npz files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TRUTH = {
     FRAMES[1]: Boxes([[0, 0, 10, 10]], [0]),
     FRAMES[2]: Boxes([[5, 5, 15, 25], [0, 0, 4, 4]], [1, 2]),
 }
-FOUND = {
+DETECTIONS = {
     FRAMES[0]: Boxes([[0, 0, 10, 9], [20, 0, 30, 10]], [0, 1], [0.9, 0.7]),
     FRAMES[1]: Boxes([], [], []),
     FRAMES[2]: Boxes([[5, 5, 15, 24]], [1], [0.6]),
 }
-# COCO's numbers have gaps, its names are others, and its boxes have a width and a height.
+# COCO ids have gaps, its names differ, and its boxes have a width and a height.
 COCO = {
     "images": [{"id": 7 + i, "file_name": frame} for i, frame in enumerate(FRAMES)],
     "categories": [{"id": 18, "name": "dog"}, {"id": 21, "name": "cow"}, {"id": 1, "name": "person"}],
@@ -51,16 +51,16 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "list.txt").write_text(LIST)
     (tmp_path / "found.txt").write_text(TEXT)
     write_true_boxes(tmp_path / "boxes.json", CLASSES, TRUTH)
-    write_boxes(tmp_path / "found.npz", FOUND, CLASSES)
+    write_boxes(tmp_path / "found.npz", DETECTIONS, CLASSES)
     return tmp_path
 
 
-def rows(found: Detections, frame: str) -> list[list[float]]:
-    boxes = found.boxes[frame]
+def rows(detections: Detections, frame: str) -> list[list[float]]:
+    boxes = detections.boxes[frame]
     return np.column_stack([boxes.label, boxes.sure, boxes.box]).tolist()
 
 
-def test_each_kind_is_told_by_its_content(folder: Path) -> None:
+def test_formats_are_recognised_by_content(folder: Path) -> None:
     coco = read_detections(folder / "results.json", folder / "coco.json")
     assert coco.classes == ("person", "dog", "cow")
     assert rows(coco, FRAMES[0]) == [[2, 0.9, 0, 0, 10, 9], [1, 0.7, 20, 0, 30, 10]]
@@ -69,20 +69,20 @@ def test_each_kind_is_told_by_its_content(folder: Path) -> None:
     assert rows(text, "a/000005") == [[0, 0.9, 0, 0, 10, 9], [1, 0.7, 20, 0, 30, 10]]
     assert len(text.boxes["a/000006"]) == 0
     assert read_detections(folder / "found.npz").known == CLASSES
-    (folder / "list.txt").write_text("a/000005\na/000006\n")  # counted
+    (folder / "list.txt").write_text("a/000005\na/000006\n")  # frames are numbered from 1
     (folder / "found.txt").write_text("2 3 0.5 1 2 3 4\n")
     assert rows(read_detections(folder / "found.txt", folder / "list.txt"), "a/000006") == [[2, 0.5, 1, 2, 3, 4]]
 
 
-def test_scores_are_those_of_the_metric(folder: Path) -> None:
+def test_scores_equal_those_of_the_metric(folder: Path) -> None:
     sets, boxes = folder / "sets.json", folder / "boxes.json"
     text = jostle.api.pm_k_boxes(folder / "found.txt", sets, boxes, frames=folder / "list.txt")
-    theirs = pm_k_detection(FOUND, TRUTH, SETS, 10)
-    assert (text.detection.mean_ap, text.detection.pm_k) == (theirs.mean_ap, theirs.pm_k)
+    expected = pm_k_detection(DETECTIONS, TRUTH, SETS, 10)
+    assert (text.detection.mean_ap, text.detection.pm_k) == (expected.mean_ap, expected.pm_k)
     assert text.detection.pm_k_interval is not None
     assert text.localisation.ignore_class
     assert text == jostle.api.pm_k_boxes(folder / "found.npz", sets, boxes)
-    # COCO has no whales: the detector is not asked for them, and its persons are nobody's.
+    # COCO has no whales, so they are not scored; its persons match no class.
     coco = jostle.api.pm_k_boxes(folder / "results.json", sets, boxes, frames=folder / "coco.json")
     assert (coco.classes, coco.of_classes) == (2, 3)
     assert coco.detection.mean_ap == 1
@@ -91,7 +91,7 @@ def test_scores_are_those_of_the_metric(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "message"),
     [
         ("results.json", [{**RESULTS[0], "image_id": 1}], "entry 0: image_id 1 is no image of"),
         ("results.json", [{**RESULTS[0], "category_id": 5}], "category_id 5 is no category of"),
@@ -104,14 +104,14 @@ def test_scores_are_those_of_the_metric(folder: Path) -> None:
         ("coco.json", {**COCO, "categories": [{"id": "1", "name": "cow"}]}, r"categories\[0\] has no whole number"),
     ],
 )
-def test_what_is_wrong_in_cocos_files_is_said(file: str, text: Any, said: str, folder: Path) -> None:
+def test_errors_in_coco_files_are_reported(file: str, text: Any, message: str, folder: Path) -> None:
     (folder / file).write_text(json.dumps(text))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read_detections(folder / "results.json", folder / "coco.json")
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "message"),
     [
         ("found.txt", "11 1 0.9 0 0 10\n", "line 1: .* is not frame class confidence"),
         ("found.txt", "11 dog 0.9 0 0 10 9\n", "line 1: .* is not frame class confidence"),
@@ -123,13 +123,13 @@ def test_what_is_wrong_in_cocos_files_is_said(file: str, text: Any, said: str, f
         ("list.txt", "a/000005 one\n", "line 1: .* is not <video>/<frame> and a number"),
     ],
 )
-def test_what_is_wrong_in_the_text_is_said(file: str, text: str, said: str, folder: Path) -> None:
+def test_errors_in_text_files_are_reported(file: str, text: str, message: str, folder: Path) -> None:
     (folder / file).write_text(text)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read_detections(folder / "found.txt", folder / "list.txt")
 
 
-def test_frames_are_asked_for_where_they_are_needed(folder: Path) -> None:
+def test_a_list_of_frames_is_required_where_needed(folder: Path) -> None:
     with pytest.raises(BadValue, match="COCO's annotation file"):
         read_detections(folder / "results.json")
     with pytest.raises(BadValue, match="the list of frames"):

@@ -1,4 +1,4 @@
-"""Sentences with windows, and predicted windows, in published layouts and tables of one's own; files made by hand."""
+"""Sentences with windows, and predicted windows, in published layouts and plain tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions in published layouts, in the Hub's copies and in tables of one's own; files made by hand."""
+"""Questions in published layouts, in their copies on the Hub and in plain tables."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_folder_of_tasks_is_one_set(tmp_path: Path) -> None:
         ("own.jsonl", '{"video": "a", "question": "Q?", "options": ["x"], "answer": "x"}\n'),
     ],
 )
-def test_a_right_option_that_is_none_is_refused(name: str, content: Any, tmp_path: Path) -> None:
+def test_an_answer_that_is_no_option_is_refused(name: str, content: Any, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_questions(write(tmp_path, name, content))
     assert caught.value.fault == "F154"
@@ -167,14 +167,14 @@ def test_a_right_option_that_is_none_is_refused(name: str, content: Any, tmp_pat
         ('{"video": "a", "question": "Q?", "options": ["x", "y"], "answer": 0}\n{"video": \n', "F27"),
     ],
 )
-def test_broken_files_are_refused_with_their_place(content: str, fault: str, tmp_path: Path) -> None:
+def test_broken_files_are_refused_with_their_path(content: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_questions(write(tmp_path, "file.json", content))
     assert caught.value.fault == fault
     assert "file.json" in str(caught.value)
 
 
-ASKED = QuestionSet(tuple(QuestionItem(name, "v", "Q?", ("left", "right", "up"), 0) for name in ("1", "2")))
+QUESTIONS = QuestionSet(tuple(QuestionItem(name, "v", "Q?", ("left", "right", "up"), 0) for name in ("1", "2")))
 
 
 @pytest.mark.parametrize(
@@ -190,14 +190,14 @@ ASKED = QuestionSet(tuple(QuestionItem(name, "v", "Q?", ("left", "right", "up"),
     ],
 )
 def test_answers_in_every_form(name: str, content: Any, tmp_path: Path) -> None:
-    answers = read_answers(write(tmp_path, name, content), ASKED, read_choice).answers
-    assert [answers[one].choice for one in ("1", "2")] == [0, 1]
+    answers = read_answers(write(tmp_path, name, content), QUESTIONS, read_choice).answers
+    assert [answers[key].choice for key in ("1", "2")] == [0, 1]
 
 
 @pytest.mark.fault("F151")
 def test_an_unreadable_answer_keeps_its_text(tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl", '{"id": "1", "text": "I cannot tell."}\n{"id": "2", "text": null}\n')
-    answers = read_answers(path, ASKED, read_choice).answers
+    answers = read_answers(path, QUESTIONS, read_choice).answers
     assert (answers["1"].choice, answers["1"].text, answers["2"].choice) == (None, "I cannot tell.", None)
 
 
@@ -205,7 +205,7 @@ def test_an_unreadable_answer_keeps_its_text(tmp_path: Path) -> None:
 def test_two_answers_to_one_question_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 2: question '1' is answered already; keep one answer") as caught:
         read_answers(
-            write(tmp_path, "a.jsonl", '{"id": 1, "choice": 0}\n{"id": "1", "choice": 1}\n'), ASKED, read_choice
+            write(tmp_path, "a.jsonl", '{"id": 1, "choice": 0}\n{"id": "1", "choice": 1}\n'), QUESTIONS, read_choice
         )
     assert caught.value.fault == "F157"
 
@@ -213,10 +213,10 @@ def test_two_answers_to_one_question_are_refused(tmp_path: Path) -> None:
 @pytest.mark.fault("F154")
 def test_choices_that_count_from_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the choice 3 is none of the 3 options; options count from 0"):
-        read_answers(write(tmp_path, "a.jsonl", '{"id": 1, "choice": 3}\n'), ASKED, read_choice)
+        read_answers(write(tmp_path, "a.jsonl", '{"id": 1, "choice": 3}\n'), QUESTIONS, read_choice)
 
 
 @pytest.mark.fault("F156")
 def test_probabilities_for_other_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="needs 3 finite probabilities, one an option; got 2"):
-        read_answers(write(tmp_path, "a.json", {"1": [0.5, 0.5]}), ASKED, read_choice)
+        read_answers(write(tmp_path, "a.json", {"1": [0.5, 0.5]}), QUESTIONS, read_choice)

@@ -1,4 +1,4 @@
-"""Small video files of every kind the room must read, made once a run."""
+"""Small video files of every supported kind, written once per session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MakeVideo = Callable[..., Path]
 
 
 def scene(count: int = 60, height: int = 48, width: int = 64) -> list[Frame]:
-    """Two squares crossing a gradient, and grain that moves: no two frames are alike."""
+    """Return distinct frames: two squares that cross a gradient, with moving grain."""
     rng = np.random.default_rng(3)
     y, x = np.mgrid[:height, :width]
     ground = np.stack([60 + x, 40 + 2 * y, 180 - x], -1)
@@ -81,7 +81,7 @@ def make_scene() -> Callable[..., list[Frame]]:
 
 @pytest.fixture(scope="session")
 def videos(tmp_path_factory: pytest.TempPathFactory, frames: list[Frame]) -> dict[str, Path]:
-    """One file for each way in which codecs and containers order their frames."""
+    """Write one file for each way in which codecs and containers order their frames."""
     folder = tmp_path_factory.mktemp("videos")
     short = {"g": "12", "bf": "2"}
     gaps = np.random.default_rng(5).integers(1, 90, len(frames))

@@ -1,4 +1,4 @@
-"""Codecs in memory: as many frames out as in, whatever happens on the way."""
+"""In-memory codecs: the number of frames is preserved, also for damaged packets."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ def flip(rate: float) -> Callable[[bytes, int], bytes]:
     def damage(payload: bytes, number: int) -> bytes:
         rng = np.random.Generator(np.random.SFC64(number))
         data = np.frombuffer(payload, np.uint8).copy()
-        places = rng.integers(0, len(data), rng.binomial(len(data), rate))
-        data[places] ^= rng.integers(1, 256, len(places)).astype(np.uint8)
+        indices = rng.integers(0, len(data), rng.binomial(len(data), rate))
+        data[indices] ^= rng.integers(1, 256, len(indices)).astype(np.uint8)
         return data.tobytes()
 
     return damage
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_frames_come_back_in_their_places(name: str) -> None:
+def test_frames_keep_their_order(name: str) -> None:
     flat = [np.full((48, 64, 3), 20 + 3 * number, np.uint8) for number in range(60)]
     out = list(transcode(flat, CODECS[name], fps=FPS))
     assert len(out) == 60
     assert all(frame.shape == (48, 64, 3) and frame.dtype == np.uint8 for frame in out)
-    places = np.array([(frame.mean() - 20) / 3 for frame in out])
-    assert np.abs(places - np.arange(60)).max() < 0.8
+    numbers = np.array([(frame.mean() - 20) / 3 for frame in out])
+    assert np.abs(numbers - np.arange(60)).max() < 0.8
 
 
 @pytest.mark.parametrize("name", CODECS)
 @pytest.mark.parametrize("shape", [(47, 63), (31, 64)])
-def test_odd_sizes_come_back_at_their_size(name: str, shape: tuple[int, int], frames: list[Frame]) -> None:
+def test_odd_sizes_are_preserved(name: str, shape: tuple[int, int], frames: list[Frame]) -> None:
     cut = [frame[: shape[0], : shape[1]] for frame in frames[:6]]
     out = list(transcode(cut, CODECS[name], fps=FPS))
     assert [frame.shape for frame in out] == [(*shape, 3)] * 6
@@ -57,18 +57,18 @@ def test_odd_sizes_come_back_at_their_size(name: str, shape: tuple[int, int], fr
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_damage_changes_pictures_but_not_their_number(name: str, frames: list[Frame]) -> None:
+def test_damage_changes_frames_but_not_their_number(name: str, frames: list[Frame]) -> None:
     clean = list(transcode(frames, CODECS[name], fps=FPS))
     for damage in (flip(0.002), lambda p, n: None if n % 5 == 3 else p, lambda p, n: p[: len(p) // 2]):
         first = list(transcode(frames, CODECS[name], fps=FPS, damage=damage))
-        again = list(transcode(frames, CODECS[name], fps=FPS, damage=damage))
+        second = list(transcode(frames, CODECS[name], fps=FPS, damage=damage))
         assert len(first) == 60
         assert all(frame.shape == (48, 64, 3) for frame in first)
-        assert np.array_equal(first, again)
+        assert np.array_equal(first, second)
         assert not np.array_equal(first, clean)
 
 
-def test_a_lost_packet_holds_the_frame_before(frames: list[Frame]) -> None:
+def test_a_lost_packet_repeats_the_previous_frame(frames: list[Frame]) -> None:
     codec = CODECS["mjpeg"]  # every packet is one frame, so what is lost is known
     clean = list(transcode(frames, codec, fps=FPS))
     out = list(transcode(frames, codec, fps=FPS, damage=lambda p, n: None if n in (5, 6, 59) else p))
@@ -76,7 +76,7 @@ def test_a_lost_packet_holds_the_frame_before(frames: list[Frame]) -> None:
     assert all(np.array_equal(out[i], clean[expected[i]]) for i in range(60))
 
 
-def test_lost_at_the_start_shows_the_next_and_all_lost_shows_grey(frames: list[Frame]) -> None:
+def test_losses_at_the_start_repeat_the_next_frame_or_give_grey(frames: list[Frame]) -> None:
     codec = CODECS["mjpeg"]
     clean = list(transcode(frames, codec, fps=FPS))
     out = list(transcode(frames, codec, fps=FPS, damage=lambda p, n: None if n < 3 else p))
@@ -87,13 +87,13 @@ def test_lost_at_the_start_shows_the_next_and_all_lost_shows_grey(frames: list[F
     assert list(transcode([], codec, fps=FPS)) == []
 
 
-def test_pieces_are_joined(frames: list[Frame]) -> None:
-    whole = list(transcode(frames, CODECS["h264"], fps=FPS))
+def test_split_packets_are_joined(frames: list[Frame]) -> None:
+    expected = list(transcode(frames, CODECS["h264"], fps=FPS))
     pieces = list(transcode(frames, CODECS["h264"], fps=FPS, damage=lambda p, n: [p[:7], p[7:]]))
-    assert np.array_equal(whole, pieces)
+    assert np.array_equal(expected, pieces)
 
 
-def test_a_coarser_quantiser_does_more_harm(frames: list[Frame]) -> None:
+def test_a_coarser_quantiser_gives_larger_errors(frames: list[Frame]) -> None:
     errors = []
     for q in (2, 10, 30):
         codec = Codec("mpeg4", "mpeg4", {"qmin": q, "qmax": q})
@@ -108,33 +108,33 @@ def test_unusual_rates_are_coded(name: str, fps: Fraction, frames: list[Frame]) 
     assert len(list(transcode(frames[:5], CODECS[name], fps=fps))) == 5
 
 
-def test_frames_flow_instead_of_piling_up(frames: list[Frame]) -> None:
-    taken = 0
+def test_frames_are_streamed_with_bounded_lookahead(frames: list[Frame]) -> None:
+    frames_read = 0
 
     def source() -> Iterator[Frame]:
-        nonlocal taken
+        nonlocal frames_read
         for number in range(400):
-            taken += 1
+            frames_read += 1
             yield frames[number % 60]
 
     out = transcode(source(), CODECS["mpeg2"], fps=FPS)
-    for given in range(1, 101):
+    for yielded in range(1, 101):
         next(out)
-        assert taken - given < 10
+        assert frames_read - yielded < 10
     out.close()
 
 
-def test_the_two_halves_are_the_whole(frames: list[Frame]) -> None:
+def test_encode_and_decode_equal_transcode(frames: list[Frame]) -> None:
     codec = CODECS["h264"]
     packets = list(encode(frames, codec, fps=FPS))
     assert sorted(number for number, _ in packets) == list(range(60))
     assert [number for number, _ in packets] != list(range(60)), "B-frames are coded out of order"
     out = dict(decode(packets, codec))
-    whole = list(transcode(frames, codec, fps=FPS))
-    assert all(np.array_equal(out[i], whole[i]) for i in range(60))
+    expected = list(transcode(frames, codec, fps=FPS))
+    assert all(np.array_equal(out[i], expected[i]) for i in range(60))
 
 
-def test_bad_requests_are_named(frames: list[Frame]) -> None:
+def test_invalid_requests_are_reported(frames: list[Frame]) -> None:
     with pytest.raises(EncoderMissing, match="no encoder libnone"):
         list(transcode(frames, Codec("libnone", "h264"), fps=FPS))
     with pytest.raises(MediaError, match=r"libx264 failed on 64x48 frames with \{'preset': 'nonsense'\}"):
@@ -165,7 +165,7 @@ def test_packets_of_an_mp4_carry_start_codes(videos: dict[str, Path]) -> None:
 
 
 def test_real_clips_decode_from_their_packets(media_folder: Path) -> None:
-    # XviD in AVI: decodes right only if the decoder hears what the container knows.
+    # XviD in AVI: decodes correctly only with the extradata of the container.
     path = media_folder / "v_SoccerJuggling_g23_c01.avi"
     with Reader(path) as reader:
         assert all(np.array_equal(a, b) for a, b in zip(decode_source(path), reader, strict=True))

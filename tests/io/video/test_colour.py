@@ -1,4 +1,4 @@
-"""Colours: the stated rule, FFmpeg's bytes on x86-64, and the same on every processor."""
+"""Colour conversion: the documented formula, equal to FFmpeg on x86-64 and identical on every processor."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def frame_of(planes: Planes, layout: str, matrix: str = "bt601", *, full_range: 
 
 
 def planes_of(frame: VideoFrame) -> Planes:
-    found = []
+    planes = []
     for plane in frame.planes:
         rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
-        found.append(rows[: plane.height, : plane.width].copy())
-    return found
+        planes.append(rows[: plane.height, : plane.width].copy())
+    return planes
 
 
 def random_planes(size: tuple[int, int], layout: str) -> Planes:
@@ -48,8 +48,8 @@ def random_planes(size: tuple[int, int], layout: str) -> Planes:
     return [rng.integers(0, 256, shape, dtype=np.uint8) for shape in (size, chroma, chroma)]
 
 
-def by_the_rule(planes: Planes, layout: str, matrix: str, *, full_range: bool) -> Frame:
-    """The same in NumPy, from the sentence in `media/colour.py`."""
+def convert_by_formula(planes: Planes, layout: str, matrix: str, *, full_range: bool) -> Frame:
+    """Convert with NumPy by the formula that `colour.py` documents."""
     height, width = planes[0].shape
     offset, luma, v_red, u_green, v_green, u_blue = (int(each) for each in rgb_weights(matrix, full_range=full_range))
     rows, columns = np.arange(height) // (2 if "420" in layout else 1), np.arange(width) // 2
@@ -62,17 +62,20 @@ def by_the_rule(planes: Planes, layout: str, matrix: str, *, full_range: bool) -
 
 @pytest.mark.parametrize("matrix", NUMBERS)
 @pytest.mark.parametrize("layout", ["yuv420p", "yuv422p"])
-def test_ordinary_video_is_converted_by_the_rule(layout: str, matrix: str) -> None:
+def test_ordinary_video_is_converted_by_the_formula(layout: str, matrix: str) -> None:
     for size, full_range in product(SIZES, (False, True)):
         planes = random_planes(size, layout)
-        found = ToRgb(size, 0)(frame_of(planes, layout, matrix, full_range=full_range))
-        assert np.array_equal(found, by_the_rule(planes, layout, matrix, full_range=full_range)), (size, full_range)
+        frame = ToRgb(size, 0)(frame_of(planes, layout, matrix, full_range=full_range))
+        assert np.array_equal(frame, convert_by_formula(planes, layout, matrix, full_range=full_range)), (
+            size,
+            full_range,
+        )
 
 
 @pytest.mark.parametrize("matrix", NUMBERS)
 @pytest.mark.parametrize("layout", ["yuv420p", "yuv422p"])
-def test_no_processor_is_far_from_ffmpeg(layout: str, matrix: str) -> None:
-    even = [size for size in SIZES if size[1] % 2 == 0]  # of odd ones FFmpeg smooths the chroma, but not on x86-64
+def test_conversion_is_close_to_ffmpeg_on_every_processor(layout: str, matrix: str) -> None:
+    even = [size for size in SIZES if size[1] % 2 == 0]  # FFmpeg smooths the chroma of odd ones, except on x86-64
     for size, full_range in product(even, (False, True)):
         frame = frame_of(random_planes(size, layout), layout, matrix, full_range=full_range)
         default = VideoReformatter().reformat(
@@ -83,11 +86,11 @@ def test_no_processor_is_far_from_ffmpeg(layout: str, matrix: str) -> None:
             interpolation=Interpolation.BICUBIC,
             threads=1,
         )
-        far = np.abs(ToRgb(size, 0)(frame).astype(int) - default.to_ndarray()).max()
-        assert far <= 3, (size, full_range)
+        difference = np.abs(ToRgb(size, 0)(frame).astype(int) - default.to_ndarray()).max()
+        assert difference <= 3, (size, full_range)
 
 
-def test_colours_are_the_ones_that_were_meant() -> None:
+def test_pure_colours_are_converted_correctly() -> None:
     for matrix, (red, blue) in SHARES.items():
         for colour in ((255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (40, 90, 200)):
             r, g, b = (part / 255 for part in colour)
@@ -95,8 +98,8 @@ def test_colours_are_the_ones_that_were_meant() -> None:
             u, v = (b - luma) / (2 - 2 * float(blue)), (r - luma) / (2 - 2 * float(red))
             samples = (16 + 219 * luma, 128 + 224 * u, 128 + 224 * v)
             planes = [np.full((2, 2) if i == 0 else (1, 1), round(part), np.uint8) for i, part in enumerate(samples)]
-            found = ToRgb((2, 2), 0)(frame_of(planes, "yuv420p", matrix))
-            assert np.abs(found - np.array(colour)).max() <= 4, (matrix, colour)
+            converted = ToRgb((2, 2), 0)(frame_of(planes, "yuv420p", matrix))
+            assert np.abs(converted - np.array(colour)).max() <= 4, (matrix, colour)
 
 
 @pytest.mark.parametrize("size", [(12, 34), (48, 64), (50, 130), (96, 16)])
@@ -110,11 +113,11 @@ def test_reducing_chroma_is_within_a_level_of_exact_rounding(size: tuple[int, in
         interpolation=Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT,
         threads=1,
     )
-    found, expected = planes_of(FromRgb("yuv420p")(pixels)), planes_of(exact)
-    assert np.array_equal(found[0], expected[0])
-    for mine, other in zip(found[1:], expected[1:], strict=True):
-        assert np.abs(mine.astype(int) - other).max() <= 1
-        assert np.array_equal(mine[-1], other[-1]), "the last row is rounded exactly"
+    planes, expected = planes_of(FromRgb("yuv420p")(pixels)), planes_of(exact)
+    assert np.array_equal(planes[0], expected[0])
+    for plane, expected_plane in zip(planes[1:], expected[1:], strict=True):
+        assert np.abs(plane.astype(int) - expected_plane).max() <= 1
+        assert np.array_equal(plane[-1], expected_plane[-1]), "the last row is rounded exactly"
 
 
 def test_weights_of_rows_add_up() -> None:
@@ -127,7 +130,7 @@ def test_weights_of_rows_add_up() -> None:
 
 
 def moving_picture(number: int) -> Frame:
-    """A blob over a texture, by whole numbers alone."""
+    """Draw a blob over a texture, in integer arithmetic."""
     y, x = np.mgrid[0:96, 0:128]
     grain = np.arange(96 * 128 * 3).reshape(96, 128, 3) * 2654435761 % 61
     inside = (x - 20 - 3 * number) ** 2 + (y - 48) ** 2 < 400
@@ -136,14 +139,14 @@ def moving_picture(number: int) -> Frame:
     return (base * 3 // 4 + grain).clip(0, 255).astype(np.uint8)
 
 
-def test_bytes_are_those_of_ffmpeg_on_x86_64() -> None:
-    # Hashes of what FFmpeg 8.1 (PyAV 18.1) gives by default on x86-64.
-    there, back = hashlib.sha256(), hashlib.sha256()
+def test_bytes_equal_those_of_ffmpeg_on_x86_64() -> None:
+    # Hashes of the default output of FFmpeg 8.1 (PyAV 18.1) on x86-64.
+    encoded_hash, decoded_hash = hashlib.sha256(), hashlib.sha256()
     convert, restore = FromRgb("yuv420p"), ToRgb((96, 128), 0)
     for number in range(24):
         frame = convert(moving_picture(number))
         for plane in planes_of(frame):
-            there.update(plane.tobytes())
-        back.update(restore(frame).tobytes())
-    assert there.hexdigest()[:16] == "a46c8a720a5aa563"
-    assert back.hexdigest()[:16] == "aeef96f3c5757759"
+            encoded_hash.update(plane.tobytes())
+        decoded_hash.update(restore(frame).tobytes())
+    assert encoded_hash.hexdigest()[:16] == "a46c8a720a5aa563"
+    assert decoded_hash.hexdigest()[:16] == "aeef96f3c5757759"

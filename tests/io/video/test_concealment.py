@@ -1,4 +1,4 @@
-"""What a decoder conceals is known from its errors: from the first one to the next key frame."""
+"""Concealed frames are derived from decoder errors: from the first one to the next key frame."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def watch_file(path: Path) -> tuple[np.ndarray, list[bool]]:
 @pytest.mark.parametrize("suffix", [".avi", ".mkv", ".ts"])
 def test_frames_from_an_error_to_the_next_key_frame_are_concealed(codec: str, suffix: str, tmp_path: Path) -> None:
     film = moving_film(COUNT)
-    sound, none = watch_file(write_stream(tmp_path / f"sound{suffix}", film, codec))
+    intact, intact_flags = watch_file(write_stream(tmp_path / f"sound{suffix}", film, codec))
     path = write_stream(tmp_path / f"damaged{suffix}", film, codec, damaged=(FIRST, FIRST + 3))
     frames, concealed = watch_file(path)
-    differs = [bool((one != other).any()) for one, other in zip(frames, sound, strict=True)]
-    assert not any(none)
+    differs = [bool((frame != expected).any()) for frame, expected in zip(frames, intact, strict=True)]
+    assert not any(intact_flags)
     assert concealed == differs == [FIRST <= t < NEXT_KEY for t in range(COUNT)]
     with Reader(path) as reader:
         assert reader.concealed.tolist() == concealed
@@ -48,13 +48,13 @@ def test_frames_from_an_error_to_the_next_key_frame_are_concealed(codec: str, su
 
 
 @pytest.mark.fault("F146")
-def test_lost_packets_of_a_transport_stream(tmp_path: Path) -> None:
+def test_lost_transport_packets_conceal_few_frames(tmp_path: Path) -> None:
     film = moving_film(COUNT)
     path = write_stream(tmp_path / "film.ts", film, "mpeg2")
-    sound, _ = watch_file(path)
+    intact, _ = watch_file(path)
     count = path.stat().st_size // 188
     frames, concealed = watch_file(lose_transport_packets(path, range(count // 2, count // 2 + 2)))
-    differs = np.array([(one != other).any() for one, other in zip(frames, sound, strict=True)])
+    differs = np.array([(frame != expected).any() for frame, expected in zip(frames, intact, strict=True)])
     assert 1 <= differs.sum() < KEY_INTERVAL
     # The container may notice a loss at the packet before the damaged one.
     assert not (differs & ~np.array(concealed)).any()
@@ -65,7 +65,7 @@ def picture(pts: int | None, *, corrupt: bool = False, key: bool = False) -> Any
     return SimpleNamespace(pts=pts, time=None if pts is None else pts / 10, is_corrupt=corrupt, key_frame=key)
 
 
-def test_a_refused_packet_counts_until_a_key_frame_comes() -> None:
+def test_a_refused_packet_conceals_until_the_next_key_frame() -> None:
     tracker = Concealment("vp9")
     assert not tracker.is_concealed(picture(0, key=True))
     tracker.note_refused()
@@ -76,7 +76,7 @@ def test_a_refused_packet_counts_until_a_key_frame_comes() -> None:
     assert not tracker.is_concealed(picture(7))
 
 
-def test_a_key_frame_that_is_damaged_itself_ends_nothing() -> None:
+def test_a_damaged_key_frame_does_not_end_concealment() -> None:
     tracker = Concealment("h264")
     assert tracker.is_concealed(picture(0, corrupt=True, key=True))
     assert tracker.is_concealed(picture(1))
@@ -85,11 +85,11 @@ def test_a_key_frame_that_is_damaged_itself_ends_nothing() -> None:
     assert tracker.is_concealed(picture(3, key=True))
 
 
-def test_flags_that_a_decoder_sets_by_chance_do_not_count() -> None:
+def test_unreliable_corrupt_flags_are_ignored() -> None:
     assert not Concealment("vp8").is_concealed(picture(0, corrupt=True))
 
 
-def test_a_stream_without_key_frames_refreshes_itself() -> None:
+def test_concealment_expires_in_streams_without_key_frames() -> None:
     tracker = Concealment("h264")
     assert tracker.is_concealed(picture(0, corrupt=True))
     assert tracker.is_concealed(picture(int(10 * LONGEST_S)))
@@ -100,7 +100,7 @@ def test_a_stream_without_key_frames_refreshes_itself() -> None:
     assert tracker.is_concealed(picture(5)), "a clock that is set back says nothing of how long it lasts"
 
 
-def test_packets_whose_picture_never_comes_are_forgotten() -> None:
+def test_suspect_packets_without_a_picture_are_bounded() -> None:
     tracker = Concealment("h264")
     for number in range(10 * MOST_SUSPECTS):
         tracker.note_packet(SimpleNamespace(is_corrupt=True, pts=10**9 + number))  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ def test_packets_whose_picture_never_comes_are_forgotten() -> None:
 
 
 @pytest.mark.fault("F148")
-def test_concealed_pixels_do_not_depend_on_the_frames_that_are_held(tmp_path: Path) -> None:
+def test_concealed_pixels_do_not_depend_on_the_cache(tmp_path: Path) -> None:
     film = np.stack([cv2.resize(frame, (512, 288)) for frame in moving_film(30)])
     path = write_stream(tmp_path / "damaged.avi", film, "h264", damaged=range(20, 30), seed=1)
     with Reader(path) as reader:

@@ -1,4 +1,4 @@
-"""Reading: exact frames in any order, exact times, bounded work."""
+"""Reading: exact frames in any order, exact times and bounded decoding work."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ KINDS = [
     "mjpeg_mkv",
 ]
 ONE_FRAME = 64 * 48 * 3 // 2
-# OpenCV converts colours as FFmpeg does by default, which on some processors is up to three grey levels off, and leaves
-# the inverse transform of MPEG-4 and Motion JPEG to the processor, by which their pictures drift.
-FAR = 6
+# OpenCV converts colours as FFmpeg does by default, which on some processors is up to three grey levels off. It also
+# uses processor-specific inverse transforms for MPEG-4 and Motion JPEG, so that their pictures drift.
+TOLERANCE = 6
 
 
 @pytest.fixture(autouse=True)
-def fresh_surveys() -> None:
+def clear_scan_cache() -> None:
     decode._scans.clear()
 
 
-def far(frames: Frames, others: Frames) -> int:
+def max_difference(frames: Frames, others: Frames) -> int:
     return int(np.abs(frames.astype(int) - others).max())
 
 
-def from_first_to_last(path: Path) -> list[Frame]:
-    """Frames in the order in which FFmpeg gives them, without an index, a seek or a second thread."""
+def decode_sequentially(path: Path) -> list[Frame]:
+    """Decode all frames in order with FFmpeg, without an index, a seek or a second thread."""
     limits = Limits()
     with open_input(str(path), limits) as container:
         stream = picture_stream(container, str(path), limits)
@@ -58,21 +58,21 @@ def from_first_to_last(path: Path) -> list[Frame]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_frames_are_those_of_another_reader(kind: str, videos: dict[str, Path]) -> None:
+def test_frames_are_close_to_those_of_opencv(kind: str, videos: dict[str, Path]) -> None:
     capture = cv2.VideoCapture(str(videos[kind]))
     with Reader(videos[kind]) as reader:
         for frame in reader:
-            read, other = capture.read()
-            assert read
-            assert far(frame, other[..., ::-1]) <= FAR
+            ok, picture = capture.read()
+            assert ok
+            assert max_difference(frame, picture[..., ::-1]) <= TOLERANCE
         assert not capture.read()[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_order_gives_the_frames_of_sequential_reading(
+def test_random_access_equals_sequential_reading(
     kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = from_first_to_last(videos[kind])
+    expected = decode_sequentially(videos[kind])
     assert len(expected) == 60
     monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
     rng = np.random.default_rng(11)
@@ -88,11 +88,11 @@ def test_any_order_gives_the_frames_of_sequential_reading(
 
 @pytest.mark.parametrize("kind", ["h264_b_frames", "vp9_mkv", "hevc_mp4"])
 def test_pixels_do_not_depend_on_threads(kind: str, videos: dict[str, Path]) -> None:
-    with Reader(videos[kind], threads=1) as one:
-        alone = one.block(0, 60)
+    with Reader(videos[kind], threads=1) as single:
+        expected = single.block(0, 60)
     decode._scans.clear()
-    with Reader(videos[kind], threads=4) as many:
-        assert np.array_equal(many.block(0, 60), alone)
+    with Reader(videos[kind], threads=4) as threaded:
+        assert np.array_equal(threaded.block(0, 60), expected)
 
 
 def test_seeking_survives_a_log_level(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,11 +133,11 @@ def test_reading_forward_never_seeks(
     assert decoded_count == {"pictures": 60, "starts": 1}
 
 
-@pytest.mark.parametrize(("kind", "cached_frames", "most"), [("h264_b_frames", 14, 120), ("h264_long_gop", 20, 240)])
+@pytest.mark.parametrize(("kind", "cached_frames", "limit"), [("h264_b_frames", 14, 120), ("h264_long_gop", 20, 240)])
 def test_reading_backward_is_not_quadratic(
     kind: str,
     cached_frames: int,
-    most: int,
+    limit: int,
     videos: dict[str, Path],
     monkeypatch: pytest.MonkeyPatch,
     decoded_count: dict[str, int],
@@ -149,7 +149,7 @@ def test_reading_backward_is_not_quadratic(
         reader._cached_bytes = 0
         for number in range(59, -1, -1):
             reader.frame(number)
-    assert decoded_count["pictures"] <= most
+    assert decoded_count["pictures"] <= limit
 
 
 def test_a_short_clip_is_decoded_once(videos: dict[str, Path], decoded_count: dict[str, int]) -> None:
@@ -158,34 +158,34 @@ def test_a_short_clip_is_decoded_once(videos: dict[str, Path], decoded_count: di
     assert decoded_count["starts"] == 0
 
 
-@pytest.mark.parametrize(("room", "again"), [(60, False), (5, True)])
-def test_who_comes_back_may_keep_more(
+@pytest.mark.parametrize(("cached_frames", "decodes_again"), [(60, False), (5, True)])
+def test_a_larger_cache_avoids_decoding_again(
     videos: dict[str, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     decoded_count: dict[str, int],
-    room: int,
-    again: bool,
+    cached_frames: int,
+    decodes_again: bool,
 ) -> None:
-    copy = shutil.copy(videos["mpeg4_avi"], tmp_path / "copy.avi")  # a scan is kept for the next reader
+    copy = shutil.copy(videos["mpeg4_avi"], tmp_path / "copy.avi")  # its scan would be cached for the next reader
     with Reader(copy) as reader:
         weight = reader._source.weight(reader._picture(0))  # the padding of rows depends on the processor
     monkeypatch.setattr(decode, "_CACHE_BYTES", weight)
     decoded_count["pictures"] = 0
-    with Reader(videos["mpeg4_avi"], picture_bytes=room * weight) as reader:
+    with Reader(videos["mpeg4_avi"], picture_bytes=cached_frames * weight) as reader:
         for _ in range(3):
             reader.frame(30)
             reader.frame(59)
-    assert (decoded_count["pictures"] > 0) == again
+    assert (decoded_count["pictures"] > 0) == decodes_again
 
 
-def test_kept_pictures_stay_within_the_budget(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_pictures_stay_within_the_budget(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "_CACHE_BYTES", 10 * ONE_FRAME)
     with Reader(videos["mpeg4_avi"]) as reader:
         for number in (*range(60), *range(59, -1, -1)):
             reader.frame(number)
             assert reader._cached_bytes <= 10 * ONE_FRAME
-            assert reader._cached_bytes == sum(reader._source.weight(kept) for kept in reader._cache.values())
+            assert reader._cached_bytes == sum(reader._source.weight(picture) for picture in reader._cache.values())
 
 
 def test_times_are_exact(videos: dict[str, Path]) -> None:
@@ -217,11 +217,11 @@ def test_frames_outside_the_video_are_refused(videos: dict[str, Path]) -> None:
 
 
 def test_read_by_number_and_by_time(videos: dict[str, Path]) -> None:
-    whole = read(videos["h264_b_frames"])
-    assert (len(whole), whole.fps, whole.size) == (60, Fraction(25), (48, 64))
+    clip = read(videos["h264_b_frames"])
+    assert (len(clip), clip.fps, clip.size) == (60, Fraction(25), (48, 64))
     by_number = read(videos["h264_b_frames"], 10, 20)
-    assert np.array_equal(by_number.frames, whole.frames[10:20])
-    assert by_number.pts.tolist() == whole.pts[10:20].tolist()
+    assert np.array_equal(by_number.frames, clip.frames[10:20])
+    assert by_number.pts.tolist() == clip.pts[10:20].tolist()
     by_time = read(videos["h264_b_frames"], 0.4, 0.8)
     assert np.array_equal(by_time.frames, by_number.frames)
     assert len(read(videos["h264_b_frames"], 55, 1000)) == 5
@@ -232,69 +232,71 @@ def test_read_by_number_and_by_time(videos: dict[str, Path]) -> None:
         read(videos["h264_b_frames"], 0, "end")  # type: ignore[arg-type]
 
 
-def test_the_second_opening_reuses_the_survey(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_reader_reuses_the_scan(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     with Reader(videos["h264_b_frames"]) as reader:
         first = reader.block(0, 60)
-    monkeypatch.setattr(ffmpeg_frames.FfmpegFrames, "scan", lambda *_: pytest.fail("surveyed again"))
+    monkeypatch.setattr(ffmpeg_frames.FfmpegFrames, "scan", lambda *_: pytest.fail("scanned again"))
     with Reader(videos["h264_b_frames"]) as reader:
         assert np.array_equal(reader.block(0, 60), first)
 
 
-def test_without_pyav_the_error_says_what_to_install(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyav_the_error_names_the_package(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
     for reading in (Reader, probe):
         with pytest.raises(MediaError, match="reading video needs PyAV, which is not installed: pip install av"):
             reading(videos["h264_b_frames"])
 
 
-def test_real_clips_are_near_those_of_another_reader(media_folder: Path) -> None:
+def test_real_clips_are_close_to_those_of_opencv(media_folder: Path) -> None:
     clips = sorted(path for path in media_folder.iterdir() if path.suffix in (".mp4", ".avi", ".mkv"))
     assert len(clips) > 5
     for path in clips:
         capture = cv2.VideoCapture(str(path))
         with Reader(path) as reader:
             for number, frame in enumerate(reader):
-                there, picture = capture.read()
-                assert there, (path.name, number)
+                ok, picture = capture.read()
+                assert ok, (path.name, number)
                 if number % 10 == 0:
-                    assert far(frame, picture[..., ::-1]) <= FAR, (path.name, number)
+                    assert max_difference(frame, picture[..., ::-1]) <= TOLERANCE, (path.name, number)
             assert not capture.read()[0], path.name
             assert reader.pts[0] == 0
             assert (np.diff(reader.pts) > 0).all()
 
 
-def test_a_vanished_file_is_noticed(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_a_deleted_file_is_detected(videos: dict[str, Path], tmp_path: Path) -> None:
     copy = tmp_path / "copy.mp4"
     copy.write_bytes(videos["h264_b_frames"].read_bytes())
     with pytest.raises(SourceChanged, match=r"copy\.mp4: gone while it was being read"), Reader(copy):
         copy.unlink()
 
 
-def test_the_first_pass_over_a_file_tells_how_far_it_is(tmp_path: Path) -> None:
+def test_the_first_scan_reports_progress(tmp_path: Path) -> None:
     from jostle.io.video.encode import Writer
 
-    path = tmp_path / "told.mp4"
+    path = tmp_path / "progress.mp4"
     with Writer(path, size=(32, 32), fps=25) as writer:
         for level in range(100):
             writer.write(np.full((32, 32, 3), level, np.uint8))
-    told: list[tuple[int, int]] = []
-    with Reader(path, progress=lambda done, total: told.append((done, total))):
+    progress: list[tuple[int, int]] = []
+    with Reader(path, progress=lambda done, total: progress.append((done, total))):
         pass
-    assert told == [(0, 100), (32, 100), (64, 100), (96, 100)]
+    assert progress == [(0, 100), (32, 100), (64, 100), (96, 100)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_read_once_is_read_the_same(kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_pass_reading_gives_the_same_frames(
+    kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
     with Reader(videos[kind]) as reader:
-        wanted = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
+        expected = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
         frames = np.stack(list(reader))
     decode._scans.clear()
     with Reader(videos[kind], once=True) as reader:
-        found = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
-        assert found == wanted
+        facts = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
+        assert facts == expected
         assert np.array_equal(np.stack(list(reader)), frames)
-        assert np.array_equal(reader.frame(7), frames[7])  # back to what was seen
+        assert np.array_equal(reader.frame(7), frames[7])  # back to a frame read before
 
 
 def test_a_long_file_with_an_index_is_decoded_once(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,8 +309,8 @@ def test_a_long_file_with_an_index_is_decoded_once(videos: dict[str, Path], monk
         assert len(list(reader)) == len(decoded) == len(reader)
 
 
-def test_a_leap_ahead_goes_by_what_lies_between(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a frame that nobody has seen there is no sum, so a seek to it could not be trusted."""
+def test_single_pass_reading_decodes_skipped_frames(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames not yet decoded have no checksum, so a seek to one could not be verified."""
     monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
     with Reader(videos["h264_open_gop"]) as reader:
         frames = np.stack(list(reader))
@@ -318,7 +320,7 @@ def test_a_leap_ahead_goes_by_what_lies_between(videos: dict[str, Path], monkeyp
             assert np.array_equal(reader.frame(number), frames[number])
 
 
-def test_a_file_that_is_not_as_its_index_says_is_told_of(
+def test_a_file_that_differs_from_its_index_is_reported(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)

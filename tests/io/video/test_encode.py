@@ -1,4 +1,4 @@
-"""Writing: exact times and sizes, equal bytes, and nothing but whole files under final names."""
+"""Writing: exact times and sizes, reproducible bytes, and only complete files under final names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(path: Path, frames: list[Frame], ticks: list[int] | None = None, **set
     return writer
 
 
-def test_lossless_files_give_back_every_pixel(tmp_path: Path, frames: list[Frame]) -> None:
+def test_lossless_files_preserve_every_pixel(tmp_path: Path, frames: list[Frame]) -> None:
     write(tmp_path / "a.mkv", frames, codec="ffv1")
     assert np.array_equal(read(tmp_path / "a.mkv").frames, frames)
     odd = [frame[:47, :61] for frame in frames[:5]]
@@ -62,27 +62,25 @@ def test_equal_frames_give_equal_bytes(suffix: str, codec: str, tmp_path: Path, 
 
 
 def boxes(path: Path) -> list[str]:
-    """The outermost boxes of an mp4, in the order in which they lie in the file."""
-    data, found, at = path.read_bytes(), [], 0
-    while at < len(data):
-        found.append(data[at + 4 : at + 8].decode("ascii"))
-        at += int.from_bytes(data[at : at + 4], "big") or len(data)
-    return found
+    """Return the top-level boxes of an mp4 in file order."""
+    data, names, position = path.read_bytes(), [], 0
+    while position < len(data):
+        names.append(data[position + 4 : position + 8].decode("ascii"))
+        position += int.from_bytes(data[position : position + 4], "big") or len(data)
+    return names
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mov"])
-def test_an_index_at_the_front_leaves_pictures_times_and_sound_alone(
-    suffix: str, tmp_path: Path, frames: list[Frame]
-) -> None:
+def test_faststart_does_not_change_pictures_times_and_sound(suffix: str, tmp_path: Path, frames: list[Frame]) -> None:
     source = with_sound(tmp_path / "source.mp4", "aac")
     ticks = [tick * tick + 3 for tick in range(60)]
-    plain, front, again = (tmp_path / f"{name}.{suffix}" for name in ("plain", "front", "again"))
+    plain, front, repeated = (tmp_path / f"{name}.{suffix}" for name in ("plain", "front", "again"))
     write(plain, frames, ticks, time_base=Fraction(1, 90000), audio_from=source)
-    for path in (front, again):
+    for path in (front, repeated):
         write(path, frames, ticks, time_base=Fraction(1, 90000), audio_from=source, faststart=True)
     assert boxes(plain).index("mdat") < boxes(plain).index("moov")
     assert boxes(front).index("moov") < boxes(front).index("mdat")
-    assert front.read_bytes() == again.read_bytes()
+    assert front.read_bytes() == repeated.read_bytes()
     assert sound_packets(front) == sound_packets(plain)
     with Reader(plain) as one, Reader(front) as other:
         assert np.array_equal(one.block(0, 60), other.block(0, 60))
@@ -90,14 +88,14 @@ def test_an_index_at_the_front_leaves_pictures_times_and_sound_alone(
         assert (one.first_tick, one.time_base) == (other.first_tick, other.time_base)
 
 
-def test_only_mp4_and_mov_have_an_index_to_move(tmp_path: Path, frames: list[Frame]) -> None:
+def test_faststart_has_no_effect_on_other_containers(tmp_path: Path, frames: list[Frame]) -> None:
     for suffix in ("mkv", "avi"):
         write(tmp_path / f"plain.{suffix}", frames)
         write(tmp_path / f"front.{suffix}", frames, faststart=True)
         assert (tmp_path / f"plain.{suffix}").read_bytes() == (tmp_path / f"front.{suffix}").read_bytes()
 
 
-def test_a_stop_after_the_index_has_moved_leaves_the_target_as_it_was(
+def test_an_interrupted_faststart_leaves_the_target_unchanged(
     tmp_path: Path, frames: list[Frame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "a.mp4"
@@ -119,15 +117,15 @@ def key_frames(path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("codec", ["h264", "h265"])
-def test_key_frames_lie_no_further_apart_than_asked_for(codec: str, tmp_path: Path, frames: list[Frame]) -> None:
-    still = [frames[0]] * 60  # nothing that would make the encoder start anew by itself
-    write(tmp_path / "usual.mp4", still, codec=codec)
+def test_gop_limits_the_distance_of_key_frames(codec: str, tmp_path: Path, frames: list[Frame]) -> None:
+    still = [frames[0]] * 60  # without scene cuts, at which encoders insert key frames
+    write(tmp_path / "default.mp4", still, codec=codec)
     write(tmp_path / "close.mp4", still, codec=codec, gop=10)
-    assert key_frames(tmp_path / "usual.mp4") == [0]
+    assert key_frames(tmp_path / "default.mp4") == [0]
     assert key_frames(tmp_path / "close.mp4") == [0, 10, 20, 30, 40, 50]
 
 
-def test_bytes_do_not_depend_on_what_lay_in_memory(tmp_path: Path) -> None:
+def test_bytes_do_not_depend_on_uninitialised_memory(tmp_path: Path) -> None:
     # x264's AVX-512 code reads memory it never wrote; glibc can fill fresh memory to show it.
     program = """
 import sys, hashlib
@@ -176,14 +174,14 @@ def test_times_survive_exactly(
             assert reader.fps == fps
 
 
-def test_a_first_tick_other_than_zero_is_kept_in_the_file(tmp_path: Path, frames: list[Frame]) -> None:
+def test_a_first_tick_other_than_zero_is_preserved(tmp_path: Path, frames: list[Frame]) -> None:
     write(tmp_path / "a.mp4", frames, [301 + 7 * i for i in range(60)], time_base=Fraction(1, 90000))
     with Reader(tmp_path / "a.mp4") as reader:
         assert reader.first_tick * reader.time_base == Fraction(301, 90000)
 
 
 @pytest.mark.parametrize(("height", "width"), [(47, 64), (48, 63), (47, 63), (1, 1), (2, 2), (17, 5)])
-def test_odd_sizes_are_kept_exactly(height: int, width: int, tmp_path: Path) -> None:
+def test_odd_sizes_are_preserved(height: int, width: int, tmp_path: Path) -> None:
     picture = np.full((height, width, 3), (200, 60, 30), np.uint8)
     write(tmp_path / "a.mp4", [picture] * 3)
     clip = read(tmp_path / "a.mp4")
@@ -191,7 +189,7 @@ def test_odd_sizes_are_kept_exactly(height: int, width: int, tmp_path: Path) -> 
     assert np.abs(clip.frames.astype(int) - picture).max() <= 6
 
 
-def test_images_and_their_times(tmp_path: Path, frames: list[Frame]) -> None:
+def test_images_are_written_with_their_times(tmp_path: Path, frames: list[Frame]) -> None:
     write(tmp_path / "folder", frames[:4], [0, 1, 5, 6], fps=Fraction(30000, 1001))
     names = sorted(path.name for path in (tmp_path / "folder").iterdir())
     assert names == ["00000.png", "00001.png", "00002.png", "00003.png", "times.json"]
@@ -204,7 +202,7 @@ def test_images_and_their_times(tmp_path: Path, frames: list[Frame]) -> None:
 
 
 def with_sound(path: Path, codec: str, rate: int = 48000) -> Path:
-    """A second of picture and sound."""
+    """Write a second of video with sound."""
     with av.open(str(path), "w") as container:
         video = container.add_stream("mpeg4", rate=25)
         video.width = video.height = 32
@@ -245,7 +243,7 @@ def test_sound_is_copied_untouched(suffix: str, tmp_path: Path, frames: list[Fra
 
 @pytest.mark.fault("F140")
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
-def test_f140_the_priming_of_sound_does_not_move_the_pictures(suffix: str, tmp_path: Path, frames: list[Frame]) -> None:
+def test_f140_audio_priming_does_not_shift_the_video(suffix: str, tmp_path: Path, frames: list[Frame]) -> None:
     source = with_sound(tmp_path / "source.mp4", "aac", rate=44100)
     assert sound_packets(source)[0][0] == pytest.approx(-1024 / 44100)
     path = write(tmp_path / f"a.{suffix}", frames, audio_from=source).path
@@ -255,7 +253,7 @@ def test_f140_the_priming_of_sound_does_not_move_the_pictures(suffix: str, tmp_p
 
 
 @pytest.mark.fault("F140")
-def test_f140_sound_long_before_the_pictures_is_told_of(tmp_path: Path, frames: list[Frame]) -> None:
+def test_f140_sound_long_before_the_video_gives_a_warning(tmp_path: Path, frames: list[Frame]) -> None:
     early = with_sound(tmp_path / "early.mp4", "aac")
     late = tmp_path / "late.mp4"
     with av.open(str(early)) as container, av.open(str(late), "w") as out:
@@ -278,7 +276,7 @@ def test_sound_that_does_not_fit_is_left_out_with_a_warning(tmp_path: Path, fram
     write(tmp_path / "silent.mp4", frames, audio_from=write(tmp_path / "mute.mp4", frames).path)
 
 
-def test_a_failure_leaves_the_target_as_it_was(tmp_path: Path, frames: list[Frame]) -> None:
+def test_a_failure_leaves_the_target_unchanged(tmp_path: Path, frames: list[Frame]) -> None:
     target = tmp_path / "a.mp4"
     target.write_bytes(b"precious")
 
@@ -308,17 +306,17 @@ def test_nothing_appears_under_the_final_name_before_the_end(tmp_path: Path, fra
 def test_a_full_disk_is_a_resource_error(tmp_path: Path, frames: list[Frame], monkeypatch: pytest.MonkeyPatch) -> None:
     from jostle.io.video.video_file import VideoFile
 
-    def full(*_: object) -> None:
+    def write_to_full_disk(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(VideoFile, "_mux", full)
+    monkeypatch.setattr(VideoFile, "_mux", write_to_full_disk)
     with pytest.raises(ResourceError, match=r"no space left on the disk for .*a\.mp4; free some") as caught:
         write(tmp_path / "a.mp4", frames)
     assert caught.value.exit_code == 5
     assert os.listdir(tmp_path) == []
 
 
-def test_bad_requests_are_refused_before_any_work(tmp_path: Path, frames: list[Frame]) -> None:
+def test_invalid_requests_are_refused_before_any_work(tmp_path: Path, frames: list[Frame]) -> None:
     with pytest.raises(MediaError, match="its folder does not exist; create"):
         write(tmp_path / "no" / "a.mp4", frames)
     with pytest.raises(BadValue, match=r"a video file ends in \.mp4, .*, not '\.txt'"):
@@ -351,7 +349,7 @@ def test_encoders_are_listed_and_required(monkeypatch: pytest.MonkeyPatch) -> No
         require_encoder("libx264")
 
 
-def test_names_that_tools_trip_over(tmp_path: Path, frames: list[Frame]) -> None:
+def test_unusual_file_names_work(tmp_path: Path, frames: list[Frame]) -> None:
     for name in (
         "-x.mp4",
         "a%03d.mp4",
@@ -384,10 +382,10 @@ def test_gpl_encoders_are_refused_on_request_and_everything_else_works(
     assert os.listdir(tmp_path) == ["before.mp4"]
     write(tmp_path / "lossless.mkv", frames, codec="ffv1")
     write(tmp_path / "images", frames, codec="images")
-    write(tmp_path / "shown.mp4", frames, codec=viewing_codec(), faststart=True)
-    shown = read(tmp_path / "shown.mp4")
-    assert "vp9" in probe(tmp_path / "shown.mp4").codec
-    assert np.abs(shown.frames.astype(int) - np.stack(frames)).mean() < 20
+    write(tmp_path / "viewing.mp4", frames, codec=viewing_codec(), faststart=True)
+    viewing = read(tmp_path / "viewing.mp4")
+    assert "vp9" in probe(tmp_path / "viewing.mp4").codec
+    assert np.abs(viewing.frames.astype(int) - np.stack(frames)).mean() < 20
     assert (jostle.corrupt(clip, "mpeg4:3").frames != clip.frames).any()
     monkeypatch.setenv("JOSTLE_NO_GPL", "0")
     assert viewing_codec() == "h264"

@@ -1,4 +1,4 @@
-"""Decoders of other libraries: recognised by their attributes, with the frames and times of the file itself."""
+"""Decoder objects of other libraries: recognised by attributes, with the frames and times of the file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ COUNT, SIZE = 40, (36, 48)
 
 
 class Decoder:
-    """A stand-in with the attributes of torchcodec's `VideoDecoder`: channels first, times of the stream."""
+    """Fake of torchcodec's `VideoDecoder`: channels first, times of the stream."""
 
     def __init__(self, frames: np.ndarray, seconds: np.ndarray, fps: float, first_s: float = 0.0) -> None:
         self._frames, self._seconds = frames, seconds + first_s
         self.metadata = SimpleNamespace(average_fps=fps, num_frames=len(frames))
-        self.most = 0  # frames that were asked for at once
+        self.most = 0  # largest number of frames requested at once
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -41,7 +41,7 @@ class Decoder:
 
 @pytest.fixture(scope="module", params=["constant", "ntsc", "variable"])
 def video(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Decoder]:
-    """A file, and a decoder that gives its frames and times, which do not begin at 0."""
+    """Write a file and make a decoder with its frames and times, which do not begin at 0."""
     rate = {"constant": Fraction(25), "ntsc": Fraction(30000, 1001), "variable": Fraction(25)}[request.param]
     rng = np.random.default_rng(3)
     path = tmp_path_factory.mktemp("video") / "v.mp4"
@@ -52,29 +52,27 @@ def video(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with Writer(path, size=SIZE, fps=rate, time_base=base) as writer:
         for tick, frame in zip(ticks, rng.integers(0, 256, (COUNT, *SIZE, 3), np.uint8), strict=True):
             writer.write(frame, int(tick))
-    whole = jostle.read(path)
-    return path, Decoder(whole.frames, whole.pts, float(whole.fps), first_s=1.4)
+    clip = jostle.read(path)
+    return path, Decoder(clip.frames, clip.pts, float(clip.fps), first_s=1.4)
 
 
-def test_a_decoder_is_read_as_its_file(video: tuple[Path, Decoder]) -> None:
+def test_a_decoder_is_read_like_its_file(video: tuple[Path, Decoder]) -> None:
     path, decoder = video
     for start, stop in ((None, None), (3, 35), (0.3, 0.9), (7, 7), (0.0, 99.0)):
-        own, other = jostle.read(path, start, stop), jostle.read(decoder, start, stop)
-        assert np.array_equal(own.frames, other.frames)
-        assert own.pts.tolist() == other.pts.tolist()  # to the last bit
-        assert own.fps == other.fps
+        expected, clip = jostle.read(path, start, stop), jostle.read(decoder, start, stop)
+        assert np.array_equal(expected.frames, clip.frames)
+        assert expected.pts.tolist() == clip.pts.tolist()  # to the last bit
+        assert expected.fps == clip.fps
     assert decoder.most <= 32
 
 
-def test_images_of_a_decoder_are_the_video_and_the_same_when_written_again(
-    video: tuple[Path, Decoder], tmp_path: Path
-) -> None:
+def test_images_written_from_a_decoder_are_reproducible(video: tuple[Path, Decoder], tmp_path: Path) -> None:
     path, decoder = video
     one, two = (write_object(decoder, tmp_path / name) for name in ("one", "two"))
-    own, other = jostle.read(path), jostle.read(one)
-    assert np.array_equal(own.frames, other.frames)
-    assert own.pts.tolist() == other.pts.tolist()
-    assert own.fps == other.fps
+    expected, clip = jostle.read(path), jostle.read(one)
+    assert np.array_equal(expected.frames, clip.frames)
+    assert expected.pts.tolist() == clip.pts.tolist()
+    assert expected.fps == clip.fps
     assert fingerprint_of(one) == fingerprint_of(two)
     assert source_state(one) == source_state(two)
     changed = Decoder(decoder._frames.copy(), decoder._seconds, decoder.metadata.average_fps)
@@ -82,16 +80,16 @@ def test_images_of_a_decoder_are_the_video_and_the_same_when_written_again(
     assert source_state(write_object(changed, tmp_path / "three")) != source_state(one)
 
 
-def test_objects_with_frames_and_timestamps_will_do() -> None:
+def test_objects_with_frames_and_timestamps_are_accepted() -> None:
     frames = np.random.default_rng(0).integers(0, 256, (6, *SIZE, 3), np.uint8)
     seconds = np.arange(6) / 12.5
-    for given in (
+    for source in (
         SimpleNamespace(frames=frames, pts=seconds),
         SimpleNamespace(frames=list(frames), timestamps=seconds.tolist(), fps=12.5),
         SimpleNamespace(data=frames.transpose(0, 3, 1, 2), pts_seconds=seconds),
         jostle.Clip(frames, seconds, Fraction(25, 2)),
     ):
-        clip = jostle.read(given)
+        clip = jostle.read(source)
         assert np.array_equal(clip.frames, frames)
         assert clip.pts.tolist() == seconds.tolist()
         assert clip.fps == Fraction(25, 2)
@@ -112,26 +110,26 @@ def test_objects_with_frames_and_timestamps_will_do() -> None:
         ({"frames": np.zeros((6, 4, 5, 4), np.uint8)}, "RGB needs three"),
     ],
 )
-def test_frames_or_times_that_could_mean_something_else_are_refused(changes: dict[str, Any], message: str) -> None:
-    given = {"frames": np.zeros((6, 4, 5, 3), np.uint8), "pts": np.arange(6) / 10, "fps": 10}
+def test_ambiguous_frames_or_times_are_refused(changes: dict[str, Any], message: str) -> None:
+    attributes = {"frames": np.zeros((6, 4, 5, 3), np.uint8), "pts": np.arange(6) / 10, "fps": 10}
     with pytest.raises(MediaError, match=message) as caught:
-        jostle.read(SimpleNamespace(**given | changes))
+        jostle.read(SimpleNamespace(**attributes | changes))
     assert caught.value.fault == "F184"
 
 
 def test_an_object_without_frames_or_with_a_bad_position_is_refused() -> None:
-    given = SimpleNamespace(frames=np.zeros((0, 4, 5, 3), np.uint8), pts=np.zeros(0))
+    empty = SimpleNamespace(frames=np.zeros((0, 4, 5, 3), np.uint8), pts=np.zeros(0))
     with pytest.raises(MediaError, match="has no frames"):
-        ObjectReader(given)
-    some = SimpleNamespace(frames=np.zeros((2, 4, 5, 3), np.uint8), pts=np.arange(2) / 10)
+        ObjectReader(empty)
+    source = SimpleNamespace(frames=np.zeros((2, 4, 5, 3), np.uint8), pts=np.arange(2) / 10)
     for position in (-1, True, "1"):
         with pytest.raises(BadValue, match="start must"):
-            jostle.read(some, position)  # type: ignore[arg-type]
+            jostle.read(source, position)  # type: ignore[arg-type]
 
 
 @pytest.mark.fault("F185")
-def test_an_object_needs_a_name_where_draws_are_keyed_by_it() -> None:
-    given = SimpleNamespace(frames=np.zeros((2, 4, 5, 3), np.uint8), pts=np.arange(2) / 10)
-    with pytest.raises(BadValue, match="pass video_id=") as caught, video_path(given, None):
+def test_an_object_needs_a_video_id_for_random_draws() -> None:
+    source = SimpleNamespace(frames=np.zeros((2, 4, 5, 3), np.uint8), pts=np.arange(2) / 10)
+    with pytest.raises(BadValue, match="pass video_id=") as caught, video_path(source, None):
         pass
     assert caught.value.fault == "F185"

@@ -1,4 +1,4 @@
-"""Coded streams on disk: the same frames come out, damage is noticed, and the folder stays within its quota."""
+"""Cache of coded streams on disk: identical frames, detection of damage and a quota."""
 
 from __future__ import annotations
 
@@ -37,33 +37,35 @@ def streams(tmp_path: Path) -> StreamCache:
     return StreamCache(PacketStore(tmp_path / "coded", 10**7), lambda: "sha256:a")
 
 
-def sent(frames: np.ndarray, streams: StreamCache | None, taken: list[int] | None = None, **more: object) -> np.ndarray:
-    def drawn() -> Iterator[np.ndarray]:
+def send(
+    frames: np.ndarray, streams: StreamCache | None, indices: list[int] | None = None, **more: object
+) -> np.ndarray:
+    def source() -> Iterator[np.ndarray]:
         for number, frame in enumerate(frames):
-            if taken is not None:
-                taken.append(number)
+            if indices is not None:
+                indices.append(number)
             yield frame
 
-    return np.stack(list(transcode(drawn(), CODEC, fps=FPS, streams=streams, **more)))
+    return np.stack(list(transcode(source(), CODEC, fps=FPS, streams=streams, **more)))
 
 
-def test_the_second_time_no_frame_is_drawn_and_all_are_the_same(frames: np.ndarray, streams: StreamCache) -> None:
-    plain = sent(frames, None)
+def test_a_cached_stream_reads_no_source_frame(frames: np.ndarray, streams: StreamCache) -> None:
+    plain = send(frames, None)
     first, second = list[int](), list[int]()
-    assert (sent(frames, streams, first) == plain).all()
-    assert (sent(frames, streams, second) == plain).all()
+    assert (send(frames, streams, first) == plain).all()
+    assert (send(frames, streams, second) == plain).all()
     assert first == list(range(20))
     assert not second
 
 
-def test_what_is_kept_is_undamaged(frames: np.ndarray, streams: StreamCache) -> None:
+def test_the_cached_stream_is_undamaged(frames: np.ndarray, streams: StreamCache) -> None:
     def drop_third(payload: bytes, number: int) -> bytes | None:
         return None if number == 3 else payload
 
-    lost = sent(frames, None, damage=drop_third)
-    assert (sent(frames, streams, damage=drop_third) == lost).all()
-    assert (sent(frames, streams) == sent(frames, None)).all()
-    assert (sent(frames, streams, damage=drop_third) == lost).all()
+    damaged = send(frames, None, damage=drop_third)
+    assert (send(frames, streams, damage=drop_third) == damaged).all()
+    assert (send(frames, streams) == send(frames, None)).all()
+    assert (send(frames, streams, damage=drop_third) == damaged).all()
 
 
 @pytest.mark.fault("F137")
@@ -86,74 +88,74 @@ def test_another_video_setting_or_rate_is_another_stream(tmp_path: Path, streams
     assert len(keys) == 4
 
 
-@pytest.mark.parametrize("harm", ["cut", "flipped", "emptied"])
-def test_a_damaged_file_counts_as_absent(frames: np.ndarray, streams: StreamCache, tmp_path: Path, harm: str) -> None:
-    plain = sent(frames, streams)
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied"])
+def test_a_damaged_file_counts_as_absent(frames: np.ndarray, streams: StreamCache, tmp_path: Path, damage: str) -> None:
+    plain = send(frames, streams)
     (path,) = (tmp_path / "coded").iterdir()
     data = bytearray(path.read_bytes())
-    if harm == "flipped":
+    if damage == "flipped":
         data[len(data) // 2] ^= 1
-    path.write_bytes({"cut": data[:-100], "flipped": data, "emptied": b""}[harm])
-    taken: list[int] = []
-    assert (sent(frames, streams, taken) == plain).all()
-    assert len(taken) == 20
+    path.write_bytes({"cut": data[:-100], "flipped": data, "emptied": b""}[damage])
+    indices: list[int] = []
+    assert (send(frames, streams, indices) == plain).all()
+    assert len(indices) == 20
 
 
-def test_a_stream_that_was_left_early_is_not_kept(frames: np.ndarray, streams: StreamCache, tmp_path: Path) -> None:
-    some = transcode(iter(frames), CODEC, fps=FPS, streams=streams)
-    next(some)
-    some.close()
+def test_an_unfinished_stream_is_not_cached(frames: np.ndarray, streams: StreamCache, tmp_path: Path) -> None:
+    stream = transcode(iter(frames), CODEC, fps=FPS, streams=streams)
+    next(stream)
+    stream.close()
     assert list((tmp_path / "coded").iterdir()) == []
 
 
-def test_the_quota_is_kept_and_the_least_used_go_first(frames: np.ndarray, tmp_path: Path) -> None:
+def test_the_quota_evicts_the_least_recently_used(frames: np.ndarray, tmp_path: Path) -> None:
     folder, seconds = tmp_path / "coded", 10**9
     sources = {
         number: StreamCache(PacketStore(folder, 10**7), lambda number=number: str(number)) for number in range(4)
     }
     for number in range(3):
-        sent(frames, sources[number])
+        send(frames, sources[number])
         os.utime(folder / sources[number]._key(CODEC, FPS), ns=(seconds * (1 + number), seconds * (1 + number)))
     size = (folder / sources[0]._key(CODEC, FPS)).stat().st_size
-    sent(frames, sources[0])  # used again: now the second is the oldest
-    sent(frames, StreamCache(PacketStore(folder, int(3.5 * size)), sources[3].fingerprint))
-    left = {number for number, kept in sources.items() if (folder / kept._key(CODEC, FPS)).exists()}
-    assert left == {0, 2, 3}
+    send(frames, sources[0])  # used again, so the second is now the oldest
+    send(frames, StreamCache(PacketStore(folder, int(3.5 * size)), sources[3].fingerprint))
+    remaining = {number for number, stream in sources.items() if (folder / stream._key(CODEC, FPS)).exists()}
+    assert remaining == {0, 2, 3}
 
 
-def test_nowhere_to_keep_is_no_harm(frames: np.ndarray, tmp_path: Path) -> None:
+def test_an_unusable_cache_folder_is_ignored(frames: np.ndarray, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     streams = StreamCache(PacketStore(tmp_path / "file" / "coded", 10**7), lambda: "x")
-    assert (sent(frames, streams) == sent(frames, None)).all()
+    assert (send(frames, streams) == send(frames, None)).all()
 
 
 @pytest.mark.parametrize("spec", ["kinetics-c/packet_loss:3", "kinetics-c/h265_crf:3", "mpeg2:4"])
-def test_a_chain_uses_it_for_its_first_corruption_only(spec: str, frames: np.ndarray, streams: StreamCache) -> None:
+def test_a_chain_caches_its_first_corruption_only(spec: str, frames: np.ndarray, streams: StreamCache) -> None:
     clip = Clip.at_rate(frames, 25.0)
 
-    def made(specs: list[str], kept: StreamCache | None) -> np.ndarray:
-        parsed = [Spec.parse(one) for one in specs]
+    def corrupt(specs: list[str], streams_used: StreamCache | None) -> np.ndarray:
+        parsed = [Spec.parse(text) for text in specs]
         masks = masks_for(parsed, None, Timeline.of(clip.pts, clip.fps, None, seed=0, video_id="v"))
-        top = chain(ClipSource(clip), parsed, masks, seed=0, video_id="v", streams=kept)
+        top = chain(ClipSource(clip), parsed, masks, seed=0, video_id="v", streams=streams_used)
         return top.block(0, len(clip))
 
-    alone = made([spec], None)
+    expected = corrupt([spec], None)
     for _ in range(2):
-        assert (made([spec], streams) == alone).all()
-    after_fog = made(["fog:3", spec], None)
-    assert (made(["fog:3", spec], streams) == after_fog).all()
-    assert (jostle.corrupt(clip, [spec], video_id="v").frames == alone).all()
+        assert (corrupt([spec], streams) == expected).all()
+    after_fog = corrupt(["fog:3", spec], None)
+    assert (corrupt(["fog:3", spec], streams) == after_fog).all()
+    assert (jostle.corrupt(clip, [spec], video_id="v").frames == expected).all()
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [("", DEFAULT_CODEC_QUOTA), ("0", 0), ("500M", 500 * 2**20), ("20 GiB", 20 * 2**30)]
+    ("text", "expected"), [("", DEFAULT_CODEC_QUOTA), ("0", 0), ("500M", 500 * 2**20), ("20 GiB", 20 * 2**30)]
 )
-def test_sizes(monkeypatch: pytest.MonkeyPatch, said: str, meant: int) -> None:
-    monkeypatch.setenv("JOSTLE_CODEC_CACHE", said)
-    assert codec_quota() == meant
+def test_quota_sizes_are_parsed(monkeypatch: pytest.MonkeyPatch, text: str, expected: int) -> None:
+    monkeypatch.setenv("JOSTLE_CODEC_CACHE", text)
+    assert codec_quota() == expected
 
 
-def test_a_size_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_quota_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOSTLE_CODEC_CACHE", "lots")
     with pytest.raises(BadValue, match="500M or 20G"):
         codec_quota()

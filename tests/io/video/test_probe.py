@@ -1,4 +1,4 @@
-"""Facts of a file, and a light import."""
+"""Facts about video files, and imports without a decoder."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_environment_sets_the_pixel_limit(monkeypatch: pytest.MonkeyPatch) -
         Limits()
 
 
-def test_importing_the_room_loads_no_decoder() -> None:
+def test_importing_the_package_loads_no_decoder() -> None:
     program = (
         "import sys, jostle, jostle.io.video, jostle.io.video.source, jostle.io.video.decode, jostle.io.video.encode\n"
         "assert 'av' not in sys.modules and 'cv2' not in sys.modules, 'a decoder was loaded'"

@@ -1,4 +1,4 @@
-"""Repairing timestamps, without a pixel."""
+"""Repair of timestamps, tested without video files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def test_good_stamps_are_untouched() -> None:
     assert (ticks.tolist(), start, notes) == ([0, 5, 6, 90], 0, [])
 
 
-def test_a_start_that_is_not_zero_is_moved_and_told() -> None:
+def test_a_nonzero_start_is_shifted_and_reported() -> None:
     ticks, start, notes = repair_timestamps([-20, -10, 5], Fraction(10))
     assert (ticks.tolist(), start) == ([0, 10, 25], -20)
     assert notes == ["the first timestamp is negative; times count from it"]
     assert repair_timestamps([7, 8], Fraction(1))[2] == ["the first timestamp is not zero; times count from it"]
 
 
-def test_single_bad_stamps_are_put_one_step_after_the_one_before() -> None:
+def test_single_bad_stamps_follow_the_previous_one_by_a_step() -> None:
     stamps = [0, 10, None, 30, 30, *range(50, 400, 10)]
     ticks, _, notes = repair_timestamps(stamps, Fraction(10))
     assert ticks[:7].tolist() == [0, 10, 20, 30, 40, 50, 60]
@@ -29,12 +29,12 @@ def test_single_bad_stamps_are_put_one_step_after_the_one_before() -> None:
     assert notes[1].startswith("1 timestamps are out of order")
 
 
-def test_one_early_frame_moves_no_other() -> None:
+def test_one_early_frame_does_not_move_others() -> None:
     ticks, _, notes = repair_timestamps([0, 10, 20, 50, 30, 40, *range(60, 400, 10)], Fraction(10))
     assert ticks.tolist() == [0, 10, 20, 25, 30, 40, *range(60, 400, 10)]
     assert notes == ["1 timestamps are out of order; each is put between its neighbours"]
     coarse, _, _ = repair_timestamps([0, 1, 2, 5, 3, 4, *range(6, 40)], Fraction(1))
-    assert coarse.tolist() == list(range(40)), "without room between ticks, as few frames as possible give way"
+    assert coarse.tolist() == list(range(40)), "without room between ticks, as few frames as possible move"
 
 
 def test_missing_stamps_at_the_start_count_back_from_the_first_known() -> None:
@@ -43,12 +43,12 @@ def test_missing_stamps_at_the_start_count_back_from_the_first_known() -> None:
     assert ticks[:4].tolist() == [0, 10, 20, 30]
 
 
-def test_a_clock_that_jumps_back_goes_on_at_the_nominal_rate() -> None:
+def test_a_clock_that_jumps_back_continues_at_the_nominal_rate() -> None:
     ticks, _, _ = repair_timestamps([*range(0, 300, 10), *range(0, 100, 10)], Fraction(10))
     assert ticks.tolist() == list(range(0, 400, 10))
 
 
-def test_mostly_bad_stamps_are_not_believed() -> None:
+def test_mostly_bad_stamps_are_replaced_by_the_nominal_rate() -> None:
     ticks, _, notes = repair_timestamps([1, 4, 3, 6, 5, 8, 7, 10, 9], Fraction(1))
     assert ticks.tolist() == list(range(9))
     assert notes == [
@@ -63,11 +63,11 @@ def test_absurd_stamps_stay_finite_and_increasing() -> None:
         assert notes
 
 
-def test_held_frames_show_the_last_good_one() -> None:
-    ticks, shown = insert_lost(np.array([10, 20, 50]), [5, 30, 40, 60])
+def test_held_frames_repeat_the_last_good_one() -> None:
+    ticks, indices = insert_lost(np.array([10, 20, 50]), [5, 30, 40, 60])
     assert ticks.tolist() == [10, 20, 30, 40, 50, 60]
-    assert shown.tolist() == [0, 1, 1, 1, 2, 2]
+    assert indices.tolist() == [0, 1, 1, 1, 2, 2]
 
 
-def test_spans_join_where_they_touch() -> None:
+def test_adjacent_spans_are_joined() -> None:
     assert spans([2.0, 0.0, 1.0], [3.0, 1.0, 1.5]) == [(0.0, 1.5), (2.0, 3.0)]

@@ -1,4 +1,4 @@
-"""y4m and raw frames on pipes: every byte handed on, the next frame found after garbage, an end that is named."""
+"""y4m and raw frames on pipes: exact bytes, resynchronisation after garbage and reported truncation."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def stream(*values: int) -> bytes:
     return HEADER + b"".join(b"FRAME\n" + picture(value) for value in values)
 
 
-class Read:
-    """What a reader gives for bytes from a pipe."""
+class ReadResult:
+    """Output of a reader for bytes from a pipe."""
 
     def __init__(self, data: bytes) -> None:
-        out, into = os.pipe()
-        writer = threading.Thread(target=self._write, args=(into, data))
+        read_end, write_end = os.pipe()
+        writer = threading.Thread(target=self._write, args=(write_end, data))
         writer.start()
         self.reports: list[tuple[str, int]] = []
         try:
-            reader = Y4mReader(out, "pipe", lambda *report: self.reports.append(report))
+            reader = Y4mReader(read_end, "pipe", lambda *report: self.reports.append(report))
             self.pictures = list(reader)
             self.facts, self.broken = reader.facts, reader.broken
         finally:
-            os.close(out)
+            os.close(read_end)
             writer.join()
-        self.values = [int(one.samples[0]) for one in self.pictures]
+        self.values = [int(picture.samples[0]) for picture in self.pictures]
 
     @staticmethod
     def _write(into: int, data: bytes) -> None:
@@ -56,8 +56,8 @@ class Read:
             os.close(into)
 
 
-def test_a_stream() -> None:
-    read = Read(stream(1, 2, 3))
+def test_a_stream_is_read() -> None:
+    read = ReadResult(stream(1, 2, 3))
     assert read.values == [1, 2, 3]
     assert read.facts.layout == PictureLayout(4, 2, "yuv420p")
     assert (read.facts.fps, read.facts.pixel_aspect) == (25, 1)
@@ -66,48 +66,48 @@ def test_a_stream() -> None:
 
 
 @pytest.mark.fault("F132")
-def test_garbage_between_frames_is_passed_over() -> None:
-    whole = stream(1, 2, 3)
+def test_garbage_between_frames_is_skipped() -> None:
+    data = stream(1, 2, 3)
     cut = len(HEADER) + 2 * 18
-    read = Read(whole[:cut] + b"garbage FRAM garbage" + whole[cut:])
+    read = ReadResult(data[:cut] + b"garbage FRAM garbage" + data[cut:])
     assert read.values == [1, 2, 3]
     assert read.reports == [("resync", 20)]
 
 
 @pytest.mark.fault("F132")
 def test_bytes_lost_in_a_frame_cost_that_frame_alone() -> None:
-    whole = stream(1, 2, 3, 4)
+    data = stream(1, 2, 3, 4)
     cut = len(HEADER) + 18 + 10
-    read = Read(whole[:cut] + whole[cut + 5 :])
-    assert read.values == [1, 2, 3, 4]  # the second one is a half, and what came after it
+    read = ReadResult(data[:cut] + data[cut + 5 :])
+    assert read.values == [1, 2, 3, 4]  # the second is part of a frame and of what follows it
     assert [name for name, _ in read.reports] == ["resync"]
     assert bytes(read.pictures[2].samples.data) == picture(3)
 
 
 @pytest.mark.fault("F132")
 @pytest.mark.parametrize("missing", [1, 11, 12, 13])
-def test_an_end_within_a_frame_is_named(missing: int) -> None:
-    read = Read(stream(1, 2)[:-missing])
+def test_an_end_within_a_frame_is_reported(missing: int) -> None:
+    read = ReadResult(stream(1, 2)[:-missing])
     assert read.values == [1]
     assert read.broken
     assert read.reports[-1][0] == "broken"
 
 
 @pytest.mark.fault("F132")
-def test_a_stream_that_becomes_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_turns_into_garbage_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(y4m, "MAX_GARBAGE", 1000)
     monkeypatch.setattr(y4m, "SEARCH", 500)
     with pytest.raises(MediaError, match="without the beginning of a frame") as caught:
-        Read(stream(1) + b"\xfe" * 5000)
+        ReadResult(stream(1) + b"\xfe" * 5000)
     assert caught.value.fault == "F132"
-    read = Read(stream(1) + b"\xfe" * 600)
+    read = ReadResult(stream(1) + b"\xfe" * 600)
     assert read.broken
     assert read.values == [1]
 
 
-def test_streams_one_after_another() -> None:
+def test_concatenated_streams_are_read() -> None:
     other = b"YUV4MPEG2 H2 W2 Cmono\nFRAME\n" + b"\x07" * 4
-    read = Read(stream(1) + other)
+    read = ReadResult(stream(1) + other)
     assert read.values == [1, 7]
     assert [one.layout.pixel_format for one in read.pictures] == ["yuv420p", "gray"]
 
@@ -127,15 +127,15 @@ def test_streams_one_after_another() -> None:
         (b"YUV4MPEG2 " + b"W4 " * 5000, "does not end"),
     ],
 )
-def test_what_is_no_stream(data: bytes, message: str) -> None:
+def test_invalid_streams_are_refused(data: bytes, message: str) -> None:
     with pytest.raises(MediaError, match=message):
-        Read(data)
+        ReadResult(data)
 
 
 @pytest.mark.parametrize("size", [(16, 8), (5, 3)])
 @pytest.mark.parametrize("pixel_format", ["yuv420p", "yuv422p", "yuv444p", "gray", "yuv420p10le", "yuvj420p"])
-def test_bytes_are_those_of_ffmpeg(tmp_path: Path, pixel_format: str, size: tuple[int, int]) -> None:
-    """FFmpeg writes, we read and write, FFmpeg reads again: the same planes, and the same bytes in between."""
+def test_bytes_equal_those_of_ffmpeg(tmp_path: Path, pixel_format: str, size: tuple[int, int]) -> None:
+    """Round trip from FFmpeg through our reader and writer back to FFmpeg: the same bytes and planes."""
     path, copy = tmp_path / "in.y4m", tmp_path / "out.y4m"
     pixels = np.random.default_rng(0).integers(0, 256, (3, size[1], size[0], 3), np.uint8)
     with av.open(str(path), "w", format="yuv4mpegpipe", options={"strict": "-1"}) as container:
@@ -153,9 +153,9 @@ def test_bytes_are_those_of_ffmpeg(tmp_path: Path, pixel_format: str, size: tupl
     source.close()
     assert copy.read_bytes() == path.read_bytes()
     with av.open(str(path)) as container:
-        for one, theirs in zip(pictures, container.decode(video=0), strict=True):
-            layout = PictureLayout(theirs.width, theirs.height, theirs.format.name)
-            assert bytes(layout.from_frame(theirs).data) == bytes(one.samples.data)
+        for one, reference in zip(pictures, container.decode(video=0), strict=True):
+            layout = PictureLayout(reference.width, reference.height, reference.format.name)
+            assert bytes(layout.from_frame(reference).data) == bytes(one.samples.data)
             assert RgbOfPictures()(one).shape == (size[1], size[0], 3)
 
 
@@ -174,7 +174,7 @@ def test_marks_are_comments_that_ffmpeg_accepts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pixel_format", ["rgb24", "bgr24", "rgba", "nv12", "yuyv422", "yuv420p", "gray16le"])
-def test_raw_frames(pixel_format: str) -> None:
+def test_raw_frames_are_read(pixel_format: str) -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (6, 8, 3), np.uint8)
     frame = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(format=pixel_format)
     layout = PictureLayout(8, 6, pixel_format)
@@ -193,7 +193,7 @@ def test_raw_frames(pixel_format: str) -> None:
         assert (RgbOfPictures()(pictures[0]) == pixels).all()
 
 
-def test_raw_frames_that_are_not_read(tmp_path: Path) -> None:
+def test_unsupported_raw_formats_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.raw"
     file.write_bytes(b"123456")
     with pytest.raises(BadValue, match="need both"):
@@ -205,7 +205,7 @@ def test_raw_frames_that_are_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.fault("F133")
 @pytest.mark.parametrize(
-    ("address", "shown"),
+    ("address", "printed"),
     [
         ("rtsp://admin:se/cr?et@cam/1", "rtsp://..."),
         ("rtsp://admin:secret@[::1]:554/a", "rtsp://[::1]:554/a"),
@@ -215,5 +215,5 @@ def test_raw_frames_that_are_not_read(tmp_path: Path) -> None:
         ("a file.mp4", "a file.mp4"),
     ],
 )
-def test_addresses_are_printed_without_credentials(address: str, shown: str) -> None:
-    assert hide_credentials(address) == shown
+def test_addresses_are_printed_without_credentials(address: str, printed: str) -> None:
+    assert hide_credentials(address) == printed

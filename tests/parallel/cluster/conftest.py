@@ -1,4 +1,4 @@
-"""A real cluster: three machines, as far as Ray can tell, on this one."""
+"""Fixtures for a real Ray cluster of three simulated machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_global_randomness() -> Iterator[None]:
-    """Ray draws from the interpreter-wide generator for its own purposes; put it back."""
+    """Restore the interpreter-wide generator, from which Ray draws for its own purposes."""
     before = random.getstate()
     yield
     random.setstate(before)
@@ -20,7 +20,7 @@ def no_global_randomness() -> Iterator[None]:
 
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head without CPUs and two machines with one each; more may be added, and any taken away."""
+    """Start a head without CPUs and two machines with one CPU each; tests may add and remove machines."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)

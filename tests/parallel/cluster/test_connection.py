@@ -1,4 +1,4 @@
-"""Work on a cluster: the same results as on one machine, errors as they were, and machines may go."""
+"""Work on a cluster: the same results and errors as on one machine, also when a machine is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jostle.parallel.cluster.connection import Cluster
 from jostle.parallel.serialization import dump_reply
 from jostle.parallel.workers import map_unordered
 
-LANES = small_serving.FakeStreams()
+STREAMS = small_serving.FakeStreams()
 PICTURE = np.full((1, 200, 400, 3), 5, np.uint8)
 
 
@@ -33,10 +33,10 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.slow
-def test_a_cluster_of_our_own(
+def test_a_cluster_started_by_jostle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """One Ray for many questions, as it takes seconds to start."""
+    """Check many properties with one Ray instance, which takes seconds to start."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("JOSTLE_SALT", "from here")
@@ -57,23 +57,23 @@ def test_a_cluster_of_our_own(
         assert all(counts == list(range(len(counts))) for counts in by_process.values())
 
         for name in sorted(small_work.ERRORS):
-            known = small_work.ERRORS[name]()
-            kind = RuntimeError if name == "odd" else type(known)
+            expected = small_work.ERRORS[name]()
+            kind = RuntimeError if name == "odd" else type(expected)
             with pytest.raises(kind) as caught:
                 list(cluster.map_unordered(small_work.failing, ["good", name], 1))
-            assert str(known) in str(caught.value)
+            assert str(expected) in str(caught.value)
             assert "small_work.py" in str(caught.value.__cause__)
         with pytest.raises(SourceChanged, match="no weights") as caught_early:
             list(cluster.map_unordered(small_work.failing_to_start, [1, 2, 3]))
         assert caught_early.value.fault == "F4"
 
-        found = cluster.map_unordered(partial(small_work.dying_once, tmp_path), range(6), 2)
-        assert sorted(found) == [(item, item) for item in range(6)]
+        results = cluster.map_unordered(partial(small_work.dying_once, tmp_path), range(6), 2)
+        assert sorted(results) == [(item, item) for item in range(6)]
         with pytest.raises(ResourceError, match=r"3 processes of the cluster died at kill: .*; if memory") as died:
             list(cluster.map_unordered(small_work.dying, ["kill"], 1))
         assert died.value.fault == "F63"
-        asked = ["a", "kill", "b"]
-        done = dict(cluster.map_unordered(small_work.dying_of_some, asked, 1, lost=lambda item, error: f"{item} lost"))
+        items = ["a", "kill", "b"]
+        done = dict(cluster.map_unordered(small_work.dying_of_some, items, 1, lost=lambda item, error: f"{item} lost"))
         assert done == {"a": "A", "b": "B", "kill": "kill lost"}
 
         (tmp_path / "marks").mkdir()
@@ -91,7 +91,7 @@ def test_a_cluster_of_our_own(
         monkeypatch.setattr(pool, "worker_setup", lambda: (os.getcwd(), sys.path, [], {"jostle": "0.0.1"}))
         with pytest.raises(BadValue, match=r"jostle is .*, not 0\.0\.1; .*on all machines"):
             list(cluster.map_unordered(small_work.squaring, [1]))
-        with Cluster() as again:  # one that is connected is used as it is, and left so
+        with Cluster() as again:  # an existing connection is reused and stays open
             assert again.cpus == 2
         assert cluster.cpus == 2
     assert not sys.modules["ray"].is_initialized()
@@ -100,32 +100,32 @@ def test_a_cluster_of_our_own(
 
 @pytest.mark.fault("F63")
 @pytest.mark.slow
-def test_a_machine_is_lost(nodes: Any, tmp_path: Path) -> None:
-    """The one that has an item in hand goes, as if its cable were pulled; all results are there all the same."""
+def test_results_survive_the_loss_of_a_machine(nodes: Any, tmp_path: Path) -> None:
+    """A machine disappears while it processes an item; no result is missing."""
     items = list(range(48))
     with Cluster(nodes.address) as cluster:
         assert cluster.cpus == 2
         pids: set[str] = set()
-        found, lost, added = [], 0, False
+        results, lost_at, added = [], 0, False
         for number, (item, result) in enumerate(
             cluster.map_unordered(partial(small_work.lingering, tmp_path), items), 1
         ):
-            found.append((item, result))
+            results.append((item, result))
             pids |= {mark.name.partition("-")[2] for mark in tmp_path.iterdir()}
-            if not lost and number > 5 and len(pids) == 2:  # both machines are at work, however long Ray took to start
+            if not lost_at and number > 5 and len(pids) == 2:  # both machines have started to work
                 nodes.remove_node(nodes.workers[0], allow_graceful=False)
-                lost = number
-            if lost and not added and number >= lost + 7:
-                nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20)  # a new one is put to work
+                lost_at = number
+            if lost_at and not added and number >= lost_at + 7:
+                nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20)  # a new machine gets work
                 added = True
-    assert lost
+    assert lost_at
     assert added
-    assert sorted(found) == sorted(map_unordered(partial(small_work.lingering, tmp_path), items, 2))
+    assert sorted(results) == sorted(map_unordered(partial(small_work.lingering, tmp_path), items, 2))
 
 
 @pytest.mark.fault("F77")
 @pytest.mark.slow
-def test_a_cluster_without_room_is_not_waited_for(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_free_cpus_fails_after_a_timeout(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "TIMEOUT_S", 2.0)
     monkeypatch.setattr(pool, "POLL_S", 0.5)
     for node in nodes.workers:
@@ -138,42 +138,42 @@ def test_a_cluster_without_room_is_not_waited_for(nodes: Any, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_models_in_few_places(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_served_by_the_gpus_of_the_cluster(
+    nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pool, "TIMEOUT_S", 60.0)
     with Cluster(nodes.address) as cluster:
-        with pytest.raises(ResourceError, match="the cluster has 0 GPUs"), cluster.serving(small_work.Counter, LANES):
+        with pytest.raises(ResourceError, match="the cluster has 0 GPUs"), cluster.serving(small_work.Counter, STREAMS):
             pass
-        nodes.add_node(num_cpus=0, num_gpus=2, object_store_memory=80 * 2**20)  # as far as Ray can tell
+        nodes.add_node(num_cpus=0, num_gpus=2, object_store_memory=80 * 2**20)  # simulated GPUs
         nodes.wait_for_nodes()
-        with cluster.serving(small_work.Counter, LANES) as served:
+        with cluster.serving(small_work.Counter, STREAMS) as served:
             assert len(served.names) == 2
-            found = dict(cluster.map_unordered(partial(small_work.asking, served), range(20), 2))
-            assert {item: result for item, (_, result) in found.items()} == {item: item * 10 for item in range(20)}
-            assert len({pid for pid, _ in found.values()}) == 2  # both are asked, from both machines
+            results = dict(cluster.map_unordered(partial(small_work.asking, served), range(20), 2))
+            assert {item: result for item, (_, result) in results.items()} == {item: item * 10 for item in range(20)}
+            assert len({pid for pid, _ in results.values()}) == 2  # both servers get requests, from both machines
             with pytest.raises(SourceChanged, match="changed"):
                 served(small_work.fail_at, "plain")
-            assert served(small_work.die_once_at, tmp_path) == "alive"  # another is asked, and this one comes back
+            assert served(small_work.die_once_at, tmp_path) == "alive"  # another server answers, and this one restarts
             assert [served(small_work.ask_counter, k)[1] for k in range(4)] == [0, 10, 20, 30]
         with pytest.raises(ResourceError, match="no model server answers"):
             served(small_work.ask_counter, 1)
-        with pytest.raises(SourceChanged, match="no weights"), cluster.serving(small_work.failing_to_start, LANES):
+        with pytest.raises(SourceChanged, match="no weights"), cluster.serving(small_work.failing_to_start, STREAMS):
             pass
 
 
 @pytest.mark.slow
-def test_who_is_on_the_machine_of_a_model_asks_as_on_one_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Frames go through shared memory and are answered together; when the process dies, Ray knows the next one."""
+def test_local_requests_do_not_go_through_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames go through shared memory in batches; when the server dies, Ray finds its successor."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     through_ray: list[object] = []
-    sent = model_actors.RemoteModelClient._submit_to_ray
+    submit = model_actors.RemoteModelClient._submit_to_ray
     monkeypatch.setattr(
-        model_actors.RemoteModelClient, "_submit_to_ray", lambda *asked: through_ray.append(1) or sent(*asked)
+        model_actors.RemoteModelClient, "_submit_to_ray", lambda *arguments: through_ray.append(1) or submit(*arguments)
     )
-    with Cluster(jobs=1) as cluster, cluster.serving(small_serving.adder, LANES, count=1, gpus_each=0) as served:
+    with Cluster(jobs=1) as cluster, cluster.serving(small_serving.adder, STREAMS, count=1, gpus_each=0) as served:
         answers = [served.submit(small_serving.add, PICTURE + np.uint8(n), together=4) for n in range(12)]
         assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [6 + n for n in range(12)]
         assert max(served(small_serving.how_many_together)) > 1
@@ -188,13 +188,13 @@ def test_who_is_on_the_machine_of_a_model_asks_as_on_one_machine(
         assert all((answer() == 6).all() for answer in waiting)
         assert through_ray
         through_ray.clear()
-        assert served(small_serving.who) != before  # it is on this machine again
+        assert served(small_serving.who) != before  # the new server is on this machine as well
         assert not through_ray
 
 
 @pytest.mark.parametrize("refused", [20, None])
 @pytest.mark.fault("F70")
-def test_restarting_server_is_waited_for(refused: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_wait_for_a_restarting_server(refused: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray refuses requests while a server restarts; that does not count as a death until the time is up."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     requests: list[bytes] = []
@@ -222,17 +222,17 @@ def test_restarting_server_is_waited_for(refused: int | None, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_what_comes_through_ray_is_answered_together(nodes: Any) -> None:
-    nodes.add_node(num_cpus=0, num_gpus=1, object_store_memory=80 * 2**20)  # no worker is there
+def test_requests_through_ray_are_batched(nodes: Any) -> None:
+    nodes.add_node(num_cpus=0, num_gpus=1, object_store_memory=80 * 2**20)  # a machine without workers
     nodes.wait_for_nodes()
-    with Cluster(nodes.address) as cluster, cluster.serving(small_serving.adder, LANES) as served:
-        found = dict(cluster.map_unordered(partial(small_serving.asking, served), range(4), 2))
-        assert found == {n: n + 1 for n in range(4)}
+    with Cluster(nodes.address) as cluster, cluster.serving(small_serving.adder, STREAMS) as served:
+        results = dict(cluster.map_unordered(partial(small_serving.asking, served), range(4), 2))
+        assert results == {n: n + 1 for n in range(4)}
         assert max(served(small_serving.how_many_together)) > 1
 
 
 @pytest.mark.slow
-def test_no_cluster_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     with pytest.raises(ResourceError, match=r"no Ray cluster answers at 127\.0\.0\.1:9 .*leave out --engine ray"):
         Cluster("127.0.0.1:9")

@@ -1,4 +1,4 @@
-"""A benchmark run on a cluster: the same folder, to the byte, as on one machine, though one is lost on the way."""
+"""Benchmark runs on a cluster: byte-identical to local runs, even if a machine is lost."""
 
 from __future__ import annotations
 
@@ -24,43 +24,47 @@ from jostle.parallel.cluster.connection import Cluster
 def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
     videos = small_run.write_videos(tmp_path)
     small_run.run(videos, tmp_path / "here")
-    known = tiny_run.content(tmp_path / "here")
-    usual = {"cells": select_cells(small_run.RECIPE), "jobs": 2}
+    expected = tiny_run.content(tmp_path / "here")
+    options = {"cells": select_cells(small_run.RECIPE), "jobs": 2}
     data = small_run.data_of(videos)
 
     with Cluster(nodes.address) as cluster:
-        there = small_run.contestant(delay_s=0.1)
-        with cluster.serving(there.load, CudaStreams("cpu"), count=1, gpus_each=0) as served:
-            afar = replace(there, load=partial(connect_predictor, served))
-            run_benchmark(small_run.RECIPE, data, afar, tmp_path / "afar", engine=cluster.map_unordered, **usual)
-        assert tiny_run.content(tmp_path / "afar") == known
+        model = small_run.contestant(delay_s=0.1)
+        with cluster.serving(model.load, CudaStreams("cpu"), count=1, gpus_each=0) as served:
+            remote_model = replace(model, load=partial(connect_predictor, served))
+            run_benchmark(
+                small_run.RECIPE, data, remote_model, tmp_path / "afar", engine=cluster.map_unordered, **options
+            )
+        assert tiny_run.content(tmp_path / "afar") == expected
 
         def lose_a_machine(done: int, of: int) -> None:
             if done == 1:
                 nodes.remove_node(nodes.workers[0], allow_graceful=False)
 
         lossy = {"engine": cluster.map_unordered, "progress": lose_a_machine}
-        run_benchmark(small_run.RECIPE, data, there, tmp_path / "lossy", **lossy, **usual)
-        assert tiny_run.content(tmp_path / "lossy") == known
-    looked_at = [
+        run_benchmark(small_run.RECIPE, data, model, tmp_path / "lossy", **lossy, **options)
+        assert tiny_run.content(tmp_path / "lossy") == expected
+    predicted_videos = [
         event.video for event in read_events(tmp_path / "lossy" / "journal.jsonl") if isinstance(event, VideoKept)
     ]
-    assert sorted(looked_at) == sorted(videos)  # each is counted once, whoever began it
+    assert sorted(predicted_videos) == sorted(videos)  # each video counts once, whichever machine started it
     assert check_run(tmp_path / "lossy").altered == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mend", [(), ("--mend", "jostle"), ("--mend", "known")], ids=" ".join)
-def test_the_command(tmp_path: Path, mend: tuple[str, ...]) -> None:
-    """`--engine ray` without a cluster starts one, says no more than usual, and leaves nobody behind."""
+def test_the_command_line_with_the_ray_engine(tmp_path: Path, mend: tuple[str, ...]) -> None:
+    """`--engine ray` starts a cluster if there is none, prints the same output and leaves no process behind."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     root = tiny_run.write_folder(tmp_path / "root")
-    told = [
+    results = [
         tiny_run.said(root, tiny_run.command(out, *more, *mend), start_new_session=True, timeout=300)
         for out, more in (("here", ()), ("there", ("--engine", "ray")))
     ]
-    assert [done.returncode for done in told] == [0, 0], told[1].stderr
-    assert told[0].stdout == told[1].stdout
-    here, there = ([line for line in done.stderr.splitlines() if "limited by" not in line] for done in told)
-    assert [line.replace("here", "there") for line in here] == there
+    assert [done.returncode for done in results] == [0, 0], results[1].stderr
+    assert results[0].stdout == results[1].stdout
+    local_lines, cluster_lines = (
+        [line for line in done.stderr.splitlines() if "limited by" not in line] for done in results
+    )
+    assert [line.replace("here", "there") for line in local_lines] == cluster_lines
     assert tiny_run.content(root / "there") == tiny_run.content(root / "here")

@@ -1,4 +1,4 @@
-"""Runs whose models are in processes of their own: the same folder, to the byte, for every task and whoever dies."""
+"""Runs with models in separate processes: byte-identical folders for every task, also when a process dies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from jostle.reporting.html.composition import making_of
 class Task:
     recipe: Recipe
     data: Callable[[dict[str, Path]], Dataset]
-    look: Callable[[], Any]
+    load_predictor: Callable[[], Any]
 
 
 def boxes(videos: dict[str, Path]) -> Dataset:
@@ -66,9 +66,9 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return small_recognition.write_videos(tmp_path_factory.mktemp("videos"))
 
 
-def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any], **asked: Any) -> dict[str, bytes]:
+def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any], **options: Any) -> dict[str, bytes]:
     cells = select_cells(task.recipe, [cell.name for cell in task.recipe.cells[1:4]])
-    run_benchmark(task.recipe, task.data(videos), BenchmarkModel(load, "model"), out, cells=cells, **asked)
+    run_benchmark(task.recipe, task.data(videos), BenchmarkModel(load, "model"), out, cells=cells, **options)
     assert check_run(out).altered == ()
     return tiny_run.content(out)
 
@@ -76,119 +76,121 @@ def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any],
 @pytest.mark.parametrize(
     "name", [name if name == "recognition" else pytest.param(name, marks=PROCESSES) for name in TASKS]
 )
-def test_the_same_folder_as_of_one_process(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
+def test_served_models_give_the_same_folder(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
     task = TASKS[name]
-    known = run(task, videos, tmp_path / "one", task.look)
-    processes = 2 if name == "recognition" else 1  # each takes seconds to start
-    with serving(task.look, FakeStreams(2), [{}] * processes) as served:
-        fed = run(task, videos, tmp_path / "fed", partial(connect_predictor, served), jobs=2)
-    assert fed == known
+    expected = run(task, videos, tmp_path / "one", task.load_predictor)
+    processes = 2 if name == "recognition" else 1  # each process takes seconds to start
+    with serving(task.load_predictor, FakeStreams(2), [{}] * processes) as served:
+        served_content = run(task, videos, tmp_path / "fed", partial(connect_predictor, served), jobs=2)
+    assert served_content == expected
 
 
 @pytest.mark.parametrize(
     "name", [name if name == "features" else pytest.param(name, marks=PROCESSES) for name in TASKS]
 )
 def test_model_of_this_process_gives_the_same_folder(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
-    """Workers send it their frames; neither the model nor what loads it is pickled."""
+    """Workers send their frames to this process; neither the model nor its loader is pickled."""
     task, processes = TASKS[name], set()
 
     def load() -> Any:
         processes.add(os.getpid())
-        return task.look()
+        return task.load_predictor()
 
-    known = run(task, videos, tmp_path / "one", load)
-    fed = run(task, videos, tmp_path / "fed", load, jobs=2, engine=partial(map_around_model, "cpu", 0.0))
-    assert fed == known
+    expected = run(task, videos, tmp_path / "one", load)
+    served_content = run(task, videos, tmp_path / "fed", load, jobs=2, engine=partial(map_around_model, "cpu", 0.0))
+    assert served_content == expected
     assert processes == {os.getpid()}
     assert not [thread for thread in threading.enumerate() if thread.name.endswith(("(_work)", "(_accept_clients)"))]
 
 
 @PROCESSES
-def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_the_journal_records_where_time_was_spent(videos: dict[str, Path], tmp_path: Path) -> None:
     slow = Task(small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognising, 0.6))
-    with serving(slow.look, FakeStreams(), [{}]) as served:
-        asked = partial(connect_predictor, served)
-        contestant = BenchmarkModel(asked, "weigher", apart=True)
+    with serving(slow.load_predictor, FakeStreams(), [{}]) as served:
+        load = partial(connect_predictor, served)
+        model = BenchmarkModel(load, "weigher", apart=True)
         ticks: list[Any] = []
         cells, data = select_cells(slow.recipe, ["gaussian_noise"]), slow.data(videos)
-        run_benchmark(slow.recipe, data, contestant, tmp_path / "run", cells=cells, jobs=2, watch=ticks.append)
+        run_benchmark(slow.recipe, data, model, tmp_path / "run", cells=cells, jobs=2, watch=ticks.append)
     (work,) = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if isinstance(event, WorkDone)]
     assert (work.videos, work.workers, work.apart, work.limit) == (4, 2, True, "model")
-    assert work.model > 4 * 6 * 0.6 * 0.5  # clips of four videos, clean and with noise, one after another
+    assert work.model > 4 * 6 * 0.6 * 0.5  # clips of four videos, clean and noisy, processed one by one
     assert work.decoding > 0
     assert work.corrupting > 0
     assert ticks[-1].limit == "model"
-    (said,) = [fact for what, fact in making_of(RunRecord.read(tmp_path / "run"), "run").facts if what == "time"]
-    assert said.endswith("limited by the model")
-    assert "4 videos by 2 workers" in said
+    (time_line,) = [fact for name, fact in making_of(RunRecord.read(tmp_path / "run"), "run").facts if name == "time"]
+    assert time_line.endswith("limited by the model")
+    assert "4 videos by 2 workers" in time_line
 
 
-def test_workers_do_without_torch(videos: dict[str, Path]) -> None:
-    """It takes seconds to import and hundreds of megabytes, in each of them."""
-    order = VideoJob("a", videos["a"], (CLEAN_CELL,), 0)
+def test_workers_do_not_import_torch(videos: dict[str, Path]) -> None:
+    """Importing torch would cost seconds and hundreds of megabytes in each worker."""
+    job = VideoJob("a", videos["a"], (CLEAN_CELL,), 0)
     with serving(small_looks.with_torch, FakeStreams(), [{}]) as served:
-        assert not dict(map_unordered(partial(small_serving.telling_of_torch, served), [order, order], 2))[order]
+        assert not dict(map_unordered(partial(small_serving.telling_of_torch, served), [job, job], 2))[job]
 
 
 @PROCESSES
-def test_a_process_that_dies_in_the_middle_changes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_a_killed_model_process_does_not_change_the_results(videos: dict[str, Path], tmp_path: Path) -> None:
     task = TASKS["recognition"]
-    known = run(task, videos, tmp_path / "one", task.look)
-    with serving(task.look, FakeStreams(), [{}, {}]) as served:
+    expected = run(task, videos, tmp_path / "one", task.load_predictor)
+    with serving(task.load_predictor, FakeStreams(), [{}, {}]) as served:
         holders = {served.submit(small_looks.who, np.zeros((1, 300, 300, 3), np.uint8))() for _ in range(4)}
 
         def kill_one(done: int, of: int) -> None:
             if done == 1:
                 os.kill(min(holders), signal.SIGKILL)
 
-        fed = run(task, videos, tmp_path / "fed", partial(connect_predictor, served), jobs=2, progress=kill_one)
-    assert fed == known
+        served_content = run(
+            task, videos, tmp_path / "fed", partial(connect_predictor, served), jobs=2, progress=kill_one
+        )
+    assert served_content == expected
 
 
-def test_streams_of_a_cpu(videos: dict[str, Path], tmp_path: Path) -> None:
-    """What `jostle run` uses here; on a GPU there are two, and memory is pinned."""
+def test_cuda_streams_on_a_cpu(videos: dict[str, Path], tmp_path: Path) -> None:
+    """`jostle run` uses one stream on a CPU; on a GPU it uses two and pinned memory."""
     task, streams = TASKS["recognition"], CudaStreams("cpu")
     assert streams.count == 1
-    known = run(task, videos, tmp_path / "one", task.look)
-    with serving(task.look, streams, [{}]) as served:
-        assert run(task, videos, tmp_path / "fed", partial(connect_predictor, served)) == known
+    expected = run(task, videos, tmp_path / "one", task.load_predictor)
+    with serving(task.load_predictor, streams, [{}]) as served:
+        assert run(task, videos, tmp_path / "fed", partial(connect_predictor, served)) == expected
 
 
 @PROCESSES
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command_line_with_model_processes(tmp_path: Path) -> None:
     """`--model-processes` prints the same lines and writes the same folder."""
     root = tiny_run.write_folder(tmp_path / "root")
-    told = [
+    results = [
         tiny_run.said(root, tiny_run.command(out, *more), start_new_session=True)
         for out, more in (("here", ()), ("fed", ("--model-processes", "2")))
     ]
-    assert [done.returncode for done in told] == [0, 0], told[1].stderr
-    assert told[0].stdout == told[1].stdout
+    assert [done.returncode for done in results] == [0, 0], results[1].stderr
+    assert results[0].stdout == results[1].stdout
     assert tiny_run.content(root / "fed") == tiny_run.content(root / "here")
 
 
 @PROCESSES
-def test_ctrl_c_ends_them_all_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_ctrl_c_ends_all_processes_and_the_run_can_be_resumed(tmp_path: Path) -> None:
     root = tiny_run.write_folder(tmp_path / "root")
-    words = tiny_run.command("fed", "--model-processes", "1")
+    command = tiny_run.command("fed", "--model-processes", "1")
     slow = {"env": tiny_run.environment(TINY_DELAY_S="0.5"), "start_new_session": True, "text": True}
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    program = subprocess.Popen(words, cwd=root, **slow, **quiet)
+    program = subprocess.Popen(command, cwd=root, **slow, **quiet)
     journal = root / "fed" / "journal.jsonl"
     deadline = time.monotonic() + 90
     while not (journal.exists() and journal.read_text().count("\n")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(program.pid, signal.SIGINT)
-    said = program.communicate(timeout=60)[1]
-    assert program.returncode == 130, said
-    assert "Traceback" not in said
+    message = program.communicate(timeout=60)[1]
+    assert program.returncode == 130, message
+    assert "Traceback" not in message
     assert tiny_run.is_gone(program.pid)
-    assert tiny_run.said(root, words).returncode == 0
+    assert tiny_run.said(root, command).returncode == 0
     assert tiny_run.said(root, tiny_run.command("here")).returncode == 0
     assert tiny_run.content(root / "fed") == tiny_run.content(root / "here")
 
 
-def test_model_processes_that_cannot_be_are_refused() -> None:
-    for engine, count, says in (("local", -1, "must not be below 0"), ("ray", 1, "a cluster has one a GPU")):
-        with pytest.raises(BadValue, match=says), place_of(engine, "cpu", 1, many=True, model_processes=count):
+def test_invalid_numbers_of_model_processes_are_refused() -> None:
+    for engine, count, message in (("local", -1, "must not be below 0"), ("ray", 1, "a cluster has one a GPU")):
+        with pytest.raises(BadValue, match=message), place_of(engine, "cpu", 1, many=True, model_processes=count):
             pass

@@ -1,4 +1,4 @@
-"""Models in processes of their own: the same answers, whoever dies meanwhile, and nothing left behind."""
+"""Models in separate processes: replies, failures of processes, and clean-up."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ from jostle.parallel.workers import map_unordered
 PICTURE = np.full((1, 200, 400, 3), 5, np.uint8)
 
 
-def held(count: int = 1, load: Callable[[], object] = small_serving.adder):
+def serve_adder(count: int = 1, load: Callable[[], object] = small_serving.adder):
     return serving(load, FakeStreams(), [{} for _ in range(count)])
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[ModelClient]:
-    with held() as served:
+    with serve_adder() as served:
         yield served
 
 
-def test_answers_come_back_in_any_order(served: ModelClient) -> None:
-    """Large arrays go through shared memory, small ones and other values with the question."""
+def test_replies_can_be_awaited_in_any_order(served: ModelClient) -> None:
+    """Large arrays go through shared memory; small ones and other values are part of the request."""
     answers = [served.submit(add, np.full((1, n, 400, 3), n, np.uint8)) for n in (1, 200, 3, 150)]
     for n, answer in reversed(list(zip((1, 200, 3, 150), answers, strict=True))):
         assert (answer() == n + 1).all()
 
 
-def test_threads_of_this_process_serve_what_cannot_be_pickled() -> None:
+def test_threads_of_this_process_serve_models_that_cannot_be_pickled() -> None:
     before = threading.active_count()
     model = small_serving.adder()
     model.lock = threading.Lock()  # type: ignore[attr-defined]
@@ -66,27 +66,27 @@ def test_threads_of_this_process_serve_what_cannot_be_pickled() -> None:
         with pytest.raises(SourceChanged, match="gone"):
             served(fail, "gone")
     deadline = time.monotonic() + 30
-    while threading.active_count() > before:  # the thread of a connection notices that it is closed
+    while threading.active_count() > before:  # the connection thread ends once it is closed
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
 @pytest.mark.parametrize("copied", [True, False])
-def test_inputs_that_a_model_keeps(copied: bool) -> None:
-    """Memory is used again for the next request, unless inputs are copied."""
-    kept: list[np.ndarray] = []
-    with serving_here(kept, FakeStreams(), copy_inputs=copied) as served:
+def test_models_may_keep_copied_inputs(copied: bool) -> None:
+    """Memory is reused for the next request unless inputs are copied."""
+    inputs: list[np.ndarray] = []
+    with serving_here(inputs, FakeStreams(), copy_inputs=copied) as served:
         for value in range(4):
             served(small_serving.keep, np.full_like(PICTURE, value))
-        assert ([int(one[0, 0, 0, 0]) for one in kept] == [0, 1, 2, 3]) is copied
-        served(small_serving.keep, np.zeros(3, np.uint8))  # small ones come with the request
-        assert kept[-1].flags.writeable is copied
-        kept.clear()  # while the memory is mapped
+        assert ([int(array[0, 0, 0, 0]) for array in inputs] == [0, 1, 2, 3]) is copied
+        served(small_serving.keep, np.zeros(3, np.uint8))  # small arrays are part of the request
+        assert inputs[-1].flags.writeable is copied
+        inputs.clear()  # while the memory is mapped
 
 
 @pytest.mark.fault("F70")
-def test_thread_that_dies_answers_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that waited for it would wait for ever."""
+def test_a_failing_thread_answers_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker waiting for a reply would wait for ever."""
     monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
     with serving_here(None, FakeStreams(), copy_inputs=False) as served:
         monkeypatch.setattr(server_module, "_compute_replies", lambda model, batch: 1 / 0)
@@ -96,7 +96,7 @@ def test_thread_that_dies_answers_all_requests(monkeypatch: pytest.MonkeyPatch) 
                 answer()
 
 
-def test_more_questions_than_memory_for_them(served: ModelClient) -> None:
+def test_requests_share_a_bounded_number_of_segments(served: ModelClient) -> None:
     pictures = [np.full((1, 200 + n, 400, 3), n, np.uint8) for n in range(3 * client_module.MAX_SEGMENTS)]
     answers = [served.submit(add, picture) for picture in pictures]
     for n, answer in enumerate(answers):
@@ -104,8 +104,8 @@ def test_more_questions_than_memory_for_them(served: ModelClient) -> None:
         assert len(client_module._session(served)._segments) <= client_module.MAX_SEGMENTS
 
 
-def test_what_is_alike_is_answered_together() -> None:
-    with held() as served:
+def test_similar_requests_are_batched() -> None:
+    with serve_adder() as served:
         answers = [served.submit(add, PICTURE + np.uint8(n), together=4) for n in range(12)]
         assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [6 + n for n in range(12)]
         together = served(how_many_together)
@@ -113,13 +113,13 @@ def test_what_is_alike_is_answered_together() -> None:
         assert 1 < max(together) <= 4
 
 
-def test_together_one_that_fails_does_not_spoil_the_others(served: ModelClient) -> None:
+def test_a_failing_request_does_not_affect_its_batch(served: ModelClient) -> None:
     shades = [1, 2, 255, 4, 5, 6, 7]
     answers = [served.submit(add, np.full((1, 8, 8, 3), shade, np.uint8), together=8) for shade in shades]
     assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [2, 3, 0, 5, 6, 7, 8]
 
 
-def test_answers_that_nobody_waits_for_are_not_kept(served: ModelClient) -> None:
+def test_replies_that_are_not_awaited_are_discarded(served: ModelClient) -> None:
     for _ in range(40):
         served.submit(add, PICTURE)
     assert (served(add, PICTURE) == 6).all()
@@ -130,9 +130,9 @@ def test_answers_that_nobody_waits_for_are_not_kept(served: ModelClient) -> None
     assert not client_module._session(served)._replies
 
 
-def test_memory_is_given_back_at_the_end() -> None:
+def test_shared_memory_is_released_at_the_end() -> None:
     before = len(os.listdir("/proc/self/fd"))
-    with held() as served:
+    with serve_adder() as served:
         answers = [served.submit(add, PICTURE) for _ in range(5)]
         assert all((answer() == 6).all() for answer in answers)
         assert len(os.listdir("/proc/self/fd")) > before + 2
@@ -140,7 +140,7 @@ def test_memory_is_given_back_at_the_end() -> None:
     assert served not in client_module._sessions
 
 
-def test_streams_work_side_by_side() -> None:
+def test_streams_work_in_parallel() -> None:
     with serving(small_serving.adder, FakeStreams(2), [{}]) as served:
         begin = time.monotonic()
         answers = [served.submit(small_serving.sleep, np.full((1, 4), n)) for n in range(6)]
@@ -148,53 +148,53 @@ def test_streams_work_side_by_side() -> None:
         assert time.monotonic() - begin < 6 * small_serving.NAP_S
 
 
-def test_a_model_may_write_into_what_it_is_given(served: ModelClient) -> None:
-    mine = PICTURE.copy()
-    assert served(small_serving.write_into, mine) == 7 * mine.size
-    assert (mine == 5).all()
+def test_a_model_may_write_into_its_input(served: ModelClient) -> None:
+    frames = PICTURE.copy()
+    assert served(small_serving.write_into, frames) == 7 * frames.size
+    assert (frames == 5).all()
 
 
-def test_errors_arrive_as_they_are(served: ModelClient) -> None:
+def test_errors_are_raised_in_the_client(served: ModelClient) -> None:
     with pytest.raises(SourceChanged, match="gone") as caught:
         served(fail, "gone")
     assert caught.value.fault == "F9"
-    with pytest.raises(CheckpointError, match="no such weights"), held(load=small_serving.unreadable):
+    with pytest.raises(CheckpointError, match="no such weights"), serve_adder(load=small_serving.unreadable):
         pass
 
 
-def test_what_cannot_travel_is_refused(served: ModelClient) -> None:
+def test_functions_that_cannot_be_pickled_are_refused(served: ModelClient) -> None:
     with pytest.raises(BadValue, match="--model-processes 0"):
         served(lambda thing: thing)
 
 
-def test_several_share_the_work() -> None:
-    with held(2) as served:
+def test_several_processes_share_the_work() -> None:
+    with serve_adder(2) as served:
         answers = [served.submit(who_slowly, PICTURE) for _ in range(8)]
         assert len({answer() for answer in answers}) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_workers_ask(served: ModelClient, jobs: int) -> None:
-    found = dict(map_unordered(partial(asking, served), range(7), jobs))
-    assert found == {n: n + 1 for n in range(7)}
+def test_workers_send_requests(served: ModelClient, jobs: int) -> None:
+    results = dict(map_unordered(partial(asking, served), range(7), jobs))
+    assert results == {n: n + 1 for n in range(7)}
 
 
 def test_a_worker_that_is_killed_is_replaced(served: ModelClient, tmp_path: Path) -> None:
     start = partial(dying_while_asking, served, tmp_path / "died")
-    found = dict(map_unordered(start, range(6), 2))
-    assert found == {n: n + 1 for n in range(6)}
+    results = dict(map_unordered(start, range(6), 2))
+    assert results == {n: n + 1 for n in range(6)}
     assert (tmp_path / "died").exists()
 
 
-def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
-    with held() as served:
+def test_a_killed_process_is_restarted(tmp_path: Path) -> None:
+    with serve_adder() as served:
         before = served(who)
         assert served(die_once, PICTURE, tmp_path / "died") == PICTURE.sum()
         assert served(who) != before
 
 
-def test_while_one_is_started_again_the_other_answers(tmp_path: Path) -> None:
-    with held(2) as served:
+def test_other_processes_answer_while_one_restarts(tmp_path: Path) -> None:
+    with serve_adder(2) as served:
         several = {served.submit(who_slowly, PICTURE) for _ in range(4)}
         first = min(answer() for answer in several)
         answers = [served.submit(add, PICTURE) for _ in range(10)]
@@ -202,28 +202,34 @@ def test_while_one_is_started_again_the_other_answers(tmp_path: Path) -> None:
         assert all((answer() == 6).all() for answer in answers)
 
 
-def test_a_question_that_is_deadly_is_given_up() -> None:
-    with held() as served, pytest.raises(ResourceError, match="3 model servers died while processing one request"):
+def test_a_request_that_kills_servers_fails() -> None:
+    with (
+        serve_adder() as served,
+        pytest.raises(ResourceError, match="3 model servers died while processing one request"),
+    ):
         served(die)
 
 
-def test_one_that_cannot_load_again_is_given_up(tmp_path: Path) -> None:
-    """Whoever asks is told at once, and does not wait until all patience is at an end."""
+def test_a_server_that_dies_while_loading_fails_at_once(tmp_path: Path) -> None:
+    """The client gets the error at once, not only after the timeout."""
     begin = time.monotonic()
     load = partial(small_serving.deadly_to_load, tmp_path / "mark")
-    with held(load=load) as served, pytest.raises(ResourceError, match="model server died by signal 9 while loading"):
+    with (
+        serve_adder(load=load) as served,
+        pytest.raises(ResourceError, match="model server died by signal 9 while loading"),
+    ):
         served(die)
     assert time.monotonic() - begin < client_module.TIMEOUT_S / 4
 
 
-def test_weights_that_are_gone_are_no_fault_of_a_video(tmp_path: Path) -> None:
+def test_missing_weights_at_a_restart_are_a_resource_error(tmp_path: Path) -> None:
     load = partial(small_serving.unreadable_again, tmp_path / "mark")
-    with held(load=load) as served, pytest.raises(ResourceError, match="cannot be restarted: no such weights"):
+    with serve_adder(load=load) as served, pytest.raises(ResourceError, match="cannot be restarted: no such weights"):
         served(die)
 
 
-def test_nobody_else_is_answered(served: ModelClient) -> None:
-    """Whoever has not the key is turned away, and the process goes on."""
+def test_clients_without_the_key_are_refused(served: ModelClient) -> None:
+    """A client without the key is refused, and the server keeps running."""
     from multiprocessing import AuthenticationError
     from multiprocessing.connection import Client
 
@@ -232,7 +238,7 @@ def test_nobody_else_is_answered(served: ModelClient) -> None:
     assert served(who) > 0
 
 
-def test_memory_that_is_not_there_is_an_error(served: ModelClient) -> None:
+def test_missing_shared_memory_is_an_error(served: ModelClient) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, limit[1]))
     try:
@@ -260,30 +266,30 @@ with serving(small_serving.adder, small_serving.FakeStreams(), [{{}}, {{}}]) as 
 @pytest.mark.parametrize(
     "end", ["time.sleep(60)", "import os; os.kill(os.getpid(), 9)", "raise KeyboardInterrupt", "sys.exit(3)"]
 )
-def test_nothing_is_left_behind(end: str) -> None:
-    """However the program ends: neither processes, nor memory with a name, nor sockets."""
-    before = _named()
+def test_no_process_memory_or_socket_is_left_behind(end: str) -> None:
+    """Check every way in which the program may end."""
+    before = _named_segments()
     code = PROGRAM.format(end=end)
     program = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert program.stdout is not None
     with program.stdout:
-        numbers = [int(one) for one in program.stdout.readline().split()]
+        processes = [int(number) for number in program.stdout.readline().split()]
         sockets = program.stdout.readline().split()
-    assert len(numbers) == len(sockets) == 2
+    assert len(processes) == len(sockets) == 2
     if "sleep" in end:
         program.send_signal(signal.SIGINT)
     program.wait(60)
     deadline = time.monotonic() + 60
-    while (any(map(_lives, numbers)) or _listening(sockets)) and time.monotonic() < deadline:
-        time.sleep(0.05)  # one that was killed takes a moment to close what it had open
-    assert not any(map(_lives, numbers))
+    while (any(map(_is_alive, processes)) or _listening(sockets)) and time.monotonic() < deadline:
+        time.sleep(0.05)  # a killed process takes a moment to close its files
+    assert not any(map(_is_alive, processes))
     assert not _listening(sockets)
-    assert _named() <= before
+    assert _named_segments() <= before
 
 
-def _named() -> set[str]:
+def _named_segments() -> set[str]:
     folder = Path("/dev/shm")
     return {path.name for path in folder.iterdir() if "jostle" in path.name} if folder.is_dir() else set()
 
@@ -293,7 +299,7 @@ def _listening(sockets: list[str]) -> bool:
     return table.exists() and any(name in table.read_text() for name in sockets)
 
 
-def _lives(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
         return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
