@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle import api
 from jostle.api.benchmarks import ModelEntry, read_models
 from jostle.cli.app import _run as run_command
@@ -133,9 +133,9 @@ def test_models_that_would_share_a_folder_are_refused(tmp_path: Path, run_cli: A
 
 
 def test_runs_of_other_tasks_and_benchmarks_are_refused(tmp_path: Path) -> None:
-    made_run(tmp_path / "frames", "frames", cells=())
-    made_run(tmp_path / "other", "frames", cells=(), benchmark="another")
-    made_run(tmp_path / "clips", "recognition")
+    write_run(tmp_path / "frames", "frames", cells=())
+    write_run(tmp_path / "other", "frames", cells=(), benchmark="another")
+    write_run(tmp_path / "clips", "recognition")
     with pytest.raises(BadValue, match="is a run of recognition"):
         api.stability([tmp_path / "clips"])
     with pytest.raises(Incomparable, match="different benchmarks"):

@@ -18,13 +18,13 @@ from pathlib import Path
 sys.path.insert(0, {str(ROOT / "tests")!r})
 
 import pytest
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 
 @pytest.fixture(autouse=True)
 def fake_run(monkeypatch):
     def run(benchmark, *, model, out, **options):
         assert options == {{}}
-        made_run(Path(out), "recognition", videos=120, weakness=model, benchmark=benchmark)
+        write_run(Path(out), "recognition", videos=120, weakness=model, benchmark=benchmark)
     monkeypatch.setattr("jostle.api.benchmarks.run", run)
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jostle
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 
 PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
 
@@ -17,9 +17,9 @@ PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("board")
-    made_run(folder / "weak", benchmark="thumos14-c", model="weak_one")
-    made_run(folder / "firm", benchmark="thumos14-c", weakness=0.3, model="firm_one")
-    made_run(folder / "part", benchmark="thumos14-c", weakness=0.1, model="part_one", fails=("video_0003",))
+    write_run(folder / "weak", benchmark="thumos14-c", model="weak_one")
+    write_run(folder / "firm", benchmark="thumos14-c", weakness=0.3, model="firm_one")
+    write_run(folder / "part", benchmark="thumos14-c", weakness=0.1, model="part_one", fails=("video_0003",))
     return jostle.board([folder / name for name in ("weak", "firm", "part")], folder / "out", draws=40)
 
 

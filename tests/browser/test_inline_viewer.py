@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.reporting.viewer.server import serve
 
 
@@ -52,7 +52,7 @@ def framing_page() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_run(tmp_path_factory.mktemp("inline") / "run")
+    return write_run(tmp_path_factory.mktemp("inline") / "run")
 
 
 def test_notebook_on_this_machine_may_frame_the_viewer(browser: Any, run: Path, framing_page: Any) -> None:

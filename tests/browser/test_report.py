@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from helpers.made_runs import HOSTILE, made_run
 from helpers.numpy_extractor import write_video
+from helpers.synthetic_runs import HOSTILE, write_run
 from jostle.reporting.html.report import write_report
 
 pytestmark = pytest.mark.slow
@@ -23,8 +23,8 @@ WIDE, PHONE = (1240, 900), (390, 800)
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     film = write_video(folder / "film.mkv", 580)
-    made_run(folder / "one", source=film)
-    made_run(folder / "two", source=film, weakness=0.3, model="firmer")
+    write_run(folder / "one", source=film)
+    write_run(folder / "two", source=film, weakness=0.3, model="firmer")
     return write_report([folder / "one", folder / "two"], folder / "report.html", draws=50)
 
 
@@ -158,7 +158,7 @@ def test_headings_labels_and_keyboard_navigation(visit: Any, report: Path) -> No
 
 
 def test_untrusted_text_is_not_executed(visit: Any, tmp_path: Path) -> None:
-    made_run(tmp_path / "run", classes=HOSTILE, model=HOSTILE[3])
+    write_run(tmp_path / "run", classes=HOSTILE, model=HOSTILE[3])
     page = visit(write_report([tmp_path / "run"], tmp_path / "r.html", draws=10)).page
     assert page.locator("h1").inner_text() == HOSTILE[3]
     assert page.evaluate("document.scripts.length") == 2

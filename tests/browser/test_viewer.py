@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from helpers import small_objects, small_recognition, small_run
-from helpers.made_runs import made_run
 from helpers.served import Served, served
+from helpers.synthetic_runs import write_run
 from jostle.io.video.encode import Writer
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[S
     small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])
     small_objects.run(films, root / "objects")
     for task in ("questions", "moments"):
-        made_run(root / task, task, videos=3, cells=("thumos14-c/black_frame:3",), source=films["a"], classes=OPTIONS)
+        write_run(root / task, task, videos=3, cells=("thumos14-c/black_frame:3",), source=films["a"], classes=OPTIONS)
     hostile = shutil.copytree(root / "detection", root / "hostile")
     shutil.rmtree(hostile / "videos")
     for path in [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.cli.app import _run as run_command
 
 
@@ -25,7 +25,7 @@ def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_run_to_record_to_board(run_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made_run(tmp_path / "mine")
+    write_run(tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
     code, out, err = run_cli("board", "--export", "mine", "--bootstrap", "20")
     assert (code, out) == (0, "mine.record.json\n")

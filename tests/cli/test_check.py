@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.cli.app import _run as run_command
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     folder = tmp_path_factory.mktemp("check")
-    sound = made_run(folder / "sound", "recognition", videos=200)
-    return str(sound), str(made_run(folder / "frail", "recognition", videos=200, weakness=2.5))
+    sound = write_run(folder / "sound", "recognition", videos=200)
+    return str(sound), str(write_run(folder / "frail", "recognition", videos=200, weakness=2.5))
 
 
 @pytest.fixture

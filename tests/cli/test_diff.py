@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from helpers.made_runs import CELLS, made_run
+from helpers.synthetic_runs import CELLS, write_run
 from jostle.cli import console
 from jostle.cli.app import _run as run_command
 
@@ -18,7 +18,7 @@ from jostle.cli.app import _run as run_command
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     folder = tmp_path_factory.mktemp("diff")
-    return str(made_run(folder / "weak_one")), str(made_run(folder / "firm", weakness=0.3))
+    return str(write_run(folder / "weak_one")), str(write_run(folder / "firm", weakness=0.3))
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_other_output_formats(run_cli: Any, runs: tuple[str, str]) -> None:
 
 
 def test_refusals_and_exit_codes(run_cli: Any, runs: tuple[str, str], tmp_path: Path) -> None:
-    fewer = str(made_run(tmp_path / "fewer", videos=11))
+    fewer = str(write_run(tmp_path / "fewer", videos=11))
     code, out, err = run_cli("diff", runs[0], fewer)
     assert (code, out) == (6, "")
     assert err.startswith("error[F48]: ")

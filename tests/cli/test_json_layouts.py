@@ -15,7 +15,7 @@ import typer
 
 import jostle
 from helpers import tiny_run
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.api.installation import Health
 from jostle.cli.app import _run as run_command
 from jostle.cli.app import app
@@ -59,8 +59,8 @@ def test_every_verb_with_json_is_documented() -> None:
 
 
 def test_finished_runs(run_json: RunJson) -> None:
-    made_run(Path("a"))
-    made_run(Path("b"), model="other", weakness=0.3)
+    write_run(Path("a"))
+    write_run(Path("b"), model="other", weakness=0.3)
     keys = documented_keys()
     assert sorted(json.loads(Path("a/scores.json").read_text(encoding="utf-8"))) == sorted(
         set(keys["run"]) - {"mend", "adapt", "stopped_early", "adaptation", "work"}
@@ -89,7 +89,7 @@ def test_probe_has_one_layout(run_json: RunJson) -> None:
 
 
 def test_check_has_one_layout(run_json: RunJson) -> None:
-    made_run(Path("a"))
+    write_run(Path("a"))
     check = jostle.check("a", "a")
     value = run_json("check", "a", "--against", "a")
     assert value == json.loads(json.dumps(check.to_dict()))
@@ -99,8 +99,8 @@ def test_check_has_one_layout(run_json: RunJson) -> None:
 
 
 def test_diff_has_one_layout(run_json: RunJson) -> None:
-    made_run(Path("a"))
-    made_run(Path("b"), model="other", weakness=0.3)
+    write_run(Path("a"))
+    write_run(Path("b"), model="other", weakness=0.3)
     diff = jostle.diff("a", "b", draws=20)
     value = run_json("diff", "a", "b", "--bootstrap", "20")
     assert value == json.loads(json.dumps(diff.to_dict()))
@@ -133,7 +133,7 @@ def test_passes_of_adaptation() -> None:
 
 
 def test_frame_classifiers(run_json: RunJson) -> None:
-    made_run(Path("frames"), "frames", cells=())
+    write_run(Path("frames"), "frames", cells=())
     assert sorted(run_json("scatter", "frames", "-o", "figures")) == sorted(documented_keys()["scatter"])
     for name, content in {"scores": {"v/1.jpg": [1, 0]}, "sets": {"v/1.jpg": []}, "labels": {"v/1.jpg": [0]}}.items():
         Path(f"{name}.json").write_text(json.dumps(content), encoding="utf-8")

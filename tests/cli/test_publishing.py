@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.cli.app import _run as run_command
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=6)
+    return write_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=6)
 
 
 def run_cli(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:

@@ -184,7 +184,7 @@ def test_the_command_line_reports_compilation_unless_quiet(
 @pytest.mark.parametrize("reports", [True, False])
 def test_one_of_several_workers_reports_if_the_parent_does(reports: bool) -> None:
     compilation.set_compile_callback(print if reports else None)
-    results = list(map_unordered(small_work.hearing, [0, 1, 2], 3))
+    results = list(map_unordered(small_work.report_compile_callback, [0, 1, 2], 3))
     compilation.set_compile_callback(None)
     assert sum(reporting for _, reporting in results) == reports
 

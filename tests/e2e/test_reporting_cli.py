@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.cli.app import _run
 
 
@@ -18,8 +18,8 @@ def run_cli(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 
 def test_report_and_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    made_run(tmp_path / "one", videos=4)
-    made_run(tmp_path / "two", videos=4, model="firmer", weakness=0.3)
+    write_run(tmp_path / "one", videos=4)
+    write_run(tmp_path / "two", videos=4, model="firmer", weakness=0.3)
     monkeypatch.chdir(tmp_path)
     assert run_cli(monkeypatch, "report", "one", "two", "--csv", "cells.csv", "--bootstrap", "20") == 0
     captured = capsys.readouterr()
@@ -32,7 +32,7 @@ def test_report_and_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_json_and_quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    made_run(tmp_path / "run", "recognition", videos=4)
+    write_run(tmp_path / "run", "recognition", videos=4)
     out = tmp_path / "r.html"
     assert run_cli(monkeypatch, "report", str(tmp_path / "run"), "-o", str(out), "--json", "-q") == 0
     captured = capsys.readouterr()
@@ -46,7 +46,7 @@ def test_invalid_runs_are_refused(
 ) -> None:
     assert run_cli(monkeypatch, "report", str(tmp_path), "-o", str(tmp_path / "r.html")) == 3
     assert "no run.json there; give the folder that `jostle run` wrote" in capsys.readouterr().err
-    folder = made_run(tmp_path / "run", videos=3)
+    folder = write_run(tmp_path / "run", videos=3)
     assert run_cli(monkeypatch, "report", str(folder), "-o", str(tmp_path / "no" / "r.html"), "--bootstrap", "0") == 3
     assert "its folder does not exist" in capsys.readouterr().err
     (folder / "scores.json").write_text("{")

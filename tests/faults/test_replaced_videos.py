@@ -68,7 +68,7 @@ def once(change: Callable[[Path], None], path: Path) -> Callable[[], None]:
 
 
 def run_with(load: Callable[[], Any], videos: dict[str, Path], out: Path, **options: Any) -> Run:
-    model = replace(small_run.contestant(), load=load)
+    model = replace(small_run.benchmark_model(), load=load)
     return run_benchmark(RECIPE, data_of(videos), model, out, cells=select_cells(RECIPE), **options)
 
 

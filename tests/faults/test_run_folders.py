@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from helpers.tampering import Tampering, tamperings
 from jostle import api
 from jostle.core.random import rng_for
@@ -30,7 +30,7 @@ QUICK = 12  # tamperings of each task in the quick suite
 
 
 def build(out: Path, task: str) -> Path:
-    return made_run(out, task, videos=4, cells=CELLS, fails=("video_0003",))
+    return write_run(out, task, videos=4, cells=CELLS, fails=("video_0003",))
 
 
 @pytest.fixture(scope="module")

@@ -198,7 +198,7 @@ def test_F07_F08_a_decoder_that_crashes_or_hangs_in_a_worker_costs_one_video(
     videos: dict[str, Path], tmp_path: Path, native: str, argument: int, status: str, hint: str
 ) -> None:
     mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
-    benchmark_model = BenchmarkModel(partial(small_run.looking_through_a_broken_decoder, native, argument), "theirs")
+    benchmark_model = BenchmarkModel(partial(small_run.load_predictor_with_broken_decoder, native, argument), "theirs")
     done = run_benchmark(RECIPE, data_of(mixed), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
     assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
     message = done.failures[0]["message"]
@@ -223,7 +223,7 @@ def test_f64_a_run_stopped_by_a_signal_can_be_resumed(folder: Path, numbers: tup
     out = folder / f"stopped-{code}-{len(numbers)}"
     complete_run = folder / "whole"
     if not complete_run.exists():
-        assert tiny_run.said(folder, tiny_run.command(complete_run, "-q", jobs=1)).returncode == 0
+        assert tiny_run.run_command(folder, tiny_run.command(complete_run, "-q", jobs=1)).returncode == 0
     process = subprocess.Popen(
         tiny_run.command(out),
         cwd=folder,
@@ -246,7 +246,7 @@ def test_f64_a_run_stopped_by_a_signal_can_be_resumed(folder: Path, numbers: tup
     assert tiny_run.is_gone(process.pid)
     events = read_events(out / "journal.jsonl")
     assert events
-    assert tiny_run.said(folder, tiny_run.command(out, "-q", jobs=1)).returncode == 0
+    assert tiny_run.run_command(folder, tiny_run.command(out, "-q", jobs=1)).returncode == 0
     assert content(out) == content(complete_run)
     assert read_events(out / "journal.jsonl")[: len(events)] == events
 
@@ -371,7 +371,7 @@ class OutOfMemoryExtractor:
     """Extractor that runs out of memory."""
 
     def __init__(self, error: type[BaseException]) -> None:
-        inner = small_run.looking().extractor
+        inner = small_run.load_predictor().extractor
         self.spec, self.dim, self.frame_dim, self._error = inner.spec, inner.dim, inner.frame_dim, error
 
     def see(self, frames: np.ndarray) -> np.ndarray:
@@ -385,7 +385,7 @@ def test_f69_a_run_without_memory_stops_and_can_be_resumed(
     """The batch size is never reduced, which would change results: the run stops, and the user takes fewer jobs."""
     main = importlib.import_module("jostle.cli.app")
     benchmark_model = replace(
-        small_run.contestant(),
+        small_run.benchmark_model(),
         load=lambda: FeatureDetectionPredictor(OutOfMemoryExtractor(MemoryError), small_run.Leaning()),
     )
     with pytest.raises((MemoryError, ResourceError)):

@@ -315,7 +315,7 @@ def test_videos_finished_by_a_stopped_run_are_not_repeated(tmp_path: Path) -> No
 
     class StoppingExtractor(TwoParts):
         def see(self, frames: np.ndarray) -> np.ndarray:
-            if self.looked:
+            if self.batches:
                 raise KeyboardInterrupt
             return super().see(frames)
 

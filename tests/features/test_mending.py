@@ -125,7 +125,7 @@ def test_precomputed_clean_features_are_not_mended() -> None:
         [Spec.parse("thumos14-c/black_frame:3")], "frames:31-36"
     )
     assert done.features.tobytes() == expected.features.tobytes()
-    assert extractor.looked == []
+    assert extractor.batches == []
 
 
 def test_reproduced_bugs_and_mending_are_exclusive() -> None:

@@ -60,7 +60,7 @@ def inputs(reader_name: str, numbers: range, folder: Path) -> None:
             outcome = "more than 2 GiB of memory"
         _say({"number": number, "seconds": round(seconds, 3), "outcome": outcome})
         if outcome == "more than 2 GiB of memory":
-            sys.exit(0)  # what the next inputs take cannot be told any more
+            sys.exit(0)  # the memory of later inputs cannot be measured any more
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from helpers.numpy_extractor import DIM, FRAME_DIM, MODULUS, TwoParts, WindowsWh
 
 @dataclass
 class Moving(WindowsWhole):
-    """Frames and what moves between them; `pairs` counts of how many pairs it was asked."""
+    """Extractor of frames and motion; `pairs` counts the pairs of frames that it received."""
 
     sees_flow: bool = True
     pairs: list[int] = field(default_factory=list)

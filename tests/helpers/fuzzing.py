@@ -17,13 +17,13 @@ from typing import IO, Any
 
 CHILD = Path(__file__).resolve().parent / "child.py"
 SECONDS = 10.0  # that an input may take
-ENOUGH = 20  # findings, to be mended before more are looked for
+ENOUGH = 20  # findings, to be fixed before more are searched for
 START_SECONDS = 120.0  # until the first input: imports, and the making of sound files
 
 
 @dataclass
 class Findings:
-    """What became of inputs.
+    """Outcomes of damaged inputs.
 
     Attributes:
         counts: how many were read, and how many refused.
@@ -59,8 +59,8 @@ def _batch(readers: Sequence[str], first: int, last: int, found: Findings) -> tu
     reader = readers[0]
     with (
         tempfile.TemporaryDirectory(prefix="fuzz-") as folder,  # gone afterwards, even if the process could not tidy up
-        tempfile.TemporaryFile() as told,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told, env=os.environ | {"TMPDIR": folder}) as child,
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=os.environ | {"TMPDIR": folder}) as child,
     ):
         assert child.stdout is not None
         lines = _Lines(child.stdout)
@@ -90,8 +90,8 @@ def _batch(readers: Sequence[str], first: int, last: int, found: Findings) -> tu
             found.note(begun, f"the process ended with {status}")
             return reader, first + 1
         if status:
-            told.seek(0)
-            raise AssertionError(f"{reader}: the child failed: {told.read()[-2000:].decode('utf-8', 'replace')}")
+            errors.seek(0)
+            raise AssertionError(f"{reader}: the child failed: {errors.read()[-2000:].decode('utf-8', 'replace')}")
     return reader, first
 
 

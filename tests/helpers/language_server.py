@@ -1,4 +1,4 @@
-"""A server of OpenAI's protocol that does what a test tells it: answers, stalls, cuts off, lies."""
+"""Server of OpenAI's protocol with scripted behaviour: it answers, stalls, cuts off or lies."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class TwoParts:
     stride: int = 4
     fps: float | None = None
     delay_s: float = 0.0
-    looked: list[int] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
 
     @property
     def spec(self) -> SimpleNamespace:
@@ -45,7 +45,7 @@ class TwoParts:
         assert frames.dtype == np.uint8
         assert frames.ndim == 4
         time.sleep(self.delay_s)
-        self.looked.append(len(frames))
+        self.batches.append(len(frames))
         flat = frames.reshape(len(frames), -1).astype(np.float64)  # sums stay whole below 2^53
         place = np.arange(flat.shape[1])
         weights = np.stack([place * 7919 % 1009 + 1, place * 104729 % 2003 + 1], 1)

@@ -73,12 +73,12 @@ def _language(path: Path) -> object:
     from jostle.metrics.answer_text import read_choice
     from jostle.metrics.answers import score_answers
 
-    asked = QuestionSet(tuple(QuestionItem(name, name, "Q?", ("x", "y"), 0) for name in "123"))
+    questions = QuestionSet(tuple(QuestionItem(name, name, "Q?", ("x", "y"), 0) for name in "123"))
     return first_of(
         read_questions,
         read_moments,
         read_windows,
-        lambda path: score_answers(read_answers(path, asked, read_choice), asked),
+        lambda path: score_answers(read_answers(path, questions, read_choice), questions),
     )(path)
 
 
@@ -162,14 +162,14 @@ def _video(path: Path) -> object:
         return sum(int(frame[0, 0, 0]) for frame in opened)
 
 
-def _video_struck(path: Path) -> object:
-    """The coded stream is struck where there is one, and sound is copied along."""
+def _corrupted_video(path: Path) -> object:
+    """Corrupt the coded stream where there is one, and copy the sound."""
     import jostle
     from jostle.io.video import decode
 
     decode._scans.clear()
     spec = ("bit_error:2", "packet_loss:2", "freeze:3")[path.stat().st_size % 3]
-    return jostle.corrupt_file(path, spec, path.parent / "out" / "struck.mkv", jobs=1)
+    return jostle.corrupt_file(path, spec, path.parent / "out" / "corrupted.mkv", jobs=1)
 
 
 def _run(path: Path) -> object:
@@ -200,5 +200,5 @@ READERS = {
     "image times": Reader(samples.image_times, _images, (json_changed, with_digits), 2_000, samples.one_image),
     "runs": Reader(samples.runs, _run, (json_changed, zip_changed), 3_000, samples.whole_runs),
     "video": Reader(samples.videos, _video, (container_changed, container_changed), 15_000),
-    "video struck": Reader(samples.videos, _video_struck, (container_changed,), 2_000, samples.out_folder),
+    "video struck": Reader(samples.videos, _corrupted_video, (container_changed,), 2_000, samples.out_folder),
 }

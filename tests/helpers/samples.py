@@ -386,12 +386,12 @@ def film(path: Path, encoder: str, sound: str, shots: list[np.ndarray]) -> None:
 def runs(folder: Path) -> Samples:
     """A finished run of each task; the whole of them lies beside each file."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "findings"))
-    from helpers.made_runs import made_run
+    from helpers.synthetic_runs import write_run
 
     made = folder / "runs"
     made.mkdir()
     for task in ("detection", "recognition", "frames"):
-        made_run(made / task, task, videos=4, cells=("thumos14-c/black_frame:1",))
+        write_run(made / task, task, videos=4, cells=("thumos14-c/black_frame:1",))
     files = [path for path in made.rglob("*") if path.is_file() and path.stat().st_size and path.suffix != ".mp4"]
     return {path.relative_to(made).as_posix(): path.read_bytes() for path in files}
 

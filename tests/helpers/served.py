@@ -40,10 +40,10 @@ class Served:
         return self.address.partition("token=")[2]
 
     def end(self, how: signal.Signals = signal.SIGINT) -> tuple[int, str]:
-        """Tell it to stop; gives the exit code and what it said on stderr."""
+        """Stop the server and return its exit code and stderr."""
         self.process.send_signal(how)
-        _, said = self.process.communicate(timeout=DEADLINE_S)
-        return self.process.returncode, said
+        _, stderr = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, stderr
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def layer_norm_network() -> nn.Module:
     return nn.Sequential(*blocks, nn.Linear(6, 5)).eval()
 
 
-def recognising(network: nn.Module, mending: Mending | None = None) -> RecognitionPredictor:
+def recognition_predictor(network: nn.Module, mending: Mending | None = None) -> RecognitionPredictor:
     recogniser = Recogniser(network, SPEC, name="small")
     return RecognitionPredictor(recogniser, SAMPLING, ClassMatch("by number", 3), mending=mending)
 
@@ -100,7 +100,9 @@ def run(
     """Run the small benchmark of recognition with a small network that adapts."""
     mending = options.pop("mending", None)
     model = BenchmarkModel(
-        partial(recognising, network or small_network(3), mending), "small", options.pop("weights", "sha256:1")
+        partial(recognition_predictor, network or small_network(3), mending),
+        "small",
+        options.pop("weights", "sha256:1"),
     )
     if method is not None:
         clean = CleanVideos("clean", lambda: videos)

@@ -69,7 +69,7 @@ def write_clips(folder: Path, *, clips: int = 12) -> Path:
     return folder
 
 
-def made_config(world: Path, **changes: Any) -> RecognitionConfig:
+def make_config(world: Path, **changes: Any) -> RecognitionConfig:
     """A run of a few steps; tables are merged."""
     content: dict[str, Any] = {
         "recogniser": "tiny_clips",

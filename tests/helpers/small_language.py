@@ -42,7 +42,7 @@ def write_sentences(folder: Path) -> Path:
     return folder
 
 
-def look(frames: npt.NDArray[np.uint8], question: str, options: Sequence[str]) -> Any:
+def language_predictor(frames: npt.NDArray[np.uint8], question: str, options: Sequence[str]) -> Any:
     """Answer by brightness; without frames there is nothing to say."""
     if not len(frames):
         return "I cannot tell."

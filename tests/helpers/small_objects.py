@@ -47,13 +47,13 @@ def find(frames: Frames) -> list[Boxes]:
     return made
 
 
-def looking() -> ObjectPredictor:
+def load_predictor() -> ObjectPredictor:
     return ObjectPredictor(
         NamedObjectModel(find, "finder"), match_objects("finder", ("Light", "dark", "car"), CLASSES), 4
     )
 
 
-def run(videos: dict[str, Path], out: Path, **asked: Any) -> Run:
+def run(videos: dict[str, Path], out: Path, **options: Any) -> Run:
     data = Dataset("folder", "test", Path("data"), (BoxSets(CLASSES, SETS, TRUE),), videos)
-    cells = select_cells(RECIPE, asked.pop("cells", None))
-    return run_benchmark(RECIPE, data, BenchmarkModel(looking, "finder"), out, cells=cells, **asked)
+    cells = select_cells(RECIPE, options.pop("cells", None))
+    return run_benchmark(RECIPE, data, BenchmarkModel(load_predictor, "finder"), out, cells=cells, **options)

@@ -27,7 +27,7 @@ from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 NAMES = "abcd"
 CLASSES = ("jump", "run", "sit down")
 SAMPLING = Sampling(clips=3)
-# One of each level: frames, neighbours, order, codec, the file's own stream; and one that strikes a few frames only.
+# One of each level: frames, neighbours, order, codec, the file's own stream; and one that affects a few frames only.
 CELLS = (
     "ucf101-p/gaussian_noise:2",
     "kinetics-c/motion_blur:1",
@@ -97,11 +97,11 @@ class Weigher:
         return np.stack([summed * (k + 3) % 997 for k in range(self.classes)], 1).astype(np.float32) / 997
 
 
-def recognising(delay_s: float = 0.0) -> RecognitionPredictor:
+def recognition_predictor(delay_s: float = 0.0) -> RecognitionPredictor:
     return RecognitionPredictor(Weigher(delay_s=delay_s), SAMPLING, ClassMatch("by number", 3))
 
 
-def seeing_frames(delay_s: float = 0.0) -> FramePredictor:
+def frame_predictor(delay_s: float = 0.0) -> FramePredictor:
     return FramePredictor(Weigher(1, delay_s=delay_s), ClassMatch("by number", None, least=3))
 
 
@@ -114,11 +114,11 @@ def data_of(videos: dict[str, Path], task: str = "recognition", **facts: Any) ->
     return Dataset("folder", "test", Path("data"), (annotations,), videos, **facts)
 
 
-def run(videos: dict[str, Path], out: Path, *, task: str = "recognition", delay_s: float = 0.0, **asked: Any) -> Run:
-    recipe, look = (RECIPE, recognising) if task == "recognition" else (FRAME_RECIPE, seeing_frames)
-    data = asked.pop("data", None) or data_of(videos, task)
-    cells = select_cells(recipe, asked.pop("cells", None))
-    return run_benchmark(recipe, data, BenchmarkModel(partial(look, delay_s), "weigher"), out, cells=cells, **asked)
+def run(videos: dict[str, Path], out: Path, *, task: str = "recognition", delay_s: float = 0.0, **options: Any) -> Run:
+    recipe, look = (RECIPE, recognition_predictor) if task == "recognition" else (FRAME_RECIPE, frame_predictor)
+    data = options.pop("data", None) or data_of(videos, task)
+    cells = select_cells(recipe, options.pop("cells", None))
+    return run_benchmark(recipe, data, BenchmarkModel(partial(look, delay_s), "weigher"), out, cells=cells, **options)
 
 
 if __name__ == "__main__":

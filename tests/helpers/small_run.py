@@ -53,7 +53,7 @@ class Leaning:
         return Segments([0.2, 1.5 * lean], [1.2 + 0.2 * lean, 1.9], [0, 0], [0.5 + lean / 3, lean / 2], ("action",))
 
 
-def looking(delay_s: float = 0.0) -> FeatureDetectionPredictor:
+def load_predictor(delay_s: float = 0.0) -> FeatureDetectionPredictor:
     return FeatureDetectionPredictor(TwoParts(8, 2), Leaning(delay_s))
 
 
@@ -70,25 +70,25 @@ class BrokenDecoder:
         return frames
 
 
-def looking_through_a_broken_decoder(native: str, argument: int) -> FeatureDetectionPredictor:
+def load_predictor_with_broken_decoder(native: str, argument: int) -> FeatureDetectionPredictor:
     """For a worker, whose native calls are limited to one second from here on."""
     decode = ffmpeg_frames.decode_packet
     ffmpeg_frames.decode_packet = lambda context, packet: decode(BrokenDecoder(native, argument, context), packet)  # type: ignore[arg-type]
     interruption.limit_native_calls(1)
-    return looking()
+    return load_predictor()
 
 
-def looking_mended() -> FeatureDetectionPredictor:
+def load_mending_predictor() -> FeatureDetectionPredictor:
     return FeatureDetectionPredictor(TwoParts(8, 2), Leaning(), mending=Mending())
 
 
-def contestant(delay_s: float = 0.0, weights: str = "w1") -> BenchmarkModel:
-    return BenchmarkModel(partial(looking, delay_s), "leaning", weights, "file", "two_parts")
+def benchmark_model(delay_s: float = 0.0, weights: str = "w1") -> BenchmarkModel:
+    return BenchmarkModel(partial(load_predictor, delay_s), "leaning", weights, "file", "two_parts")
 
 
 def mended_run(videos: dict[str, Path], out: Path, cells: list[str] | None = None, jobs: int = 1) -> Run:
-    """The same with struck frames known, and what they touch replaced."""
-    made = replace(contestant(), load=looking_mended, mend="known")
+    """Return the same predictor with damaged frames known and repaired."""
+    made = replace(benchmark_model(), load=load_mending_predictor, mend="known")
     return run_benchmark(RECIPE, data_of(videos), made, out, cells=select_cells(RECIPE, cells), jobs=jobs)
 
 
@@ -100,16 +100,16 @@ def data_of(videos: dict[str, Path], **facts: Any) -> Dataset:
     return Dataset("folder", "test", Path("data"), (TRUTH,), videos, **facts)
 
 
-def run(videos: dict[str, Path], out: Path, *, delay_s: float = 0.0, weights: str = "w1", **asked: Any) -> Run:
-    recipe = asked.pop("recipe", RECIPE)
-    data = asked.pop("data", None) or data_of(videos)
-    cells = select_cells(recipe, asked.pop("cells", None))
-    return run_benchmark(recipe, data, contestant(delay_s, weights), out, cells=cells, **asked)
+def run(videos: dict[str, Path], out: Path, *, delay_s: float = 0.0, weights: str = "w1", **options: Any) -> Run:
+    recipe = options.pop("recipe", RECIPE)
+    data = options.pop("data", None) or data_of(videos)
+    cells = select_cells(recipe, options.pop("cells", None))
+    return run_benchmark(recipe, data, benchmark_model(delay_s, weights), out, cells=cells, **options)
 
 
 def probe(films: dict[str, Path], out: Path, weights: str = "w1", **options: Any) -> Probe:
     """Breaking points by black frames."""
-    kinds, model = parse_kinds(options.pop("kinds", ["thumos14-c/black_frame"])), contestant(weights=weights)
+    kinds, model = parse_kinds(options.pop("kinds", ["thumos14-c/black_frame"])), benchmark_model(weights=weights)
     options = {"threshold": 0.6} | options
     return probe_benchmark(RECIPE, data_of(films), model, out, kinds=kinds, **options)
 

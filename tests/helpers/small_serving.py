@@ -1,4 +1,4 @@
-"""Small things to be held in a process and asked about, in a module of their own so that processes find them."""
+"""Small objects for model processes, in a module of their own so that processes can import them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def unreadable() -> Adder:
     raise CheckpointError("no such weights", fault="F54")
 
 
-def deadly_to_load(mark: Path) -> Adder:
+def die_on_load(mark: Path) -> Adder:
     """Loads once, and its process is killed when it loads again."""
     if mark.exists():
         os.kill(os.getpid(), signal.SIGKILL)
@@ -92,11 +92,11 @@ def how_many_together(thing: Adder) -> list[int]:
     return thing.together
 
 
-def who(thing: Adder) -> int:
+def worker_id(thing: Adder) -> int:
     return os.getpid()
 
 
-def who_slowly(thing: Adder, items: np.ndarray) -> int:
+def worker_id_slowly(thing: Adder, items: np.ndarray) -> int:
     time.sleep(0.05)
     return os.getpid()
 
@@ -130,7 +130,7 @@ def write_into(thing: Adder, items: np.ndarray) -> int:
 
 
 def asking(served: Any) -> Callable[[int], int]:
-    """A worker: a picture of one colour for each number, asked about, its first pixel plus one."""
+    """Worker that returns, for the picture of each number, its first pixel plus one."""
 
     def work(number: int) -> int:
         picture = np.full((1, 200, 400, 3), number, np.uint8)
@@ -155,7 +155,7 @@ def dying_while_asking(served: Any, mark: Path) -> Callable[[int], int]:
     return die_once_at_three
 
 
-def telling_of_torch(served: Any) -> Callable[[VideoJob], bool]:
+def report_torch(served: Any) -> Callable[[VideoJob], bool]:
     look = connect_predictor(served)
 
     def tell(order: VideoJob) -> bool:

@@ -35,22 +35,22 @@ ERRORS: dict[str, Callable[[], Exception]] = {
 }
 
 
-def squaring() -> Callable[[int], int]:
+def load_square() -> Callable[[int], int]:
     return lambda number: number * number
 
 
-def giving_way() -> Callable[[object], int]:
+def report_niceness() -> Callable[[object], int]:
     lower_priority()
     return lambda item: os.nice(0)
 
 
-def hearing() -> Callable[[object], bool]:
-    """Whether somebody would be told that this process compiles for long."""
+def report_compile_callback() -> Callable[[object], bool]:
+    """Return whether a compile callback is registered."""
     return lambda _: compilation.has_compile_callback()
 
 
-def telling() -> Callable[[object], tuple[int, int]]:
-    """Who did it, and how many that one had done before."""
+def report_worker() -> Callable[[object], tuple[int, int]]:
+    """Return the worker of an item, and how many it had processed before."""
     done: list[object] = []
 
     def tell(item: object) -> tuple[int, int]:
@@ -105,7 +105,7 @@ def dying_of_some() -> Callable[[str], str]:
     return work
 
 
-def giving_what_cannot_travel() -> Callable[[int], object]:
+def return_unpicklable() -> Callable[[int], object]:
     return lambda item: open(os.devnull)
 
 
@@ -124,7 +124,7 @@ def marking(folder: Path) -> Callable[[int], int]:
 
 
 def writing(folder: Path) -> Callable[[int], None]:
-    """Half-written files that are removed by whoever is let go; item 0 fails once the others are at work."""
+    """Half-written files that are removed by workers that are stopped; item 0 fails once the others are at work."""
 
     def write(item: int) -> None:
         if item == 0:
@@ -157,7 +157,7 @@ def stubborn(folder: Path) -> Callable[[int], None]:
     return stay
 
 
-def in_a_long_call(folder: Path) -> Callable[[str], None]:
+def call_for_long(folder: Path) -> Callable[[str], None]:
     """Busy in compiled code, where no Python runs: with Python's lock let go, or held so that no thread runs either."""
 
     def call(item: str) -> None:
@@ -196,18 +196,18 @@ def dying_once(folder: Path) -> Callable[[int], int]:
     return die
 
 
-def surroundings() -> Callable[[str], str | None]:
+def report_environment() -> Callable[[str], str | None]:
     return os.environ.get
 
 
 class Counter:
-    """Something that is loaded once and asked often."""
+    """Object that is loaded once and called often."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def times(self, number: int) -> tuple[int, int]:
-        self.asked += 1
+        self.calls += 1
         return os.getpid(), number * 10
 
 
@@ -231,7 +231,7 @@ def asking(served: Callable[..., Any]) -> Callable[[int], tuple[int, int]]:
     return lambda number: served(ask_counter, number)
 
 
-def ending_the_program() -> Callable[[str], str]:
+def exit_program() -> Callable[[str], str]:
     """Does with an item what code of others may do: ends the program."""
 
     def work(item: str) -> str:

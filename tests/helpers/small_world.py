@@ -44,7 +44,7 @@ def write_world(folder: Path, videos: int = 14) -> Path:
     return folder
 
 
-def made_config(world: Path, **changes: Any) -> TrainingConfig:
+def make_config(world: Path, **changes: Any) -> TrainingConfig:
     """A run of a few steps; nested tables are merged."""
     content: dict[str, Any] = {
         "detector": "temporalmaxer",

@@ -76,14 +76,16 @@ class Starter:
 
 def run(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """What `jostle` says to these words, and how it ends."""
-    asked = [str(word) for word in words]
+    arguments = [str(word) for word in words]
     with tempfile.TemporaryDirectory() as folder:
-        said = [Path(folder) / "stdout", Path(folder) / "stderr"]
+        outputs = [Path(folder) / "stdout", Path(folder) / "stderr"]
         starter = _starter()
-        starter.start(asked, cwd=str(cwd or Path.cwd()), env=dict(os.environ), said=[str(file) for file in said])
+        starter.start(
+            arguments, cwd=str(cwd or Path.cwd()), env=dict(os.environ), outputs=[str(file) for file in outputs]
+        )
         code = starter.end()
-        out, err = (file.read_bytes().decode(errors="surrogateescape") for file in said)
-    return subprocess.CompletedProcess(["jostle", *asked], code, out, err)
+        out, err = (file.read_bytes().decode(errors="surrogateescape") for file in outputs)
+    return subprocess.CompletedProcess(["jostle", *arguments], code, out, err)
 
 
 @lru_cache(1)
@@ -100,14 +102,14 @@ def close() -> None:
 
 
 def _serve(first: list[str]) -> None:
-    """Fork for every line that comes, and tell when the child is there and how it ends."""
+    """Fork for every line that comes, and report when the child is there and how it ends."""
     for name in (*FIRST, *first):
         with contextlib.suppress(ImportError):  # torch is an extra
             importlib.import_module(name)
     # The first kernel has Numba load its types, for half a second.
     sys.modules["jostle"].corrupt(np.zeros((1, 16, 16, 3), np.uint8), "fog:1")
     sys.modules["jostle.cli.app"]._command()  # the signatures of all verbs
-    gc.freeze()  # what is there is shared with the children, and not looked through by each of them
+    gc.freeze()  # what is there is shared with the children, and not traversed by each of them
     replies = os.dup(1)
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -126,7 +128,7 @@ def _serve(first: list[str]) -> None:
         os.write(replies, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
-def _become(words: list[str], cwd: str = "", env: dict[str, str] | None = None, said: tuple[str, ...] = ()) -> None:
+def _become(words: list[str], cwd: str = "", env: dict[str, str] | None = None, outputs: tuple[str, ...] = ()) -> None:
     """Turn this process into what a shell would have started."""
     os.setsid()
     sys.argv = ["jostle", *words]
@@ -136,7 +138,7 @@ def _become(words: list[str], cwd: str = "", env: dict[str, str] | None = None, 
     if env is not None:
         os.environ.clear()
         os.environ.update(env)
-    for number, file in enumerate(said, start=1):
+    for number, file in enumerate(outputs, start=1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), number)
 
 

@@ -62,17 +62,17 @@ def tamperings_with(folder: Path, name: str) -> Iterator[Tampering]:
 
 def _of_values(run: Path, name: str) -> Iterator[Tampering]:
     lines = (run / name).read_text().splitlines() if name.endswith(".jsonl") else [(run / name).read_text()]
-    told = [json.loads(line) for line in lines]
-    for number in dict.fromkeys((0, *_first_of_each_event(told))):
-        for keys in _places(told[number]):
+    records = [json.loads(line) for line in lines]
+    for number in dict.fromkeys((0, *_first_of_each_event(records))):
+        for keys in _places(records[number]):
             for how, value in INSTEAD.items():
                 place = ".".join(map(str, keys)) or "all of it"
-                what = f"{how} at {place}" + (f" in line {number + 1}" if len(told) > 1 else "")
-                yield Tampering(name, what, partial(_write, told, number, keys, value))
+                what = f"{how} at {place}" + (f" in line {number + 1}" if len(records) > 1 else "")
+                yield Tampering(name, what, partial(_write, records, number, keys, value))
 
 
-def _first_of_each_event(told: list[Any]) -> list[int]:
-    events = [one.get("event") for one in told]
+def _first_of_each_event(records: list[Any]) -> list[int]:
+    events = [one.get("event") for one in records]
     return [i for i, event in enumerate(events) if event not in events[:i]]
 
 
@@ -88,8 +88,8 @@ def _places(value: Any, keys: Keys = ()) -> Iterator[Keys]:
             yield from _places(value[place], (*keys, place))
 
 
-def _write(told: list[Any], number: int, keys: Keys, value: Any, path: Path) -> None:
-    changed = json.loads(json.dumps(told))
+def _write(records: list[Any], number: int, keys: Keys, value: Any, path: Path) -> None:
+    changed = json.loads(json.dumps(records))
     place = changed
     for key in (number, *keys)[:-1]:
         place = place[key]

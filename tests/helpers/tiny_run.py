@@ -35,7 +35,7 @@ cells = ["thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "freeze:3"]
 FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")
 
 
-def lit(frames: np.ndarray, fps: float, duration: float) -> Segments:
+def detect_brightness(frames: np.ndarray, fps: float, duration: float) -> Segments:
     """A segment that depends on every pixel; slow enough to be caught in the middle."""
     time.sleep(float(os.environ.get("TINY_DELAY_S", "0")))
     light = float(frames.astype(np.float64).sum() % 9973) / 9973
@@ -66,19 +66,19 @@ def write_folder(root: Path) -> Path:
     return root
 
 
-def command(out: Path | str, *more: str, model: str = "helpers.tiny_run:lit", jobs: int = 2) -> list[str]:
-    usual = ["--model", model, "--data", "data", "-o", str(out), "-j", str(jobs), "--device", "cpu"]
-    return [sys.executable, "-m", "jostle", "run", "tiny-c.toml", *usual, *more]
+def command(out: Path | str, *more: str, model: str = "helpers.tiny_run:detect_brightness", jobs: int = 2) -> list[str]:
+    defaults = ["--model", model, "--data", "data", "-o", str(out), "-j", str(jobs), "--device", "cpu"]
+    return [sys.executable, "-m", "jostle", "run", "tiny-c.toml", *defaults, *more]
 
 
 def environment(**more: str) -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1", "NO_COLOR": "1"} | more
 
 
-def said(root: Path, words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+def run_command(root: Path, words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     """What a command says, and how it ends."""
-    usual = {"cwd": root, "env": environment(), "capture_output": True, "text": True, "timeout": 120}
-    return subprocess.run(words, **(usual | options))
+    defaults = {"cwd": root, "env": environment(), "capture_output": True, "text": True, "timeout": 120}
+    return subprocess.run(words, **(defaults | options))
 
 
 def content(folder: Path) -> dict[str, bytes]:

@@ -14,10 +14,10 @@ REAL = ("kept", "rest", "scale", "unit", "spread", "thickness", "threshold")
 
 def interpreted(script: str, *given: str) -> None:
     """Run a script by Triton's interpreter, which a process has from its start or not at all."""
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, *given], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
     )
-    assert told.returncode == 0, told.stderr.decode()[-2000:]
+    assert result.returncode == 0, result.stderr.decode()[-2000:]
 
 
 def compiled(program: Any, pointers: Sequence[str], fixed: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ def test_every_item_has_its_result(items: list[bytes], jobs: int) -> None:
 
 @pytest.mark.parametrize("jobs", [-1, 0, 1])
 def test_one_job_runs_in_this_process(jobs: int) -> None:
-    results = list(map_unordered(small_work.telling, "abc", jobs))
+    results = list(map_unordered(small_work.report_worker, "abc", jobs))
     assert results == [(item, (os.getpid(), k)) for k, item in enumerate("abc")]
     assert children() == []
 
@@ -61,13 +61,13 @@ def test_one_job_runs_in_this_process(jobs: int) -> None:
 @pytest.mark.parametrize(("item", "name"), [("exit", "SystemExit: 0"), ("interrupt", "Keyboard"), ("other", "Gener")])
 def test_f122_an_item_that_ends_the_program_is_an_error(item: str, name: str) -> None:
     with pytest.raises(ForeignExit, match=f"{name}.* in .*small_work.py, line .* must not end the program") as caught:
-        list(map_unordered(small_work.ending_the_program, [item, item], 2))
+        list(map_unordered(small_work.exit_program, [item, item], 2))
     assert (caught.value.fault, caught.value.exit_code) == ("F122", 3)
 
 
 def test_there_are_never_more_processes_than_items() -> None:
     for items, expected in (([1], 0), ([1, 2], 2)):
-        work = map_unordered(small_work.telling, items, 9)
+        work = map_unordered(small_work.report_worker, items, 9)
         next(work)
         assert len(children()) == expected
         work.close()
@@ -75,7 +75,7 @@ def test_there_are_never_more_processes_than_items() -> None:
 
 def test_each_process_starts_once_and_all_take_part() -> None:
     by_process: dict[int, list[int]] = {}
-    for _, (process, before) in map_unordered(small_work.telling, range(40), 2):
+    for _, (process, before) in map_unordered(small_work.report_worker, range(40), 2):
         by_process.setdefault(process, []).append(before)
     assert os.getpid() not in by_process
     assert len(by_process) == 2
@@ -84,10 +84,10 @@ def test_each_process_starts_once_and_all_take_part() -> None:
 
 def test_only_worker_processes_lower_their_priority() -> None:
     rank = os.nice(0)
-    assert dict(map_unordered(small_work.giving_way, [1, 2], 2)) == dict.fromkeys(
+    assert dict(map_unordered(small_work.report_niceness, [1, 2], 2)) == dict.fromkeys(
         [1, 2], min(rank + workers.NICENESS, 19)
     )
-    assert dict(map_unordered(small_work.giving_way, [1, 2], 1)) == {1: rank, 2: rank}
+    assert dict(map_unordered(small_work.report_niceness, [1, 2], 1)) == {1: rank, 2: rank}
 
 
 def test_items_and_results_may_be_large() -> None:
@@ -170,16 +170,16 @@ def test_items_that_kill_workers_can_be_skipped() -> None:
 def test_processes_that_cannot_be_started_are_a_resource_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers.sys, "executable", "/nowhere/python")
     with pytest.raises(ResourceError, match=r"no more processes can be started .* use fewer jobs"):
-        list(map_unordered(small_work.squaring, [1, 2], 2))
+        list(map_unordered(small_work.load_square, [1, 2], 2))
 
 
 def test_objects_that_cannot_be_pickled_are_refused() -> None:
     with pytest.raises(BadValue, match=r"cannot be sent to another process .*; use one job"):
         list(map_unordered(lambda: abs, [1, 2], 2))
     with pytest.raises(BadValue, match=r"cannot be sent to another process .*; use one job"):
-        list(map_unordered(small_work.squaring, [1, (x for x in "a")], 2))  # type: ignore[list-item]
+        list(map_unordered(small_work.load_square, [1, (x for x in "a")], 2))  # type: ignore[list-item]
     with pytest.raises(TypeError, match="cannot pickle"):
-        list(map_unordered(small_work.giving_what_cannot_travel, [1, 2], 2))
+        list(map_unordered(small_work.return_unpicklable, [1, 2], 2))
 
 
 def test_output_of_workers_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
@@ -227,7 +227,7 @@ from functools import partial
 from pathlib import Path
 from helpers import small_work
 from jostle.parallel.workers import map_unordered
-print(sorted(map_unordered(small_work.squaring, [1, 2, 3], 2)), flush=True)
+print(sorted(map_unordered(small_work.load_square, [1, 2, 3], 2)), flush=True)
 if len(sys.argv) > 1:
     list(map_unordered(partial(small_work.writing, Path(sys.argv[1])), [1, 2, 3], 2))
 """
@@ -279,7 +279,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, number: signal.Signals) -
 @pytest.mark.parametrize("how", ["letting the lock go", "holding the lock"])
 def test_f111_workers_in_long_calls_end_with_their_parent(tmp_path: Path, how: str) -> None:
     script, folder = tmp_path / "script.py", tmp_path / "out"
-    work = "partial(small_work.in_a_long_call, Path(sys.argv[1]))"
+    work = "partial(small_work.call_for_long, Path(sys.argv[1]))"
     script.write_text(SCRIPT.partition("print(")[0] + f"list(map_unordered({work}, [{how!r}] * 2, 2))\n")
     folder.mkdir()
     parent = subprocess.Popen([sys.executable, script, folder], start_new_session=True, stderr=subprocess.PIPE)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.made_runs import CELLS, made_run
+from helpers.synthetic_runs import CELLS, write_run
 from jostle.errors import DataError
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.cards import front_matter, write_cards
@@ -20,7 +20,7 @@ STRANGE = 'a: b\n---\n"<script>" # | *no*'
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=4, model=STRANGE))
+    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=4, model=STRANGE))
 
 
 def read_card(path: Path) -> tuple[Any, str]:
@@ -91,7 +91,7 @@ def test_front_matter_round_trip(values: dict[str, Any]) -> None:
     [("questions", "video-text-to-text", "`choice`, `probabilities`"), ("moments", None, "start, end and score")],
 )
 def test_cards_of_language_runs(task: str, tag: str | None, description: str, tmp_path: Path) -> None:
-    record = RunRecord.read(made_run(tmp_path / "run", task, videos=4, cells=CELLS[:1]))
+    record = RunRecord.read(write_run(tmp_path / "run", task, videos=4, cells=CELLS[:1]))
     model, predictions = write_cards(record, tmp_path / "cards")
     head, body = read_card(model)
     assert head.get("pipeline_tag") == tag

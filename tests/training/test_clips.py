@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jostle
-from helpers.small_clips import made_config, write_clips
+from helpers.small_clips import make_config, write_clips
 from jostle.core.random import key_for
 from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.frame_sets import FrameSets
@@ -29,7 +29,7 @@ from jostle.training.recognition import RecognitionLearner
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> list[VideoClip]:
     world = write_clips(tmp_path_factory.mktemp("clips") / "set", clips=3)
-    return list_videos(made_config(world).data, "train", seeds=(0,))[1]
+    return list_videos(make_config(world).data, "train", seeds=(0,))[1]
 
 
 SPECS = ("ucf101-p/gaussian_noise:2", "ucf101-p/jumble:3", "kinetics-c/motion_blur:1", "ucf101-p/mpeg1:1", "freeze")
@@ -123,7 +123,7 @@ def test_loss_uses_the_worst_frame_of_a_set(tmp_path: Path, monkeypatch: pytest.
     losses = {}
     for loss in ("own", "all", "worst"):
         changes = {"data": {"k": 2, "shift": 0.0}, "loss": loss, "recogniser": "puppet_frames"}
-        learner = RecognitionLearner(made_config(tmp_path, **changes), Processes(0, 1, torch.device("cpu")))
+        learner = RecognitionLearner(make_config(tmp_path, **changes), Processes(0, 1, torch.device("cpu")))
         learner.model.eval()
         losses[loss] = learner.loss_of([0, 5], 0).item()
         spec = learner.spec

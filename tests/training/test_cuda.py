@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from helpers.small_world import made_config
+from helpers.small_world import make_config
 from jostle.models.detection.detector import load_detector
 from jostle.training.loop import train
 
@@ -23,7 +23,7 @@ SIZES = {
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("detector", SIZES)
 def test_training_on_a_gpu(world: Path, tmp_path: Path, detector: str, precision: str) -> None:
-    config = made_config(
+    config = make_config(
         world,
         detector=detector,
         settings=SIZES[detector],
@@ -40,7 +40,7 @@ def test_training_on_a_gpu(world: Path, tmp_path: Path, detector: str, precision
 
 
 def test_resumed_run_continues_at_its_step(world: Path, tmp_path: Path) -> None:
-    config = made_config(world, device="cuda", save_every=0.0)
+    config = make_config(world, device="cuda", save_every=0.0)
 
     def stop(step: int, total: int) -> None:
         if step == total // 2:

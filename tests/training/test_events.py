@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from helpers.small_world import made_config, write_world
+from helpers.small_world import make_config, write_world
 from jostle.features.store import FeatureOrigin, VideoEntry
 from jostle.training.events import TrainingPlan, TrainingProgress
 from jostle.training.loop import train
@@ -50,7 +50,7 @@ def test_plan_sentence_lists_warm_up_epochs_and_steps() -> None:
 
 def test_run_reports_its_plan_and_loss(tmp_path: Path) -> None:
     events: list[Any] = []
-    result = train(made_config(write_world(tmp_path / "world")), tmp_path / "run", watch=events.append)
+    result = train(make_config(write_world(tmp_path / "world")), tmp_path / "run", watch=events.append)
     plan, progress = events[0], events[1:]
     assert isinstance(plan, TrainingPlan)
     assert all(isinstance(event, TrainingProgress) for event in progress)
@@ -63,14 +63,14 @@ def test_run_reports_its_plan_and_loss(tmp_path: Path) -> None:
 
 
 def test_run_too_short_for_its_average_warns(tmp_path: Path) -> None:
-    config = made_config(write_world(tmp_path / "world"))
+    config = make_config(write_world(tmp_path / "world"))
     config = replace(config, optimiser=replace(config.optimiser, average=0.999, average_ramp=False))
     with pytest.warns(UserWarning, match="still is 9. % the initial weights"):
         train(config, tmp_path / "run")
 
 
 def test_grid_is_read_from_features_json(tmp_path: Path) -> None:
-    config = made_config(write_world(tmp_path / "world"))
+    config = make_config(write_world(tmp_path / "world"))
     assert config.data.grid == (4, 16)
     entry = VideoEntry("video00.npy", 64, 12.5, 64, 10.0, "", (0, 0))
     record = asdict(FeatureOrigin("puppet_net", None, 8, 1, "all", 8)) | {
@@ -78,6 +78,6 @@ def test_grid_is_read_from_features_json(tmp_path: Path) -> None:
         "videos": {"video00": asdict(entry)},
     }
     (Path(config.data.features) / "features.json").write_text(json.dumps(record))
-    assert made_config(tmp_path / "world").data.grid == (1, 8)
-    assert made_config(tmp_path / "world").data.rates == {"video00.npy": 12.5}
-    assert made_config(tmp_path / "world", data={"stride": 2}).data.grid == (2, 8)
+    assert make_config(tmp_path / "world").data.grid == (1, 8)
+    assert make_config(tmp_path / "world").data.rates == {"video00.npy": 12.5}
+    assert make_config(tmp_path / "world", data={"stride": 2}).data.grid == (2, 8)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.small_world import made_config, write_world
+from helpers.small_world import make_config, write_world
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
 from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import read_weights, write_weights
@@ -43,7 +43,7 @@ def logged_rows(folder: Path, event: str) -> list[dict]:
 
 
 def test_training_reduces_the_loss_and_selects_by_held_out_videos(world: Path, tmp_path: Path) -> None:
-    config = made_config(world, optimiser={"epochs": 14, "lr": 5e-3}, data={"select": 0.2}, chosen_by="map@0.5")
+    config = make_config(world, optimiser={"epochs": 14, "lr": 5e-3}, data={"select": 0.2}, chosen_by="map@0.5")
     result = train(config, tmp_path)
     steps = logged_rows(tmp_path, "step")
     assert len(steps) == result.steps == 15 * 4  # 10 videos, 2 held out, 2 per step
@@ -59,7 +59,7 @@ def test_training_reduces_the_loss_and_selects_by_held_out_videos(world: Path, t
 
 def anchor_config(world: Path, **changes: Any) -> TrainingConfig:
     """Return the configuration of a detector with anchors."""
-    config = made_config(world, **changes)
+    config = make_config(world, **changes)
     settings = {"input_dim": 8, "dim": 32, "classes": 2, "max_length": 64, "levels": 4, "neighbours": 4, "gap": 4}
     return replace(config, detector="vsgn", settings=settings)
 
@@ -99,7 +99,7 @@ def test_resumed_run_gives_the_same_weights(world: Path, tmp_path: Path, detecto
         changes["settings"] = {"heads": 2, "window": 5, "mlp_dim": 32}
     if robust:
         changes["data"] = {"select": 0.2, "corrupted": str(world / "rough")}
-    config = made_config(world, **changes)
+    config = make_config(world, **changes)
     uninterrupted = train(config, tmp_path / "whole")
     for stop in (3, 4, 9):
         with pytest.raises(Stop):
@@ -113,7 +113,7 @@ def test_resumed_run_gives_the_same_weights(world: Path, tmp_path: Path, detecto
 
 
 def test_finished_run_is_not_repeated(world: Path, tmp_path: Path) -> None:
-    config = made_config(world)
+    config = make_config(world)
     first = train(config, tmp_path)
     before = (tmp_path / CHECKPOINT).stat().st_mtime_ns
     assert train(config, tmp_path) == first
@@ -122,11 +122,11 @@ def test_finished_run_is_not_repeated(world: Path, tmp_path: Path) -> None:
 
 @pytest.mark.fault("F72")
 def test_F72_other_settings_or_data_are_refused(world: Path, tmp_path: Path) -> None:
-    train(made_config(world), tmp_path / "run")
+    train(make_config(world), tmp_path / "run")
     with pytest.raises(SourceChanged, match="holds a run with other settings or data"):
-        train(made_config(world, seed=4), tmp_path / "run")
+        train(make_config(world, seed=4), tmp_path / "run")
     other = write_world(tmp_path / "world", videos=12)
-    config = made_config(other)
+    config = make_config(other)
     with pytest.raises(SourceChanged, match="other settings or data"):
         train(config, tmp_path / "run")
 
@@ -135,7 +135,7 @@ def test_F72_other_settings_or_data_are_refused(world: Path, tmp_path: Path) -> 
 def test_F95_non_finite_step_is_skipped_and_counted(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = Trainer(made_config(world), tmp_path)
+    trainer = Trainer(make_config(world), tmp_path)
     original, calls = trainer.learner.losses_of, []
 
     def sometimes(samples):
@@ -155,7 +155,7 @@ def test_F95_non_finite_step_is_skipped_and_counted(
 def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = made_config(world, bad_steps=3, save_every=0.0)
+    config = make_config(world, bad_steps=3, save_every=0.0)
     trainer = Trainer(config, tmp_path)
     original, calls = trainer.learner.losses_of, []
 
@@ -173,7 +173,7 @@ def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
 
 @pytest.mark.fault("F95")
 def test_F95_crops_without_any_action_are_reported(world: Path, tmp_path: Path) -> None:
-    config = made_config(world, data={"crop": [0.02, 0.02], "visible": 1.0})
+    config = make_config(world, data={"crop": [0.02, 0.02], "visible": 1.0})
     with pytest.raises(DataError, match="none of 200 crops of at most 64 steps shows an action"):
         train(config, tmp_path)
 
@@ -182,7 +182,7 @@ def test_F95_crops_without_any_action_are_reported(world: Path, tmp_path: Path) 
 def test_F96_interrupted_checkpoint_write_keeps_the_previous_one(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = made_config(world, save_every=0.0)
+    config = make_config(world, save_every=0.0)
     with pytest.raises(Stop):
         train(config, tmp_path / "run", on_step=stop_at(4))
     before = (tmp_path / "run" / CHECKPOINT).read_bytes()
@@ -202,10 +202,10 @@ def test_F96_interrupted_checkpoint_write_keeps_the_previous_one(
 @pytest.mark.fault("F114")
 def test_F114_log_rows_without_a_checkpoint_are_discarded(world: Path, tmp_path: Path) -> None:
     """The run restarts from step 0, and a truncated line does not merge with the next one."""
-    train(made_config(world), tmp_path / "whole")
+    train(make_config(world), tmp_path / "whole")
     (tmp_path / "killed").mkdir()
     (tmp_path / "killed" / "log.jsonl").write_text('{"event": "step", "step": 1, "epoch": 9}\n{"event": "step", "st')
-    train(made_config(world), tmp_path / "killed")
+    train(make_config(world), tmp_path / "killed")
     logs = [(tmp_path / name / "log.jsonl").read_bytes() for name in ("whole", "killed")]
     assert logs[0] == logs[1]
 
@@ -213,7 +213,7 @@ def test_F114_log_rows_without_a_checkpoint_are_discarded(world: Path, tmp_path:
 @pytest.mark.fault("F114")
 def test_F114_files_are_replaced_atomically(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This includes the run description and a log truncated to its checkpoint."""
-    config = made_config(world, save_every=0.0)
+    config = make_config(world, save_every=0.0)
     with pytest.raises(Stop):
         train(config, tmp_path / "run", on_step=stop_at(4))
     placed = []
@@ -232,13 +232,13 @@ def test_F114_files_are_replaced_atomically(world: Path, tmp_path: Path, monkeyp
 @pytest.mark.fault("F115")
 def test_F115_concurrent_runs_in_one_folder_are_refused(world: Path, tmp_path: Path) -> None:
     with FolderLock(tmp_path / "run"), pytest.raises(ResourceError, match="another process works in this folder"):
-        train(made_config(world), tmp_path / "run")
-    train(made_config(world), tmp_path / "run")
+        train(make_config(world), tmp_path / "run")
+    train(make_config(world), tmp_path / "run")
 
 
 @pytest.mark.fault("F117")
 def test_F117_checkpoint_without_its_position_is_refused(world: Path, tmp_path: Path) -> None:
-    config = made_config(world, save_every=0.0)
+    config = make_config(world, save_every=0.0)
     with pytest.raises(Stop):
         train(config, tmp_path, on_step=stop_at(3))
     path = tmp_path / CHECKPOINT
@@ -250,9 +250,9 @@ def test_F117_checkpoint_without_its_position_is_refused(world: Path, tmp_path: 
 SCRIPT = """
 import sys
 from pathlib import Path
-from helpers.small_world import made_config
+from helpers.small_world import make_config
 from jostle.training.loop import train
-print(train(made_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 6}), Path(sys.argv[2])).weights)
+print(train(make_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 6}), Path(sys.argv[2])).weights)
 """
 
 
@@ -271,7 +271,7 @@ def test_F96_killed_process_resumes_with_the_same_weights(world: Path, tmp_path:
         process.send_signal(signal.SIGKILL)
         process.wait()
     process_result = subprocess.run(words, capture_output=True, text=True, check=True)
-    uninterrupted = train(made_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "whole")
+    uninterrupted = train(make_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "whole")
     assert Path(process_result.stdout.strip()).read_bytes() == uninterrupted.weights.read_bytes()
 
 
@@ -287,7 +287,7 @@ def test_two_processes_give_the_result_of_one(world: Path, tmp_path: Path) -> No
         env=environment,
         capture_output=True,
     )
-    one = train(made_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "one")
+    one = train(make_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "one")
     alone, together = (read_weights(path) for path in (one.weights, tmp_path / "two" / "last.safetensors"))
     for name, value in alone.items():
         torch.testing.assert_close(together[name], value, rtol=1e-3, atol=1e-4)
@@ -295,22 +295,22 @@ def test_two_processes_give_the_result_of_one(world: Path, tmp_path: Path) -> No
 
 def test_invalid_training_settings_are_refused(world: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="would choose the model on the test set"):
-        made_config(world, data={"select": "Test"})
+        make_config(world, data={"select": "Test"})
     with pytest.raises(BadValue, match="select and train are both"):
-        made_config(world, data={"select": "Validation"})
+        make_config(world, data={"select": "Validation"})
     with pytest.raises(BadValue, match="training videos are fewer than one step needs"):
-        train(made_config(world, optimiser={"batch": 40}), tmp_path)
+        train(make_config(world, optimiser={"batch": 40}), tmp_path)
     with pytest.raises(DataError, match="no features of the 10 videos") as caught:
-        train(made_config(world, data={"suffix": ".npz"}), tmp_path)
+        train(make_config(world, data={"suffix": ".npz"}), tmp_path)
     assert caught.value.fault == "F21"
     (tmp_path / "file").write_text("")
     with pytest.raises(BadValue, match="is a file; name a folder"):
-        train(made_config(world), tmp_path / "file")
+        train(make_config(world), tmp_path / "file")
     with pytest.raises(BadValue, match=r"chosen_by is average_map or map@<tIoU>"):
-        train(made_config(world, chosen_by="f1", data={"select": 0.2}), tmp_path)
+        train(make_config(world, chosen_by="f1", data={"select": 0.2}), tmp_path)
 
 
 def test_detector_with_one_class_trains_on_all_actions(world: Path, tmp_path: Path) -> None:
-    config = made_config(world, settings={"classes": 1, "resize": True}, data={"select": 0.2})
+    config = make_config(world, settings={"classes": 1, "resize": True}, data={"select": 0.2})
     result = train(config, tmp_path)
     assert result.score is not None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.small_clips import FRAMES, made_config, write_clips
+from helpers.small_clips import FRAMES, make_config, write_clips
 from jostle.api import load_recogniser
 from jostle.api import train as api_train
 from jostle.core.config import settings_as_dict
@@ -37,7 +37,7 @@ SMALL = {"frames": 8, "size": 32, "resize": [32, 32]}
 
 @pytest.mark.parametrize("name", [pytest.param("puppet_slowfast", marks=pytest.mark.slow), "puppet_tam"])
 def test_small_paper_networks_learn_from_scratch(name: str, clips: Path, tmp_path: Path) -> None:
-    config = made_config(clips, recogniser=name, input=SMALL, optimiser={"epochs": 3, "lr": 3e-3}, data={"select": 0.0})
+    config = make_config(clips, recogniser=name, input=SMALL, optimiser={"epochs": 3, "lr": 3e-3}, data={"select": 0.0})
     result = train(config, tmp_path)
     losses = [row["total"] for row in logged_rows(tmp_path, "step")]
     assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
@@ -55,22 +55,22 @@ def test_frozen_norms_keep_their_statistics(clips: Path, tmp_path: Path) -> None
         "data": {"select": 0.0},
         "optimiser": optimiser,
     }
-    start = train(made_config(clips, **settings), tmp_path / "a")
+    start = train(make_config(clips, **settings), tmp_path / "a")
     initial = read_weights(start.weights)
     for frozen in (True, False):
-        config = made_config(clips, **settings, weights=str(start.weights), frozen_norms=frozen)
+        config = make_config(clips, **settings, weights=str(start.weights), frozen_norms=frozen)
         trained = read_weights(train(config, tmp_path / str(frozen)).weights)
         change = (trained["bn1.running_mean"] - initial["bn1.running_mean"]).abs().max()
         assert change < 1e-6 if frozen else change > 1e-3  # the running average of constant values is rounded
         assert not torch.equal(trained["bn1.weight"], initial["bn1.weight"])
     with pytest.raises(BadValue, match="frozen_norms keeps what the batch norms of weights know: give weights"):
-        made_config(clips, frozen_norms=True)
+        make_config(clips, frozen_norms=True)
 
 
 def test_network_settings_are_stored_with_the_weights(clips: Path, tmp_path: Path) -> None:
     input_settings = {**SMALL, "time_stride": True, "views": "kinetics-c"}
     optimiser = {"warmup_epochs": 0, "epochs": 1}
-    config = made_config(
+    config = make_config(
         clips, recogniser="tam_resnet18", input=input_settings, data={"select": 0.0}, optimiser=optimiser
     )
     result = train(config, tmp_path)
@@ -98,14 +98,14 @@ def logged_rows(folder: Path, event: str) -> list[dict]:
 
 
 def test_training_reduces_the_loss_and_stores_the_classes(clips: Path, tmp_path: Path) -> None:
-    result = train(made_config(clips, optimiser={"epochs": 14}), tmp_path)
+    result = train(make_config(clips, optimiser={"epochs": 14}), tmp_path)
     losses = [row["total"] for row in logged_rows(tmp_path, "step")]
     assert np.mean(losses[-3:]) < 0.6 * np.mean(losses[:3])
     assert result.score == max(row["accuracy"] for row in logged_rows(tmp_path, "score"))
     assert result.score > 0.8
     model = load_recogniser("tiny_clips", weights=result.weights)
     assert model.classes == ("left", "right")
-    _, videos = list_videos(made_config(clips).data, "val", seeds=(0,))
+    _, videos = list_videos(make_config(clips).data, "val", seeds=(0,))
     loaded = load_clips(videos, Preparation(FRAMES), cache=tmp_path, jobs=1)
     correct = model(loaded.frames[:, 0]).argmax(1) == loaded.labels
     assert correct.mean() > 0.8
@@ -121,7 +121,7 @@ AUGMENTED = {
 
 @pytest.mark.parametrize("changes", [{}, AUGMENTED], ids=["clean", "rough"])
 def test_resumed_run_gives_the_same_weights(clips: Path, tmp_path: Path, changes: dict) -> None:
-    config = made_config(clips, save_every=0.0, **changes)
+    config = make_config(clips, save_every=0.0, **changes)
     uninterrupted = train(config, tmp_path / "whole")
     for stop in (2, 5):
         with pytest.raises(Stop):
@@ -135,15 +135,15 @@ def test_resumed_run_gives_the_same_weights(clips: Path, tmp_path: Path, changes
 
 def test_initial_weights_depend_on_the_seed(clips: Path, tmp_path: Path) -> None:
     one, other, same = (
-        Trainer(made_config(clips, seed=seed), tmp_path).learner.model.state_dict()["seen.weight"] for seed in (0, 1, 0)
+        Trainer(make_config(clips, seed=seed), tmp_path).learner.model.state_dict()["seen.weight"] for seed in (0, 1, 0)
     )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
 
 
 def test_training_starts_from_weights_with_other_classes(clips: Path, tmp_path: Path) -> None:
-    first = train(made_config(clips), tmp_path / "first")
-    learner = Trainer(made_config(clips, weights=str(first.weights), seed=9), tmp_path / "next").learner
+    first = train(make_config(clips), tmp_path / "first")
+    learner = Trainer(make_config(clips, weights=str(first.weights), seed=9), tmp_path / "next").learner
     trained, tensors = read_weights(first.weights), learner.model.state_dict()
     assert torch.equal(trained["classifier.weight"], tensors["classifier.weight"].cpu())
     fit_head(learner.model, "classifier", 7)
@@ -173,14 +173,14 @@ def test_fit_head_of_linear_and_convolutional_networks() -> None:
 
 
 def test_share_of_the_clips_is_held_out(clips: Path, tmp_path: Path) -> None:
-    learner = Trainer(made_config(clips, data={"select": 0.25}), tmp_path).learner
+    learner = Trainer(make_config(clips, data={"select": 0.25}), tmp_path).learner
     assert learner.counts == {"learn": 18, "choose": 6}
     assert not set(learner.learn.clips.names) & set(learner.choose.clips.names)
     assert predict_logits(learner.model, learner.choose).shape == (6, 2)
 
 
 def test_non_finite_step_is_skipped(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = Trainer(made_config(clips), tmp_path)
+    trainer = Trainer(make_config(clips), tmp_path)
     original, calls = trainer.learner.loss_of, []
 
     def nan_in_second_step(logged_rows: list[int], epoch: int) -> torch.Tensor:
@@ -198,7 +198,7 @@ def test_non_finite_step_is_skipped(clips: Path, tmp_path: Path, monkeypatch: py
 
 
 def test_settings_are_read_from_a_file_by_task(clips: Path, tmp_path: Path) -> None:
-    plain = settings_as_dict(made_config(clips))
+    plain = settings_as_dict(make_config(clips))
     lines = [f"task = {json.dumps(plain['task'])}", f"recogniser = {json.dumps(plain['recogniser'])}", 'device = "cpu"']
     for table in ("data", "optimiser"):
         lines.append(f"[{table}]")
@@ -215,28 +215,28 @@ def test_settings_are_read_from_a_file_by_task(clips: Path, tmp_path: Path) -> N
 
 def test_invalid_training_settings_are_refused(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadValue, match="would choose the model on the test set"):
-        made_config(clips, data={"select": "test"})
+        make_config(clips, data={"select": "test"})
     with pytest.raises(BadValue, match="24 training clips are fewer than one step needs"):
-        train(made_config(clips, optimiser={"batch": 64}), tmp_path)
+        train(make_config(clips, optimiser={"batch": 64}), tmp_path)
     with pytest.raises(BadValue, match="loss = 'worst' is for sets of frames"):
-        train(made_config(clips, loss="worst"), tmp_path)
+        train(make_config(clips, loss="worst"), tmp_path)
     with pytest.raises(UnknownName, match="did you mean gaussian_noise"):
-        train(made_config(clips, corruptions={"specs": ["gausian_noise"]}), tmp_path)
+        train(make_config(clips, corruptions={"specs": ["gausian_noise"]}), tmp_path)
     with pytest.raises(BadValue, match="has no setting"):
-        train(made_config(clips, input={"colour": "bgr"}), tmp_path)
+        train(make_config(clips, input={"colour": "bgr"}), tmp_path)
     (clips / "val" / "up").mkdir()
     try:
         source = next((clips / "val" / "left").glob("*.mp4"))
         (clips / "val" / "up" / "val_up_00.mp4").write_bytes(source.read_bytes())
         with pytest.raises(DataError, match=r"'val' has classes that are not learned: up"):
-            train(made_config(clips), tmp_path)
+            train(make_config(clips), tmp_path)
     finally:
         (clips / "val" / "up" / "val_up_00.mp4").unlink()
         (clips / "val" / "up").rmdir()
     usage = clips_module.shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(clips_module.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(ResourceError, match=r"the pixels of 24 clips take .* lower corruptions.draws"):
-        train(made_config(clips, data={"cache": str(tmp_path / "none")}), tmp_path)
+        train(make_config(clips, data={"cache": str(tmp_path / "none")}), tmp_path)
 
 
 def test_example_file_is_valid() -> None:
@@ -252,7 +252,7 @@ def test_imported_network_is_trained_and_loaded(clips: Path, tmp_path: Path, mon
     (tmp_path / "net_of_test.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     input_settings = {"frames": 4, "size": 16, "mean": [0.5, 0.5, 0.5]}
-    config = made_config(clips, model="net_of_test:make", input=input_settings, data={"classes": ["right", "left"]})
+    config = make_config(clips, model="net_of_test:make", input=input_settings, data={"classes": ["right", "left"]})
     result = train(config, tmp_path / "run")
     model = ImportedModel("net_of_test:make", result.weights).get()
     assert model.classes == ("right", "left")
@@ -261,11 +261,11 @@ def test_imported_network_is_trained_and_loaded(clips: Path, tmp_path: Path, mon
     with pytest.raises(BadValue, match=r"holds weights of net_of_test:make; give those that `jostle train` wrote"):
         ImportedModel("net_of_test:other", result.weights).get()
     with pytest.raises(BadValue, match=r"say what it wants to see: frames and size in \[input\]"):
-        train(made_config(clips, model="net_of_test:make"), tmp_path / "no spec")
+        train(make_config(clips, model="net_of_test:make"), tmp_path / "no spec")
     with pytest.raises(BadValue, match=r"model is package\.module:attribute"):
-        made_config(clips, model="tiny_clips")
+        make_config(clips, model="tiny_clips")
 
 
 def test_unknown_classes_are_refused(clips: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"data\.classes has up, and it knows left, right"):
-        train(made_config(clips, data={"classes": ["left", "up"]}), tmp_path / "run")
+        train(make_config(clips, data={"classes": ["left", "up"]}), tmp_path / "run")

@@ -32,7 +32,7 @@ from jostle.parallel.workers import map_unordered
 
 
 def load_predictor() -> FeatureDetectionPredictor:
-    return small_run.looking()
+    return small_run.load_predictor()
 
 
 def load_released_predictor() -> FeatureDetectionPredictor:

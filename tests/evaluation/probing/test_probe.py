@@ -127,8 +127,8 @@ def test_results_do_not_depend_on_jobs(videos: dict[str, Path], finished: Path, 
 def test_clips_and_frames_have_breaking_points(tmp_path: Path) -> None:
     videos = small_recognition.write_videos(tmp_path)
     cases = (
-        (small_recognition.RECIPE, small_recognition.recognising),
-        (small_recognition.FRAME_RECIPE, small_recognition.seeing_frames),
+        (small_recognition.RECIPE, small_recognition.recognition_predictor),
+        (small_recognition.FRAME_RECIPE, small_recognition.frame_predictor),
     )
     for recipe, load in cases:
         data, out = small_recognition.data_of(videos, recipe.task), tmp_path / recipe.name

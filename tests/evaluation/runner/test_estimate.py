@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from helpers import small_run
-from helpers.small_recognition import RECIPE, SAMPLING, Weigher, data_of, recognising, write_videos
+from helpers.small_recognition import RECIPE, SAMPLING, Weigher, data_of, recognition_predictor, write_videos
 from helpers.small_run import TwoParts
 from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import BadValue, DataError
@@ -34,7 +34,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_cost_of_a_plan_is_estimated(videos: dict[str, Path], tmp_path: Path) -> None:
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
-    trial = run_trial(recognising, plan.video_jobs, timed=True)
+    trial = run_trial(recognition_predictor, plan.video_jobs, timed=True)
     assert trial is not None
     assert (trial.frames, trial.bytes) == (48, 12)
     info = estimate_cost(plan, trial, 2)
@@ -50,13 +50,13 @@ def test_cost_of_a_plan_is_estimated(videos: dict[str, Path], tmp_path: Path) ->
 def test_the_bottleneck_is_predicted(videos: dict[str, Path], tmp_path: Path) -> None:
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
-    slow = run_trial(partial(recognising, 0.1), plan.video_jobs, timed=True)
+    slow = run_trial(partial(recognition_predictor, 0.1), plan.video_jobs, timed=True)
     assert slow is not None
     assert slow.parts is not None
     assert estimate_cost(plan, slow, 2)["estimate"]["limit"] == "model"
     # A model in its own process is the bottleneck if its time exceeds the share of each worker.
     busy = iter((0.0, 300.0, 301.0, 401.0))
-    separate = run_trial(recognising, plan.video_jobs, timed=True, busy_s=lambda: next(busy))
+    separate = run_trial(recognition_predictor, plan.video_jobs, timed=True, busy_s=lambda: next(busy))
     assert separate is not None
     assert separate.parts is not None
     assert separate.parts.model == pytest.approx(100.0)
@@ -72,7 +72,7 @@ def test_the_frame_count_of_many_videos_is_estimated_from_a_sample(
 ) -> None:
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
-    trial = run_trial(recognising, plan.video_jobs, timed=True)
+    trial = run_trial(recognition_predictor, plan.video_jobs, timed=True)
     estimate_all = estimate_cost(plan, trial, 2)
     assert (estimate_all["frames"], estimate_all["opened"]) == (4 * 48, 4)
     many = replace(plan, video_jobs=plan.video_jobs * 3)
@@ -117,5 +117,5 @@ def test_a_model_that_does_not_fit_is_refused_before_the_run(videos: dict[str, P
     bad = tmp_path / "bad.mkv"
     bad.write_bytes(b"not a video at all")
     mixed = (task.make_job("a", bad, (), 0), *jobs[1:])
-    assert run_trial(recognising, mixed) is not None
-    assert run_trial(recognising, mixed[:1]) is None
+    assert run_trial(recognition_predictor, mixed) is not None
+    assert run_trial(recognition_predictor, mixed[:1]) is None

@@ -272,7 +272,7 @@ def test_a_full_disk_loses_nothing(
 
 
 def test_a_plan_writes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
-    model, out = small_run.contestant(), tmp_path / "run"
+    model, out = small_run.benchmark_model(), tmp_path / "run"
     plan = partial(plan_benchmark, RECIPE, data_of(videos), model, out, cells=select_cells(RECIPE))
     info = plan().to_dict()
     assert (info["videos"], info["looks"]) == (4, 16)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")  # `jostle.run` needs it
 
 import jostle
-from helpers.small_language import find, look, predictions, write_data, write_sentences
+from helpers.small_language import find, language_predictor, predictions, write_data, write_sentences
 from jostle.errors import BadValue, DataError
 
 CELLS = ["reverse_sampling:1", "thumos14-c/black_frame:3"]
@@ -24,7 +24,7 @@ def data(tmp_path: Path) -> Path:
     return write_data(tmp_path / "data")
 
 
-def run_questions(data: Path, out: Path, model: Any = look, **options: Any) -> Any:
+def run_questions(data: Path, out: Path, model: Any = language_predictor, **options: Any) -> Any:
     arguments = {"cells": CELLS, "jobs": 1} | options
     return jostle.run("next-qa-c", model=model, data=data, out=out, **arguments)
 
@@ -50,7 +50,7 @@ def test_blind_baselines_are_in_the_scores(data: Path, tmp_path: Path) -> None:
 
 def test_a_model_that_needs_frames_has_a_failed_blind_baseline(data: Path, tmp_path: Path) -> None:
     def needs_frames(frames: Any, question: str, options: Any) -> Any:
-        return look(frames[[0, -1]], question, options)
+        return language_predictor(frames[[0, -1]], question, options)
 
     baselines = run_questions(data, tmp_path / "run", needs_frames, cells=["clean"]).scores["clean_more"]["baselines"]
     assert "IndexError" in baselines["blind"]["failed"]
@@ -62,7 +62,7 @@ def test_options_are_shuffled_by_the_seed(data: Path, tmp_path: Path) -> None:
 
     def record(frames: Any, question: str, options: Any) -> Any:
         orders.setdefault(question, set()).add(tuple(options))
-        return look(frames, question, options)
+        return language_predictor(frames, question, options)
 
     scores = run_questions(data, tmp_path / "run", record).scores
     assert scores["clean"] == 1.0
@@ -90,7 +90,7 @@ def test_only_changed_frames_lead_to_new_questions(data: Path, tmp_path: Path) -
 
     def record(frames: Any, question: str, options: Any) -> Any:
         inputs.append(frames.tobytes())
-        return look(frames, question, options)
+        return language_predictor(frames, question, options)
 
     run_questions(data, tmp_path / "run", record, cells=["thumos14-c/black_frame:3"], input={"frames": 4})
     # Four frames of forty miss the black ones in the centre: no question is repeated.

@@ -45,13 +45,13 @@ def test_a_cluster_started_by_jostle(
         assert signal.getsignal(signal.SIGTERM) is before
         assert (cluster.cpus, cluster.gpus) == (2, 0)
         items = list(range(30))
-        assert sorted(cluster.map_unordered(small_work.squaring, items)) == sorted(
-            map_unordered(small_work.squaring, items, 2)
+        assert sorted(cluster.map_unordered(small_work.load_square, items)) == sorted(
+            map_unordered(small_work.load_square, items, 2)
         )
-        assert list(cluster.map_unordered(small_work.squaring, [])) == []
+        assert list(cluster.map_unordered(small_work.load_square, [])) == []
 
         by_process: dict[int, list[int]] = {}
-        for _, (process, count) in cluster.map_unordered(small_work.telling, range(20), 2):
+        for _, (process, count) in cluster.map_unordered(small_work.report_worker, range(20), 2):
             by_process.setdefault(process, []).append(count)
         assert os.getpid() not in by_process
         assert all(counts == list(range(len(counts))) for counts in by_process.values())
@@ -83,14 +83,16 @@ def test_a_cluster_started_by_jostle(
                 time.sleep(0.02)
                 assert len(list((tmp_path / "marks").iterdir())) <= count + 4  # a slow caller slows the work
 
-        assert dict(cluster.map_unordered(small_work.surroundings, ["JOSTLE_SALT"])) == {"JOSTLE_SALT": "from here"}
+        assert dict(cluster.map_unordered(small_work.report_environment, ["JOSTLE_SALT"])) == {
+            "JOSTLE_SALT": "from here"
+        }
         with pytest.raises(BadValue, match=r"cannot be sent to another process .*; work on this machine alone"):
             list(cluster.map_unordered(lambda: abs, [1]))
         with pytest.raises(BadValue, match="jobs must be at least 1"):
-            list(cluster.map_unordered(small_work.squaring, [1], 0))
+            list(cluster.map_unordered(small_work.load_square, [1], 0))
         monkeypatch.setattr(pool, "worker_setup", lambda: (os.getcwd(), sys.path, [], {"jostle": "0.0.1"}))
         with pytest.raises(BadValue, match=r"jostle is .*, not 0\.0\.1; .*on all machines"):
-            list(cluster.map_unordered(small_work.squaring, [1]))
+            list(cluster.map_unordered(small_work.load_square, [1]))
         with Cluster() as again:  # an existing connection is reused and stays open
             assert again.cpus == 2
         assert cluster.cpus == 2
@@ -134,7 +136,7 @@ def test_a_cluster_without_free_cpus_fails_after_a_timeout(nodes: Any, monkeypat
         Cluster(nodes.address) as cluster,
         pytest.raises(ResourceError, match="no CPU of the cluster was free for 2 s"),
     ):
-        list(cluster.map_unordered(small_work.squaring, [1, 2]))
+        list(cluster.map_unordered(small_work.load_square, [1, 2]))
 
 
 @pytest.mark.slow
@@ -182,13 +184,13 @@ def test_local_requests_do_not_go_through_ray(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(SourceChanged, match="gone"):
             served(small_serving.fail, "gone")
 
-        before = served(small_serving.who)
+        before = served(small_serving.worker_id)
         waiting = [served.submit(small_serving.add, PICTURE, together=4) for _ in range(3)]
         assert served(small_serving.die_once, PICTURE, tmp_path / "died") == PICTURE.sum()
         assert all((answer() == 6).all() for answer in waiting)
         assert through_ray
         through_ray.clear()
-        assert served(small_serving.who) != before  # the new server is on this machine as well
+        assert served(small_serving.worker_id) != before  # the new server is on this machine as well
         assert not through_ray
 
 
@@ -214,10 +216,10 @@ def test_requests_wait_for_a_restarting_server(refused: int | None, monkeypatch:
     remote = model_actors.RemoteModelClient(("one",), ("elsewhere",), ("",), b"")
     if refused is None:
         with pytest.raises(ResourceError, match=r"no model server answers: .*restarting"):
-            remote(small_serving.who)
+            remote(small_serving.worker_id)
         assert len(requests) > pool.MAX_DEATHS
     else:
-        assert remote(small_serving.who) == "answer"
+        assert remote(small_serving.worker_id) == "answer"
         assert len(requests) == refused + 1
 
 

@@ -29,7 +29,7 @@ def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
     data = small_run.data_of(videos)
 
     with Cluster(nodes.address) as cluster:
-        model = small_run.contestant(delay_s=0.1)
+        model = small_run.benchmark_model(delay_s=0.1)
         with cluster.serving(model.load, CudaStreams("cpu"), count=1, gpus_each=0) as served:
             remote_model = replace(model, load=partial(connect_predictor, served))
             run_benchmark(
@@ -58,7 +58,7 @@ def test_the_command_line_with_the_ray_engine(tmp_path: Path, mend: tuple[str, .
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     root = tiny_run.write_folder(tmp_path / "root")
     results = [
-        tiny_run.said(root, tiny_run.command(out, *more, *mend), start_new_session=True, timeout=300)
+        tiny_run.run_command(root, tiny_run.command(out, *more, *mend), start_new_session=True, timeout=300)
         for out, more in (("here", ()), ("there", ("--engine", "ray")))
     ]
     assert [done.returncode for done in results] == [0, 0], results[1].stderr

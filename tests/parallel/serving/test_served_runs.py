@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import small_looks, small_objects, small_recognition, small_run, small_serving, tiny_run
+from helpers import small_objects, small_predictors, small_recognition, small_run, small_serving, tiny_run
 from helpers.small_serving import FakeStreams
 from jostle.api.engines import map_around_model, place_of
 from jostle.core.cuda import CudaStreams
@@ -51,13 +51,15 @@ def boxes(videos: dict[str, Path]) -> Dataset:
 PROCESSES = pytest.mark.processes
 frames_of = partial(small_recognition.data_of, task="frames")
 TASKS = {
-    "recognition": Task(small_recognition.RECIPE, small_recognition.data_of, small_looks.gathering),
-    "recognition, put together": Task(small_recognition.RECIPE, small_recognition.data_of, small_looks.concatenating),
-    "frames": Task(small_recognition.FRAME_RECIPE, frames_of, small_recognition.seeing_frames),
-    "objects": Task(small_objects.RECIPE, boxes, small_objects.looking),
-    "features": Task(small_run.RECIPE, small_run.data_of, small_run.looking),
-    "own, of frames": Task(small_run.RECIPE, small_run.data_of, small_looks.by_frames),
-    "clips": Task(small_run.RECIPE, small_run.data_of, small_looks.by_clips),
+    "recognition": Task(small_recognition.RECIPE, small_recognition.data_of, small_predictors.batching_predictor),
+    "recognition, put together": Task(
+        small_recognition.RECIPE, small_recognition.data_of, small_predictors.concatenating_predictor
+    ),
+    "frames": Task(small_recognition.FRAME_RECIPE, frames_of, small_recognition.frame_predictor),
+    "objects": Task(small_objects.RECIPE, boxes, small_objects.load_predictor),
+    "features": Task(small_run.RECIPE, small_run.data_of, small_run.load_predictor),
+    "own, of frames": Task(small_run.RECIPE, small_run.data_of, small_predictors.frame_detection_predictor),
+    "clips": Task(small_run.RECIPE, small_run.data_of, small_predictors.clip_detection_predictor),
 }
 
 
@@ -105,7 +107,9 @@ def test_model_of_this_process_gives_the_same_folder(videos: dict[str, Path], tm
 
 @PROCESSES
 def test_the_journal_records_where_time_was_spent(videos: dict[str, Path], tmp_path: Path) -> None:
-    slow = Task(small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognising, 0.6))
+    slow = Task(
+        small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognition_predictor, 0.6)
+    )
     with serving(slow.load_predictor, FakeStreams(), [{}]) as served:
         load = partial(connect_predictor, served)
         model = BenchmarkModel(load, "weigher", apart=True)
@@ -126,8 +130,8 @@ def test_the_journal_records_where_time_was_spent(videos: dict[str, Path], tmp_p
 def test_workers_do_not_import_torch(videos: dict[str, Path]) -> None:
     """Importing torch would cost seconds and hundreds of megabytes in each worker."""
     job = VideoJob("a", videos["a"], (CLEAN_CELL,), 0)
-    with serving(small_looks.with_torch, FakeStreams(), [{}]) as served:
-        assert not dict(map_unordered(partial(small_serving.telling_of_torch, served), [job, job], 2))[job]
+    with serving(small_predictors.torch_predictor, FakeStreams(), [{}]) as served:
+        assert not dict(map_unordered(partial(small_serving.report_torch, served), [job, job], 2))[job]
 
 
 @PROCESSES
@@ -135,7 +139,7 @@ def test_a_killed_model_process_does_not_change_the_results(videos: dict[str, Pa
     task = TASKS["recognition"]
     expected = run(task, videos, tmp_path / "one", task.load_predictor)
     with serving(task.load_predictor, FakeStreams(), [{}, {}]) as served:
-        holders = {served.submit(small_looks.who, np.zeros((1, 300, 300, 3), np.uint8))() for _ in range(4)}
+        holders = {served.submit(small_predictors.worker_id, np.zeros((1, 300, 300, 3), np.uint8))() for _ in range(4)}
 
         def kill_one(done: int, of: int) -> None:
             if done == 1:
@@ -161,7 +165,7 @@ def test_the_command_line_with_model_processes(tmp_path: Path) -> None:
     """`--model-processes` prints the same lines and writes the same folder."""
     root = tiny_run.write_folder(tmp_path / "root")
     results = [
-        tiny_run.said(root, tiny_run.command(out, *more), start_new_session=True)
+        tiny_run.run_command(root, tiny_run.command(out, *more), start_new_session=True)
         for out, more in (("here", ()), ("fed", ("--model-processes", "2")))
     ]
     assert [done.returncode for done in results] == [0, 0], results[1].stderr
@@ -185,8 +189,8 @@ def test_ctrl_c_ends_all_processes_and_the_run_can_be_resumed(tmp_path: Path) ->
     assert program.returncode == 130, message
     assert "Traceback" not in message
     assert tiny_run.is_gone(program.pid)
-    assert tiny_run.said(root, command).returncode == 0
-    assert tiny_run.said(root, tiny_run.command("here")).returncode == 0
+    assert tiny_run.run_command(root, command).returncode == 0
+    assert tiny_run.run_command(root, tiny_run.command("here")).returncode == 0
     assert tiny_run.content(root / "fed") == tiny_run.content(root / "here")
 
 

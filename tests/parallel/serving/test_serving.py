@@ -26,8 +26,8 @@ from helpers.small_serving import (
     dying_while_asking,
     fail,
     how_many_together,
-    who,
-    who_slowly,
+    worker_id,
+    worker_id_slowly,
 )
 from jostle.errors import BadValue, CheckpointError, ResourceError, SourceChanged
 from jostle.parallel.serving import client as client_module
@@ -62,7 +62,7 @@ def test_threads_of_this_process_serve_models_that_cannot_be_pickled() -> None:
     model.lock = threading.Lock()  # type: ignore[attr-defined]
     with serving_here(model, FakeStreams(2), copy_inputs=False) as served:
         assert (served(add, PICTURE) == 6).all()
-        assert served(who) == os.getpid()
+        assert served(worker_id) == os.getpid()
         with pytest.raises(SourceChanged, match="gone"):
             served(fail, "gone")
     deadline = time.monotonic() + 30
@@ -90,8 +90,8 @@ def test_a_failing_thread_answers_all_requests(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
     with serving_here(None, FakeStreams(), copy_inputs=False) as served:
         monkeypatch.setattr(server_module, "_compute_replies", lambda model, batch: 1 / 0)
-        waiting = [served.submit(who), served.submit(who)]
-        for answer in (*waiting, served.submit(who)):
+        waiting = [served.submit(worker_id), served.submit(worker_id)]
+        for answer in (*waiting, served.submit(worker_id)):
             with pytest.raises(ResourceError, match=r"the model server failed \(ZeroDivisionError"):
                 answer()
 
@@ -126,7 +126,7 @@ def test_replies_that_are_not_awaited_are_discarded(served: ModelClient) -> None
     with pytest.raises(SourceChanged):
         served.submit(fail, "gone")()
     while client_module._session(served)._pending:
-        served(who)
+        served(worker_id)
     assert not client_module._session(served)._replies
 
 
@@ -169,7 +169,7 @@ def test_functions_that_cannot_be_pickled_are_refused(served: ModelClient) -> No
 
 def test_several_processes_share_the_work() -> None:
     with serve_adder(2) as served:
-        answers = [served.submit(who_slowly, PICTURE) for _ in range(8)]
+        answers = [served.submit(worker_id_slowly, PICTURE) for _ in range(8)]
         assert len({answer() for answer in answers}) == 2
 
 
@@ -188,14 +188,14 @@ def test_a_worker_that_is_killed_is_replaced(served: ModelClient, tmp_path: Path
 
 def test_a_killed_process_is_restarted(tmp_path: Path) -> None:
     with serve_adder() as served:
-        before = served(who)
+        before = served(worker_id)
         assert served(die_once, PICTURE, tmp_path / "died") == PICTURE.sum()
-        assert served(who) != before
+        assert served(worker_id) != before
 
 
 def test_other_processes_answer_while_one_restarts(tmp_path: Path) -> None:
     with serve_adder(2) as served:
-        several = {served.submit(who_slowly, PICTURE) for _ in range(4)}
+        several = {served.submit(worker_id_slowly, PICTURE) for _ in range(4)}
         first = min(answer() for answer in several)
         answers = [served.submit(add, PICTURE) for _ in range(10)]
         os.kill(first, signal.SIGKILL)
@@ -213,7 +213,7 @@ def test_a_request_that_kills_servers_fails() -> None:
 def test_a_server_that_dies_while_loading_fails_at_once(tmp_path: Path) -> None:
     """The client gets the error at once, not only after the timeout."""
     begin = time.monotonic()
-    load = partial(small_serving.deadly_to_load, tmp_path / "mark")
+    load = partial(small_serving.die_on_load, tmp_path / "mark")
     with (
         serve_adder(load=load) as served,
         pytest.raises(ResourceError, match="model server died by signal 9 while loading"),
@@ -235,7 +235,7 @@ def test_clients_without_the_key_are_refused(served: ModelClient) -> None:
 
     with pytest.raises(AuthenticationError):
         Client(served.addresses[0], "AF_UNIX", b"some other key")
-    assert served(who) > 0
+    assert served(worker_id) > 0
 
 
 def test_missing_shared_memory_is_an_error(served: ModelClient) -> None:
@@ -256,7 +256,7 @@ import numpy as np
 from helpers import small_serving
 from jostle.parallel.serving.processes import serving, serving_here
 with serving(small_serving.adder, small_serving.FakeStreams(), [{{}}, {{}}]) as served:
-    answers = [served.submit(small_serving.who_slowly, np.zeros((1, 200, 400, 3), np.uint8)) for _ in range(4)]
+    answers = [served.submit(small_serving.worker_id_slowly, np.zeros((1, 200, 400, 3), np.uint8)) for _ in range(4)]
     print(*{{answer() for answer in answers}}, flush=True)
     print(*(address[1:] for address in served.addresses), flush=True)
     {end}

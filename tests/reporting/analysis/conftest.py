@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.reporting.analysis.record import RunRecord
 
 
 @pytest.fixture(scope="session")
 def detection(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run"))
+    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run"))
 
 
 @pytest.fixture(scope="session")
 def robust_detection(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", weakness=0.3, model="firmer"))
+    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run", weakness=0.3, model="firmer"))
 
 
 @pytest.fixture(scope="session")
 def recognition(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=40))
+    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=40))
 
 
 @pytest.fixture(scope="session")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", "frames", videos=20))
+    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run", "frames", videos=20))
 
 
 LANGUAGE_CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3", "ucf101-p/reverse_sampling:3")
@@ -33,11 +33,11 @@ LANGUAGE_CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3", "ucf10
 
 @pytest.fixture(scope="session")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    run = made_run(tmp_path_factory.mktemp("made") / "run", "questions", videos=20, cells=LANGUAGE_CELLS)
+    run = write_run(tmp_path_factory.mktemp("made") / "run", "questions", videos=20, cells=LANGUAGE_CELLS)
     return RunRecord.read(run)
 
 
 @pytest.fixture(scope="session")
 def moments(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    run = made_run(tmp_path_factory.mktemp("made") / "run", "moments", videos=20, cells=LANGUAGE_CELLS)
+    run = write_run(tmp_path_factory.mktemp("made") / "run", "moments", videos=20, cells=LANGUAGE_CELLS)
     return RunRecord.read(run)

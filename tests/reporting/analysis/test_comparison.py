@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jostle
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
 from jostle.reporting.analysis.comparison import compared, surveys_of
 from jostle.reporting.analysis.record import RunRecord
@@ -54,7 +54,7 @@ def test_only_shared_videos_are_compared(detection: RunRecord, tmp_path: Path) -
 def test_incomparable_runs_are_refused(detection: RunRecord, recognition: RunRecord, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="runs of different benchmarks, 'made-detection' and 'made-recognition'"):
         surveys_of([detection, recognition])
-    other = RunRecord.read(made_run(tmp_path / "fewer", videos=11))
+    other = RunRecord.read(write_run(tmp_path / "fewer", videos=11))
     with pytest.raises(DataError, match="different ground truths, sha256:"):
         surveys_of([detection, other])
     newer = replace(detection, about=replace(detection.about, fingerprint="sha256:0123456789abcdef"))

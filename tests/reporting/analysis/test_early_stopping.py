@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import jostle
-from helpers.made_runs import annotations_of, finished_run, made_run, names_of, recipe_of
+from helpers.synthetic_runs import annotations_of, finished_run, names_of, recipe_of, write_run
 from jostle.errors import BadValue, DataError, UnknownName
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import Run
@@ -25,7 +25,7 @@ NO_WORSE = Budget(
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_run(tmp_path_factory.mktemp("early") / "reference", "recognition", videos=VIDEOS)
+    return write_run(tmp_path_factory.mktemp("early") / "reference", "recognition", videos=VIDEOS)
 
 
 def stop_rule(budget: Budget, reference: Path | None, seed: int = 0) -> SequentialStop:

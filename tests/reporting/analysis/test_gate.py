@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jostle
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.errors import BadValue, DataError, Incomparable, UnknownName
 from jostle.metrics.bootstrap import video_weights
 from jostle.reporting.analysis.cell_scores import class_scores, measured_cell
@@ -25,10 +25,10 @@ BLACK = "thumos14-c/black_frame:3"
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
     return {
-        "sound": made_run(folder / "sound", videos=40),
-        "frail": made_run(folder / "frail", videos=40, weakness=1.7, model="frail"),
-        "recogniser": made_run(folder / "recogniser", "recognition", videos=200),
-        "frail recogniser": made_run(folder / "worse", "recognition", videos=200, weakness=2.5),
+        "sound": write_run(folder / "sound", videos=40),
+        "frail": write_run(folder / "frail", videos=40, weakness=1.7, model="frail"),
+        "recogniser": write_run(folder / "recogniser", "recognition", videos=200),
+        "frail recogniser": write_run(folder / "worse", "recognition", videos=200, weakness=2.5),
     }
 
 
@@ -51,8 +51,8 @@ def test_less_robust_model_fails_and_more_robust_one_passes(runs: dict[str, Path
 @pytest.mark.parametrize(("task", "group"), [("questions", "order"), ("moments", "short")])
 def test_language_runs_are_decided_by_video(task: str, group: str, tmp_path: Path) -> None:
     cells = ("thumos14-c/black_frame:3", "kinetics-c/shot_noise:3")
-    sound = made_run(tmp_path / "sound", task, videos=60, cells=cells, weakness=0.3)
-    frail = made_run(tmp_path / "frail", task, videos=60, cells=cells, weakness=2.0)
+    sound = write_run(tmp_path / "sound", task, videos=60, cells=cells, weakness=0.3)
+    frail = write_run(tmp_path / "frail", task, videos=60, cells=cells, weakness=2.0)
     names = ("clean", "mean_corrupted", "relative_robustness", f"cell:{BLACK}", "family:noise", f"class:{group}")
     passed = decide(*({"metric": name, "at_least": 0.1} for name in names), run=sound)
     assert [one.decision for one in passed] == ["pass"] * len(names)
@@ -137,16 +137,16 @@ def test_more_conditions_take_more_draws() -> None:
 
 @pytest.mark.fault("F150")
 def test_incomplete_and_incomparable_runs_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
-    part = made_run(tmp_path / "part", videos=40, fails=("video_0003",))
+    part = write_run(tmp_path / "part", videos=40, fails=("video_0003",))
     with pytest.raises(DataError, match="39 of 40 videos") as caught:
         jostle.check(part, budget={"condition": [{"metric": "clean", "at_least": 0.0}]})
     assert caught.value.fault == "F150"
-    seeded = made_run(tmp_path / "seeded", videos=40, seed=3)
+    seeded = write_run(tmp_path / "seeded", videos=40, seed=3)
     with pytest.raises(Incomparable, match="different seeds, 3 and 0"):
         jostle.check(seeded, runs["sound"])
     with pytest.raises(Incomparable, match="different benchmarks"):
         jostle.check(runs["recogniser"], runs["sound"])
-    lacking = made_run(tmp_path / "lacking", videos=40)
+    lacking = write_run(tmp_path / "lacking", videos=40)
     for file in (lacking / "predictions").glob("*motion_blur*"):
         file.unlink()
     with pytest.raises(Incomparable, match="not on the same cells"):

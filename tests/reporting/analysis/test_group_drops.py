@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.cli.app import app
 from jostle.errors import DataError, UnknownName
 from jostle.reporting.analysis.cell_scores import right_answers
@@ -20,8 +20,8 @@ from jostle.reporting.analysis.run_analysis import processed_videos
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, RunRecord]:
     root = tmp_path_factory.mktemp("shift")
-    first = made_run(root / "here", "recognition", videos=30, cells=())
-    second = made_run(root / "there", "recognition", videos=24, cells=(), knows=0.3, on="shifted")
+    first = write_run(root / "here", "recognition", videos=30, cells=())
+    second = write_run(root / "there", "recognition", videos=24, cells=(), knows=0.3, on="shifted")
     return RunRecord.read(first), RunRecord.read(second)
 
 
@@ -74,7 +74,7 @@ def test_unusable_groups_are_refused(runs: tuple[RunRecord, RunRecord], table: P
         read_groups(plain)
     with pytest.raises(DataError, match="names none of its videos"):
         group_drops(*runs, {"elsewhere": "style"}, draws=10)
-    detection = RunRecord.read(made_run(tmp_path / "detection", "detection", videos=3, cells=()))
+    detection = RunRecord.read(write_run(tmp_path / "detection", "detection", videos=3, cells=()))
     with pytest.raises(DataError, match="only accuracies of recognisers"):
         group_drops(detection, detection, {}, draws=10)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jostle
-from helpers.made_runs import CELLS, finished_run, made_run, names_of, recipe_of
+from helpers.synthetic_runs import CELLS, finished_run, names_of, recipe_of, write_run
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import CLEAN_CELL
 from jostle.evaluation.recipes.selection import select_cells
@@ -29,7 +29,7 @@ NO_WORSE = Budget(
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_run(
+    return write_run(
         tmp_path_factory.mktemp("looks") / "reference", "detection", videos=VIDEOS, weakness=0.3, cells=SOME
     )
 
@@ -61,7 +61,7 @@ def test_frail_detector_fails_at_the_first_look(reference: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("task", ["questions", "moments", "frames"])
 def test_other_tasks_are_decided_at_a_look(task: str, tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", task, videos=40, cells=SOME)
+    run = write_run(tmp_path / "run", task, videos=40, cells=SOME)
     budget = Budget((Condition("clean", at_least=0.01), Condition("mean_corrupted", at_least=0.99)))
     rule = stop_rule(budget, None, videos=40, task=task)
     for name in rule.order[:20]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.errors import BadValue, DataError, UnknownName
 from jostle.metrics.answers import score_answers
 from jostle.reporting.analysis.cell_tables import cells_table
@@ -60,7 +60,7 @@ def test_moments_are_broken_down_by_length(moments: RunRecord) -> None:
 
 def test_moments_scored_by_average_precision(tmp_path: Path) -> None:
     record = RunRecord.read(
-        made_run(tmp_path / "run", "moments", videos=6, cells=(), benchmark="by-map", metric="moment_map")
+        write_run(tmp_path / "run", "moments", videos=6, cells=(), benchmark="by-map", metric="moment_map")
     )
     analysis = survey(record, draws=50)
     assert (
@@ -123,7 +123,7 @@ def test_windows_have_three_overlaps_and_their_baselines(moments: RunRecord) -> 
 
 
 def test_model_that_may_not_use_the_video_is_named(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", "questions", videos=8, cells=(), knows=0.0)
+    run = write_run(tmp_path / "run", "questions", videos=8, cells=(), knows=0.0)
     assert "that the model uses the video is not certain" in describe_baselines(RunRecord.read(run))
 
 
@@ -134,7 +134,7 @@ def test_other_tasks_have_no_language_tables(recognition: RunRecord) -> None:
 
 
 def test_differences_are_paired_by_video(questions: RunRecord, tmp_path: Path) -> None:
-    other = RunRecord.read(made_run(tmp_path / "run", "questions", videos=20, cells=questions.cells[1:], weakness=0.3))
+    other = RunRecord.read(write_run(tmp_path / "run", "questions", videos=20, cells=questions.cells[1:], weakness=0.3))
     diff = diff_runs(questions, other, draws=300)
     assert diff.paired
     assert diff.comparison.clean.difference.value == 0

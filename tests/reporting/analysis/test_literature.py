@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.reporting.analysis.literature import ALWAYS, literature_on
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_diff import diff_runs
@@ -15,7 +15,7 @@ from jostle.reporting.analysis.run_diff import diff_runs
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     """Run of THUMOS14-C on another data set."""
-    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", benchmark="thumos14-c"))
+    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run", benchmark="thumos14-c"))
 
 
 def test_rows_have_sources(run: RunRecord) -> None:
@@ -45,7 +45,7 @@ def test_run_on_other_data_has_a_remark(run: RunRecord) -> None:
 
 
 def test_recipe_on_other_data_gets_the_results_of_its_benchmark(tmp_path: Path) -> None:
-    moved = RunRecord.read(made_run(tmp_path / "run", benchmark="thumos14-c", on="folder kitchen"))
+    moved = RunRecord.read(write_run(tmp_path / "run", benchmark="thumos14-c", on="folder kitchen"))
     assert moved.about.benchmark == "thumos14-c on folder kitchen"
     literature = literature_on([moved])
     assert literature is not None
@@ -54,14 +54,14 @@ def test_recipe_on_other_data_gets_the_results_of_its_benchmark(tmp_path: Path) 
 
 
 def test_partial_run_has_a_remark(tmp_path: Path) -> None:
-    record = RunRecord.read(made_run(tmp_path / "run", benchmark="thumos14-c", fails=("video_0003",)))
+    record = RunRecord.read(write_run(tmp_path / "run", benchmark="thumos14-c", fails=("video_0003",)))
     literature = literature_on([record])
     assert literature is not None
     assert f"{record.name} is on 11 of 12 videos: not comparable." in literature.remarks
 
 
 def test_columns_of_frame_classifiers(tmp_path: Path) -> None:
-    run = RunRecord.read(made_run(tmp_path / "run", "frames", cells=(), benchmark="ytbb-robust"))
+    run = RunRecord.read(write_run(tmp_path / "run", "frames", cells=(), benchmark="ytbb-robust"))
     literature = literature_on([run])
     assert literature is not None
     assert [column.name for column in literature.table().columns] == [
@@ -78,7 +78,7 @@ def test_own_benchmark_has_no_published_results(detection: RunRecord, robust_det
 
 
 def test_diff_leaves_out_published_results(run: RunRecord, tmp_path: Path) -> None:
-    other = RunRecord.read(made_run(tmp_path / "other", benchmark="thumos14-c", weakness=0.3))
+    other = RunRecord.read(write_run(tmp_path / "other", benchmark="thumos14-c", weakness=0.3))
     diff = diff_runs(run, other, draws=0)
     assert (diff.literature, diff.to_dict()["published"]) == (
         None,

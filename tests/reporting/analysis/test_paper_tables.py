@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.made_runs import HOSTILE
+from helpers.synthetic_runs import HOSTILE
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import Recipe, benchmarks

@@ -93,7 +93,9 @@ def test_partially_corrupted_clips_are_replayed(task: str, videos: str, tmp_path
         small_recognition.RECIPE if task == "recognition" else small_recognition.FRAME_RECIPE,
         groups=(Group("main", cells=(CELL,)),),
     )
-    make_predictor = small_recognition.recognising if task == "recognition" else small_recognition.seeing_frames
+    make_predictor = (
+        small_recognition.recognition_predictor if task == "recognition" else small_recognition.frame_predictor
+    )
     run_benchmark(recipe, data, BenchmarkModel(make_predictor, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
     record = RunRecord.read(tmp_path / "run")
     for video in videos:  # one with two actions, one without any, and one that is not annotated

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jostle
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.pm_k import pm_k
@@ -80,14 +80,14 @@ def test_subset_of_videos(detection: RunRecord) -> None:
 
 
 def test_one_video_has_no_interval(tmp_path: Path) -> None:
-    record = RunRecord.read(made_run(tmp_path / "run", videos=1))
+    record = RunRecord.read(write_run(tmp_path / "run", videos=1))
     analysis = survey(record, draws=30)
     assert analysis.of(CLEAN).value is not None
     assert analysis.of(CLEAN).interval is None
 
 
 def test_clean_score_of_zero_has_no_ratio(tmp_path: Path) -> None:
-    record = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=2, weakness=1.0))
+    record = RunRecord.read(write_run(tmp_path / "run", "recognition", videos=2, weakness=1.0))
     analysis = survey(record, draws=20)
     zero = analysis.value.copy()
     zero[0] = 0.0
@@ -96,7 +96,7 @@ def test_clean_score_of_zero_has_no_ratio(tmp_path: Path) -> None:
 
 
 def test_missing_predictions_are_named(tmp_path: Path) -> None:
-    folder = made_run(tmp_path / "run")
+    folder = write_run(tmp_path / "run")
     (folder / "predictions" / "clean.json").unlink()
     with pytest.raises(DataError, match="the predictions on clean video are gone"):
         survey(RunRecord.read(folder))
@@ -111,7 +111,7 @@ def test_cell_without_a_video_is_named(tmp_path: Path, detection: RunRecord) -> 
 @pytest.mark.parametrize(("task", "anchors"), [("recognition", 1), ("frames", 1), ("frames", 4)])
 def test_F126_analysis_has_the_intervals_of_scores_json(task: str, anchors: int, tmp_path: Path) -> None:
     record = RunRecord.read(
-        made_run(tmp_path / "run", task, anchors=anchors, weakness=3.0, classes=("a", "b", "c", "d"))
+        write_run(tmp_path / "run", task, anchors=anchors, weakness=3.0, classes=("a", "b", "c", "d"))
     )
     analysis = survey(record, draws=1000)
     stored = {CLEAN: record.scores.clean_more.interval} | {one.cell: one.interval for one in record.scores.listed}
@@ -125,7 +125,7 @@ def test_F126_analysis_has_the_intervals_of_scores_json(task: str, anchors: int,
 
 @pytest.mark.fault("F126")
 def test_F126_intervals_over_anchors_of_old_runs_are_recomputed(tmp_path: Path) -> None:
-    folder = made_run(tmp_path / "run", "frames", anchors=4, cells=(), knows=0.2)
+    folder = write_run(tmp_path / "run", "frames", anchors=4, cells=(), knows=0.2)
     (expected_errors,) = offset_errors(RunRecord.read(folder))
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     pm_k_record = scores["clean_more"]["pm_k"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.made_runs import CELLS, made_run
+from helpers.synthetic_runs import CELLS, write_run
 from jostle.errors import Incomparable
 from jostle.evaluation.runner.runner import Run
 from jostle.features.extraction import Cost
@@ -68,7 +68,7 @@ def test_nothing_is_significant_without_draws(detection: RunRecord, robust_detec
 def test_other_tasks(task: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     first: RunRecord = request.getfixturevalue(task)
     videos = 40 if task == "recognition" else 20
-    second = RunRecord.read(made_run(tmp_path / "firm", task, videos=videos, weakness=0.2, model="firm"))
+    second = RunRecord.read(write_run(tmp_path / "firm", task, videos=videos, weakness=0.2, model="firm"))
     diff = diff_runs(first, second, draws=50)
     assert diff.videos == videos
     assert diff.comparison.corrupted.clear
@@ -78,7 +78,7 @@ def test_other_tasks(task: str, request: pytest.FixtureRequest, tmp_path: Path) 
 
 
 def test_only_shared_cells_are_compared(detection: RunRecord, tmp_path: Path) -> None:
-    folder = made_run(tmp_path / "run", model="other")
+    folder = write_run(tmp_path / "run", model="other")
     (folder / "predictions" / "thumos14-c-motion_blur-3.json").unlink()
     less = RunRecord.read(folder)
     diff = diff_runs(detection, less, draws=0)
@@ -94,7 +94,7 @@ def test_only_shared_cells_are_compared(detection: RunRecord, tmp_path: Path) ->
 
 @pytest.mark.fault("F48")
 def test_F48_other_ground_truth_needs_any_truth(detection: RunRecord, tmp_path: Path) -> None:
-    fewer = RunRecord.read(made_run(tmp_path / "fewer", videos=11))
+    fewer = RunRecord.read(write_run(tmp_path / "fewer", videos=11))
     with pytest.raises(Incomparable, match="different ground truths") as caught:
         diff_runs(detection, fewer, draws=0)
     assert caught.value.exit_code == 6
@@ -115,7 +115,7 @@ def test_F48_other_benchmark_is_refused_even_with_any_truth(detection: RunRecord
 
 
 def test_recipe_on_other_data_needs_any_data(recognition: RunRecord, tmp_path: Path) -> None:
-    other = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=9, weakness=0.9, on="shifted"))
+    other = RunRecord.read(write_run(tmp_path / "run", "recognition", videos=9, weakness=0.9, on="shifted"))
     with pytest.raises(Incomparable, match="different benchmarks") as caught:
         diff_runs(recognition, other)
     assert "--any-data" in caught.value.__notes__[0]

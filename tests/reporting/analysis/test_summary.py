@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import jostle
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import benchmarks
@@ -230,7 +230,7 @@ def test_other_json_files_are_refused(detection: RunRecord, tmp_path: Path) -> N
 
 
 def test_partial_run_is_exported_on_request(tmp_path: Path) -> None:
-    folder = made_run(tmp_path / "run", fails=("video_0003",))
+    folder = write_run(tmp_path / "run", fails=("video_0003",))
     with pytest.raises(DataError, match=r"on 11 of 12 videos and 4 of 4 cells.*--partial"):
         jostle.export_run(folder, tmp_path / "part.json")
     summary = read_summary(jostle.export_run(folder, tmp_path / "part.json", partial=True, draws=0))
@@ -239,7 +239,7 @@ def test_partial_run_is_exported_on_request(tmp_path: Path) -> None:
 
 
 def test_summary_of_frame_classifiers(tmp_path: Path) -> None:
-    run = RunRecord.read(made_run(tmp_path / "run", "frames", cells=()))
+    run = RunRecord.read(write_run(tmp_path / "run", "frames", cells=()))
     summary = summary_of(survey(run))
     pm_k = run.scores.clean_more.pm_k
     assert pm_k is not None

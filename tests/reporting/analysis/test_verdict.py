@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.reporting.analysis.cell_tables import cells_table
 from jostle.reporting.analysis.comparison import Chance, chance_of, compared, surveys_of
 from jostle.reporting.analysis.leaderboard import boards_of
@@ -81,7 +81,7 @@ def test_F127_verdict_follows_the_interval(
 @pytest.mark.fault("F127")
 def test_F127_relative_values_of_unequal_clean_scores_are_not_compared(recognition: RunRecord, tmp_path: Path) -> None:
     """A weaker model has less to lose: its higher relative robustness is no reason to choose it."""
-    weak = RunRecord.read(made_run(tmp_path / "poor", "recognition", videos=40, knows=0.3, weakness=0.2, model="poor"))
+    weak = RunRecord.read(write_run(tmp_path / "poor", "recognition", videos=40, knows=0.3, weakness=0.2, model="poor"))
     diff = diff_runs(recognition, weak, draws=200)
     assert diff.comparison.clean.clear
     assert diff.comparison.relative.difference.value > 0  # type: ignore[operator]
@@ -118,7 +118,7 @@ def test_verdict_with_a_clean_score_of_zero(detection: RunRecord) -> None:
 
 
 def test_verdict_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
-    clean = RunRecord.read(made_run(tmp_path / "run", cells=()))
+    clean = RunRecord.read(write_run(tmp_path / "run", cells=()))
     for source in (clean, survey(clean)):
         assert verdict_of(source, "m").endswith("on clean video; no corruption was tried.")
     beside = with_scores(
@@ -131,7 +131,7 @@ def test_verdict_without_corruptions(tmp_path: Path, detection: RunRecord) -> No
 def test_models_at_chance_level_are_recognised(tmp_path: Path, recognition: RunRecord, detection: RunRecord) -> None:
     assert chance_of(recognition) == Chance(1 / 3, 40)
     assert chance_of(detection) == Chance(0.0, None)
-    blind = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=30, knows=0.0))
+    blind = RunRecord.read(write_run(tmp_path / "run", "recognition", videos=30, knows=0.0))
     for source in (blind, survey(blind, draws=100)):
         assert "m is not significantly better than chance on clean video" in verdict_of(source, "m")
     for source in (recognition, survey(recognition, draws=100)):
@@ -139,7 +139,7 @@ def test_models_at_chance_level_are_recognised(tmp_path: Path, recognition: RunR
 
 
 def test_verdict_of_a_clean_frame_run(tmp_path: Path) -> None:
-    record = RunRecord.read(made_run(tmp_path / "run", "frames", cells=()))
+    record = RunRecord.read(write_run(tmp_path / "run", "frames", cells=()))
     expected = frames_verdict(offset_errors(record)[0], "m")
     assert verdict_of(record, "m") == verdict_of(survey(record), "m") == expected
     assert "similar frame within 3" in expected
@@ -165,7 +165,7 @@ def test_chance_level_of_frame_classifiers(frames: RunRecord) -> None:
 
 def test_model_at_chance_level_is_never_best(tmp_path: Path, recognition: RunRecord) -> None:
     """Robustness of a model no better than chance is neither reported nor set in bold."""
-    guessing = RunRecord.read(made_run(tmp_path / "blind", "recognition", videos=40, knows=0.0, model="blind"))
+    guessing = RunRecord.read(write_run(tmp_path / "blind", "recognition", videos=40, knows=0.0, model="blind"))
     surveys = surveys_of([recognition, guessing], draws=50)
     comparison = compared(*surveys)
     assert comparison.guesses == (False, True)

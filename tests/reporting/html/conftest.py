@@ -1,3 +1,3 @@
-"""Tests of HTML reports; their runs come from `helpers.made_runs`."""
+"""Tests of HTML reports; their runs come from `helpers.synthetic_runs`."""
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jostle
-from helpers.made_runs import HOSTILE, made_run
+from helpers.synthetic_runs import HOSTILE, write_run
 from jostle.errors import BadValue, DataError, Tampered
 from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.summary import read_summary
@@ -18,11 +18,11 @@ from jostle.reporting.analysis.summary import read_summary
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs of one benchmark (one partial, with a hostile name), one on other data, one of frames."""
     folder = tmp_path_factory.mktemp("board")
-    made_run(folder / "weak", benchmark="thumos14-c")
-    made_run(folder / "firm", benchmark="thumos14-c", weakness=0.3)
-    made_run(folder / "part", benchmark="thumos14-c", weakness=0.1, model=HOSTILE[0], fails=("video_0003",))
-    made_run(folder / "other", benchmark="thumos14-c", videos=9, model="elsewhere")
-    made_run(folder / "frames", "frames", cells=(), benchmark="ytbb-robust")
+    write_run(folder / "weak", benchmark="thumos14-c")
+    write_run(folder / "firm", benchmark="thumos14-c", weakness=0.3)
+    write_run(folder / "part", benchmark="thumos14-c", weakness=0.1, model=HOSTILE[0], fails=("video_0003",))
+    write_run(folder / "other", benchmark="thumos14-c", videos=9, model="elsewhere")
+    write_run(folder / "frames", "frames", cells=(), benchmark="ytbb-robust")
     return folder
 
 
@@ -51,7 +51,7 @@ def test_groups_hold_comparable_runs(runs: Path) -> None:
 
 
 def test_a_recipe_on_other_data_has_a_table_of_its_own(runs: Path, tmp_path: Path) -> None:
-    moved = made_run(tmp_path / "moved", benchmark="thumos14-c", on="folder kitchen")
+    moved = write_run(tmp_path / "moved", benchmark="thumos14-c", on="folder kitchen")
     (board,) = boards_of([runs / "weak", moved], draws=0)
     assert (board.benchmark, len(board.published)) == ("thumos14-c", 15)
     assert [group.scope.partition(":")[0] for group in board.groups] == ["folder kitchen, test", "folder, test"]
@@ -106,7 +106,7 @@ def test_board_is_reproducible(index: Path, runs: Path, tmp_path: Path) -> None:
 
 
 def test_benchmark_named_index_does_not_overwrite_the_index(tmp_path: Path) -> None:
-    folder = made_run(tmp_path / "run", "recognition", benchmark="index")
+    folder = write_run(tmp_path / "run", "recognition", benchmark="index")
     out = jostle.board(folder, tmp_path / "out", draws=0).parent
     assert "guesser" in (out / "benchmark-index.html").read_text(encoding="utf-8")
     assert "Leaderboard" in (out / "index.html").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
-from helpers.made_runs import made_run
 from helpers.numpy_extractor import write_video
+from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import survey, video_drops
@@ -24,7 +24,7 @@ CELL = "thumos14-c/black_frame:1"
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     folder = tmp_path_factory.mktemp("pictures")
-    return RunRecord.read(made_run(folder / "run", source=write_video(folder / "film.mkv", 580)))
+    return RunRecord.read(write_run(folder / "run", source=write_video(folder / "film.mkv", 580)))
 
 
 def decode_picture(address: str) -> np.ndarray:
@@ -53,7 +53,7 @@ def test_corrupted_frames_are_among_the_shots(record: RunRecord) -> None:
 
 def test_strip_has_only_frames_of_the_model_input(tmp_path: Path) -> None:
     film, input_frames = write_video(tmp_path / "film.mkv", 100), (3, 9, 30, 49, 50, 51, 60, 72, 81, 90, 99)
-    run = made_run(tmp_path / "run", "recognition", videos=3, source=film, shown=input_frames)
+    run = write_run(tmp_path / "run", "recognition", videos=3, source=film, shown=input_frames)
     strip = strip_of(RunRecord.read(run), "video_0001", CELL)
     assert strip.exact_input
     fps = 99 / strip.shots[-1].time_s
@@ -67,7 +67,7 @@ def test_strip_has_only_frames_of_the_model_input(tmp_path: Path) -> None:
 
 
 def test_invalid_input_frame_numbers_are_refused(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", "recognition", videos=3, shown=(1, 2))
+    run = write_run(tmp_path / "run", "recognition", videos=3, shown=(1, 2))
     journal = run / "journal.jsonl"
     journal.write_text(journal.read_text().replace('"shown": "1 2"', '"shown": "1 two"'))
     with pytest.raises(DataError, match="input frames of video_0001 are no numbers"):
@@ -92,7 +92,7 @@ def test_album_stops_at_its_size_limit(record: RunRecord) -> None:
 def test_recognition_strip_is_corrupted_where_the_run_was(tmp_path: Path) -> None:
     film = write_video(tmp_path / "film.mkv", 100)
     strip = strip_of(
-        RunRecord.read(made_run(tmp_path / "run", "recognition", videos=3, source=film)), "video_0001", CELL
+        RunRecord.read(write_run(tmp_path / "run", "recognition", videos=3, source=film)), "video_0001", CELL
     )
     assert [decode_picture(shot.corrupted).mean() < 3 for shot in strip.shots] == [
         shot.affected for shot in strip.shots

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import jostle
-from helpers.made_runs import HOSTILE, made_run
 from helpers.numpy_extractor import write_video
+from helpers.synthetic_runs import HOSTILE, write_run
 from jostle.errors import BadValue, DataError, MissingExtra
 from jostle.evaluation.run_folder.metadata import Step
 from jostle.reporting.analysis.pm_k import OffsetErrors
@@ -75,7 +75,7 @@ def check_self_contained(path: Path) -> Reader:
 
 
 def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
-    made_run(tmp_path / "run", source=write_video(tmp_path / "film.mkv", 580))
+    write_run(tmp_path / "run", source=write_video(tmp_path / "film.mkv", 580))
     out = jostle.report(tmp_path / "run", tmp_path / "report.html", csv=tmp_path / "cells.csv", draws=50)
     assert out == tmp_path / "report.html"
     page = check_self_contained(out)
@@ -101,7 +101,7 @@ def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
 def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None:
     cells = ("thumos14-c/black_frame:3", "ucf101-p/reverse_sampling:3")
     for name, weakness in (("one", 1.0), ("two", 0.4)):
-        made_run(tmp_path / name, task, cells=cells, weakness=weakness)
+        write_run(tmp_path / name, task, cells=cells, weakness=weakness)
     page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
     words = " ".join("".join(page.words).split())
     heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
@@ -119,7 +119,7 @@ def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None
 
 
 def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
-    made_run(tmp_path / "run")
+    write_run(tmp_path / "run")
     shutil.rmtree(tmp_path / "videos")
     page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
     assert "No pictures: video_" in "".join(page.words)
@@ -130,7 +130,7 @@ def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames", "questions"])
 def test_untrusted_text_is_escaped(task: str, tmp_path: Path) -> None:
     """Names from outside are escaped in every format (F82 and F87)."""
-    made_run(tmp_path / "run", task, classes=HOSTILE, model=HOSTILE[0])
+    write_run(tmp_path / "run", task, classes=HOSTILE, model=HOSTILE[0])
     out = write_report([tmp_path / "run"], tmp_path / "r.html", draws=20)
     page = check_self_contained(out)
     assert HOSTILE[0] in "".join(page.words)
@@ -144,8 +144,8 @@ def test_untrusted_text_is_escaped(task: str, tmp_path: Path) -> None:
 
 
 def test_two_runs_side_by_side(tmp_path: Path) -> None:
-    made_run(tmp_path / "one")
-    made_run(tmp_path / "two", weakness=0.3, model="firmer")
+    write_run(tmp_path / "one")
+    write_run(tmp_path / "two", weakness=0.3, model="firmer")
     page = check_self_contained(jostle.report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=60))
     words = " ".join("".join(page.words).split())
     assert "firmer keeps" in words
@@ -155,8 +155,8 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
 
 
 def test_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
-    made_run(tmp_path / "old", "recognition", videos=60)
-    made_run(tmp_path / "new", "recognition", videos=60, weakness=3.0, model="frailer")
+    write_run(tmp_path / "old", "recognition", videos=60)
+    write_run(tmp_path / "new", "recognition", videos=60, weakness=3.0, model="frailer")
     budget = {
         "condition": [
             {"metric": "clean", "at_least": 0.1},
@@ -180,20 +180,20 @@ def test_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
 
 
 def test_runs_of_one_model_are_named_by_their_folders(tmp_path: Path) -> None:
-    made_run(tmp_path / "one")
-    made_run(tmp_path / "two", seed=1)
+    write_run(tmp_path / "one")
+    write_run(tmp_path / "two", seed=1)
     page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=0))
     assert {"one", "two"} <= set(page.words)
 
 
 def test_failures_are_listed_and_runs_compared_on_shared_videos(tmp_path: Path) -> None:
-    made_run(tmp_path / "one", fails=("video_0003",))
+    write_run(tmp_path / "one", fails=("video_0003",))
     page = check_self_contained(write_report([tmp_path / "one"], tmp_path / "one.html", draws=20))
     words = " ".join("".join(page.words).split())
     assert "11 of 12 videos, 4 of 4 cells not complete" in words
     assert "1 video could not be used" in words
     assert "video_0003: <i>no</i> video" in words
-    made_run(tmp_path / "two", model="firmer")
+    write_run(tmp_path / "two", model="firmer")
     page = check_self_contained(write_report([tmp_path / "two", tmp_path / "one"], tmp_path / "both.html", draws=20))
     words = " ".join("".join(page.words).split())
     assert "12 of 12 videos, 4 of 4 cells; compared on the 11 that all runs have" in words
@@ -209,10 +209,10 @@ def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_recognition_and_frames(tmp_path: Path) -> None:
-    made_run(tmp_path / "rec", "recognition", videos=30)
+    write_run(tmp_path / "rec", "recognition", videos=30)
     page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
     assert any(attributes.get("id") == "confusion-0" for _, attributes in page.tags)
-    made_run(tmp_path / "pmk", "frames", cells=())
+    write_run(tmp_path / "pmk", "frames", cells=())
     page = check_self_contained(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
     assert "a drop of " in "".join(page.words)
     assert any(attributes.get("id") == "offsets" for _, attributes in page.tags)
@@ -220,10 +220,10 @@ def test_recognition_and_frames(tmp_path: Path) -> None:
 
 
 def test_model_at_chance_level_is_called_so(tmp_path: Path) -> None:
-    made_run(tmp_path / "rec", "recognition", videos=30, knows=0.0)
+    write_run(tmp_path / "rec", "recognition", videos=30, knows=0.0)
     page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
     assert "is not significantly better than chance on clean video" in "".join(page.words)
-    made_run(tmp_path / "good", "recognition", videos=30)
+    write_run(tmp_path / "good", "recognition", videos=30)
     page = check_self_contained(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
     assert "guessing" not in "".join(page.words)
 
@@ -236,14 +236,14 @@ def test_offset_charts_reach_ten_frames() -> None:
 @pytest.mark.fault("F86")
 def test_single_video_and_class(tmp_path: Path) -> None:
     """The smallest possible run still has a report (F86)."""
-    made_run(tmp_path / "run", videos=1, classes=("jump",))
+    write_run(tmp_path / "run", videos=1, classes=("jump",))
     check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
 
 
 @pytest.mark.fault("F86")
 def test_run_without_any_detection(tmp_path: Path) -> None:
     """A clean score of 0 has no relative robustness (F86 and F91)."""
-    folder = made_run(tmp_path / "run")
+    folder = write_run(tmp_path / "run")
     for file in (folder / "predictions").glob("*.json"):
         predictions = json.loads(file.read_text())
         predictions["results"] = {name: [] for name in predictions["results"]}
@@ -259,7 +259,7 @@ def test_run_without_any_detection(tmp_path: Path) -> None:
 def test_five_hundred_classes_and_many_videos(tmp_path: Path) -> None:
     """The page stays small, and states what it leaves out (F86)."""
     classes = tuple(f"class number {i}" for i in range(500))
-    made_run(tmp_path / "run", "recognition", videos=2000, classes=classes)
+    write_run(tmp_path / "run", "recognition", videos=2000, classes=classes)
     page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=200))
     words = "".join(page.words)
     assert "The 40 of 500 classes that lose most." in words
@@ -271,28 +271,28 @@ def test_invalid_runs_are_refused(tmp_path: Path) -> None:
         jostle.report([], tmp_path / "r.html")
     with pytest.raises(DataError, match=r"no run\.json there"):
         jostle.report(tmp_path, tmp_path / "r.html")
-    folder = made_run(tmp_path / "run")
+    folder = write_run(tmp_path / "run")
     (folder / "scores.json").rename(folder / "away.json")
     with pytest.raises(DataError, match=r"scores\.json: does not exist; the same `jostle run` resumes"):
         jostle.report(folder, tmp_path / "r.html")
     (folder / "away.json").rename(folder / "scores.json")
-    other = made_run(tmp_path / "rec", "recognition")
+    other = write_run(tmp_path / "rec", "recognition")
     with pytest.raises(DataError, match="runs of different benchmarks"):
         jostle.report([folder, other], tmp_path / "r.html")
-    fewer = made_run(tmp_path / "fewer", videos=3)
+    fewer = write_run(tmp_path / "fewer", videos=3)
     with pytest.raises(DataError, match="different ground truths"):
         jostle.report([folder, fewer], tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
 
 
 def test_report_is_reproducible(tmp_path: Path) -> None:
-    made_run(tmp_path / "run", videos=4)
+    write_run(tmp_path / "run", videos=4)
     one, two = (write_report([tmp_path / "run"], tmp_path / f"{i}.html", draws=20) for i in range(2))
     assert one.read_bytes() == two.read_bytes()
 
 
 def test_progress_reaches_the_total(tmp_path: Path) -> None:
-    made_run(tmp_path / "run", videos=8)
+    write_run(tmp_path / "run", videos=8)
     updates: list[tuple[int, int]] = []
     write_report([tmp_path / "run"], tmp_path / "r.html", draws=5, progress=lambda *step: updates.append(step))
     assert [done for done, _ in updates] == list(range(1, len(updates) + 1))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.reporting.analysis.record import RunRecord
 
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "my_run", videos=4))
+    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "my_run", videos=4))

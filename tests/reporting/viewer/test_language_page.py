@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helpers.made_runs import made_run
+from helpers.synthetic_runs import write_run
 from jostle.reporting.viewer.pages import run_page, video_page
 from jostle.reporting.viewer.runs import RunCollection, Snapshot
 
@@ -18,7 +18,7 @@ BLUR = "thumos14-c/motion_blur:3"
 @pytest.fixture(scope="module")
 def snapshots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Snapshot]:
     root = tmp_path_factory.mktemp("runs")
-    runs = RunCollection([made_run(root / task, task, videos=6, cells=(BLUR,)) for task in ("questions", "moments")])
+    runs = RunCollection([write_run(root / task, task, videos=6, cells=(BLUR,)) for task in ("questions", "moments")])
     snapshots_by_key = {key: runs.run(key) for key in ("questions", "moments")}
     return {key: run for key, run in snapshots_by_key.items() if isinstance(run, Snapshot)}
 

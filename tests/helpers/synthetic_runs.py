@@ -1,4 +1,4 @@
-"""Runs without models: a guesser that knows the truth and errs more the harder a video is struck."""
+"""Runs without models: a guesser that knows the truth and errs more the more a video is corrupted."""
 
 from __future__ import annotations
 
@@ -210,11 +210,11 @@ def finished_run(
         for file in files.values():
             file.write_bytes(b"no video")
     data = Dataset("folder", "test", folder, (annotations,), files)
-    contestant = BenchmarkModel(partial(Guesser, annotations, weakness, fails, knows, shown), model)
+    model_entry = BenchmarkModel(partial(Guesser, annotations, weakness, fails, knows, shown), model)
     chosen = select_cells(recipe, None)
-    return run_benchmark(recipe, data, contestant, out, cells=chosen, seed=seed, jobs=1, stopping=stopping)
+    return run_benchmark(recipe, data, model_entry, out, cells=chosen, seed=seed, jobs=1, stopping=stopping)
 
 
-def made_run(out: Path, task: str = "detection", **facts: Any) -> Path:
+def write_run(out: Path, task: str = "detection", **facts: Any) -> Path:
     """The folder of a run; `finished_run` says what the facts are."""
     return finished_run(out, task, **facts).folder

@@ -1,4 +1,4 @@
-"""Looks for every task, apart from the tests: processes that load one do without what those import, torch above all."""
+"""Predictors of every task, in a module of their own, so that processes that load one do not import torch."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from jostle.core.types import Segments
 from jostle.evaluation.inference.detection import ClipDetectionPredictor, FrameDetectionPredictor
 
 
-class Gathering(Weigher):
-    """A model that looks at several clips at once."""
+class BatchingWeigher(Weigher):
+    """Model that takes several clips at once."""
 
     def together(self, parts: list[np.ndarray]) -> list[np.ndarray]:
         return [self(part) for part in parts]
 
 
-def gathering() -> Any:
-    return replace(small_recognition.recognising(), model=Gathering(), batch=4)
+def batching_predictor() -> Any:
+    return replace(small_recognition.recognition_predictor(), model=BatchingWeigher(), batch=4)
 
 
-def concatenating() -> Any:
-    return replace(small_recognition.recognising(), batch=5)
+def concatenating_predictor() -> Any:
+    return replace(small_recognition.recognition_predictor(), batch=5)
 
 
-def lit(frames: np.ndarray, fps: float) -> Segments:
+def detect_brightness(frames: np.ndarray, fps: float) -> Segments:
     light = float(frames.astype(np.float64).sum() % 9973) / 9973
     return Segments([0.1], [0.5 + light + fps / 100], [0], [light], ("action",))
 
 
-def by_frames() -> FrameDetectionPredictor:
-    return FrameDetectionPredictor(lit)
+def frame_detection_predictor() -> FrameDetectionPredictor:
+    return FrameDetectionPredictor(detect_brightness)
 
 
-def by_clips() -> ClipDetectionPredictor:
+def clip_detection_predictor() -> ClipDetectionPredictor:
     from tests.evaluation.inference.test_clip_detection import detector_of
 
     detector = detector_of("afsd")
@@ -46,7 +46,7 @@ def by_clips() -> ClipDetectionPredictor:
     return ClipDetectionPredictor(detector)
 
 
-def with_torch() -> Any:
+def torch_predictor() -> Any:
     import torch
 
     from jostle.models.input_spec import InputSpec
@@ -54,8 +54,8 @@ def with_torch() -> Any:
 
     network = torch.nn.Sequential(torch.nn.AdaptiveAvgPool3d(1), torch.nn.Flatten())
     spec = InputSpec(frames=4, stride=4, resize=20, size=16)
-    return replace(small_recognition.recognising(), model=Recogniser(network, spec), batch=4)
+    return replace(small_recognition.recognition_predictor(), model=Recogniser(network, spec), batch=4)
 
 
-def who(look: object, frames: np.ndarray) -> int:
+def worker_id(look: object, frames: np.ndarray) -> int:
     return os.getpid()
