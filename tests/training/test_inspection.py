@@ -218,7 +218,7 @@ def test_training_reduces_the_loss_and_writes_an_inspector(videos: Path, tmp_pat
     )
     messages: list[str] = []
     result = api_train(config, tmp_path / "run", watch=lambda event: messages.append(event.sentence))
-    assert "making films" in messages
+    assert "preparing films" in messages
     assert result.first_loss is not None
     assert result.last_loss is not None
     assert result.last_loss < 0.9 * result.first_loss

@@ -278,7 +278,7 @@ def demo(
 
     many = available_cpus() if jobs is None else jobs
     prepare_demo(many)
-    callback = None if progress is None else partial(progress, "making films")
+    callback = None if progress is None else partial(progress, "rendering films")
     data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=callback, first=None if full else FILMS)
     recipe = benchmarks[BENCHMARK]
     every = {

@@ -105,7 +105,7 @@ class DataPreparation:
     @property
     def sentence(self) -> str:
         """The progress as a short text for the console."""
-        return f"making {self.what}"
+        return f"preparing {self.what}"
 
 
 Watch = Callable[[TrainingPlan | TrainingProgress | DataPreparation], None]
