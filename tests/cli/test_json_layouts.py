@@ -75,8 +75,9 @@ def test_finished_runs(run_json: RunJson) -> None:
 def test_probe_has_one_layout(run_json: RunJson) -> None:
     pytest.importorskip("torch")
     tiny_run.write_folder(Path("made"))
-    words = ["probe", "made/tiny-c.toml", "--data", "made/data", "-o", "probe", "--model", "helpers.tiny_run:lit"]
-    words += ["-j", "1", "--device", "cpu", "--kind", "thumos14-c/black_frame", "--step", "8"]
+    words = ["probe", "made/tiny-c.toml", "--data", "made/data", "-o", "probe", "-j", "1"]
+    words += ["--model", "helpers.tiny_run:detect_brightness", "--device", "cpu"]
+    words += ["--kind", "thumos14-c/black_frame", "--step", "8"]
     value = run_json(*words)
     assert [*value] == [key for key in documented_keys()["probe"] if key != "against"]
     assert value == json.loads(Path("probe/probe.json").read_text(encoding="utf-8"))

@@ -91,8 +91,8 @@ def test_run_prints_scores_without_the_video(call: Call) -> None:
     from helpers.small_language import write_data
 
     write_data(Path("data"))
-    words = ("run", "next-qa-c", "--model", "helpers.small_language:look", "--data", "data", "-o", "run", "-j", "1")
-    code, _, err = call(*words, "--cells", "reverse_sampling:1")
+    words = ("run", "next-qa-c", "--model", "helpers.small_language:language_predictor", "--data", "data", "-o", "run")
+    code, _, err = call(*words, "-j", "1", "--cells", "reverse_sampling:1")
     assert code == 0, err
     assert "on clean video it scores without video 0.00, with one frame" in err
     assert "clean frames read" in err
