@@ -198,7 +198,7 @@ def test_corrupted_frames_are_marked_and_black(visit: Visit) -> None:
     visit.open_video()
     media = visit.page.evaluate(f"fetch('/media/detection/{CELL}/a.json').then((answer) => answer.json())")
     (start, end), *_ = media["film"]["struck"]
-    visit.until("document.querySelectorAll('.strike-cap').length > 0")
+    visit.until("document.querySelectorAll('.corrupted-cap').length > 0")
     visit.until(visit.page.locator(".screen >> nth=1 >> .badge").is_hidden)
     visit.page.keyboard.press("s")
     first = round(start * FPS)
@@ -232,7 +232,7 @@ def test_timeline_click_seeks(visit: Visit) -> None:
 def test_tooltip_has_overlap_and_kind(visit: Visit) -> None:
     visit.open_video("?score=0")
     visit.page.locator(".detection rect").first.hover()
-    visit.until(lambda: all(word in visit.page.inner_text(".tip") for word in ("tIoU", "kind", "score")))
+    visit.until(lambda: all(word in visit.page.inner_text(".tooltip") for word in ("tIoU", "kind", "score")))
 
 
 def test_score_threshold_hides_detections(visit: Visit) -> None:
@@ -267,7 +267,7 @@ def test_keyboard_help_and_navigation(visit: Visit) -> None:
     visit.until(lambda: visit.page.locator("dialog[open]").count() == 0)
     order = visit.page.evaluate(f"fetch('/runs/detection/cells/{CELL}.json').then((a) => a.json())")["videos"]
     visit.open_video(video=order[0]["key"])
-    visit.until("fetch(location.pathname + '.json').then((a) => a.json()).then((told) => told.rank !== null)")
+    visit.until("fetch(location.pathname + '.json').then((a) => a.json()).then((page) => page.rank !== null)")
     visit.page.reload()
     visit.page.wait_for_selector(".timeline")
     visit.page.keyboard.press("n")
@@ -306,7 +306,7 @@ def test_recognition_and_frames(visit: Visit) -> None:
     visit.until(lambda: visit.probe("arrived"))
     visit.page.click(".shot.anchor >> nth=0")
     visit.until(lambda: visit.frame == 20)
-    visit.until(lambda: visit.page.locator(".shot.now.anchor").count() == 2)
+    visit.until(lambda: visit.page.locator(".shot.current.anchor").count() == 2)
 
 
 def test_questions_show_options_clean_and_corrupted(visit: Visit) -> None:
@@ -333,7 +333,7 @@ def test_windows_of_moments_are_on_the_timeline(visit: Visit) -> None:
     visit.until(lambda: visit.page.locator(".detection").count() == 8)
     visit.until(lambda: visit.query.get("windows") == ["all"])
     visit.page.locator(".action rect").first.hover(position={"x": 60, "y": 2})  # beside the line that crosses it out
-    visit.until(lambda: "Sentence 0." in visit.page.inner_text(".tip"))
+    visit.until(lambda: "Sentence 0." in visit.page.inner_text(".tooltip"))
     visit.page.locator("summary").click()
     visit.until(lambda: visit.page.locator("details tbody tr").count() == 8)
     assert "2 true windows" in visit.page.inner_text(".counts")
@@ -346,11 +346,11 @@ def test_boxes_are_drawn_over_both_players(visit: Visit) -> None:
     visit.page.click(".shot.anchor")
     visit.until(lambda: visit.frame == 20)
     visit.until(lambda: visit.page.locator(".boxes .true").count() == 4)  # two objects, in both players
-    visit.until(lambda: visit.page.locator(".boxes .found").count() == 6)
+    visit.until(lambda: visit.page.locator(".boxes .predicted").count() == 6)
     assert "2 objects; found 3 clean, 3 corrupted" in visit.page.inner_text(".verdict")
     visit.page.fill("input[type=range]", "0.45")
-    visit.until(lambda: visit.page.locator(".boxes .found").count() == 4)
-    assert "dark 0.50" in visit.page.locator(".boxes .found text").all_text_contents()
+    visit.until(lambda: visit.page.locator(".boxes .predicted").count() == 4)
+    assert "dark 0.50" in visit.page.locator(".boxes .predicted text").all_text_contents()
 
 
 def test_labels_are_escaped_and_missing_videos_reported(visit: Visit) -> None:
@@ -359,7 +359,7 @@ def test_labels_are_escaped_and_missing_videos_reported(visit: Visit) -> None:
     visit.open(f"/runs/hostile/cells/{CELL}/videos/a?score=0", ".timeline")
     visit.until(lambda: "no longer there" in visit.page.inner_text(".screen >> nth=1"))
     visit.page.locator(".action rect").first.hover()
-    visit.until(lambda: HOSTILE in visit.page.inner_text(".tip"))
+    visit.until(lambda: HOSTILE in visit.page.inner_text(".tooltip"))
     visit.page.locator("summary").click()
     visit.until(lambda: HOSTILE in visit.page.inner_text("details table"))
     assert visit.page.locator("img[src=x]").count() == 0

@@ -1,28 +1,28 @@
-// What a recogniser said of a video: scores of classes, clean and corrupted.
+// Panel of recognition runs: class scores of a video, clean and corrupted.
 
 import { el } from './dom.js';
 
-export function answersPanel(data, two) {
+export function createAnswersPanel(data, hasCorrupted) {
   const answers = data.answers;
-  const values = answers.scores.flatMap((one) => [one.clean, one.corrupted]);
+  const values = answers.scores.flatMap((entry) => [entry.clean, entry.corrupted]);
   const low = Math.min(0, ...values);
   const high = Math.max(...values, low + 1e-9);
-  const wide = (value) => `${(100 * (value - low)) / (high - low)}%`;
+  const barWidth = (value) => `${(100 * (value - low)) / (high - low)}%`;
   const guesses = answers.k === 1 ? 'first guess' : `first ${answers.k} guesses`;
-  const said = (right) => (right ? 'right' : 'wrong');
-  const bar = (value, side) => el('span', { class: 'score' },
-    el('span', { class: 'bars' }, el('span', { class: `bar ${side}`, style: { width: wide(value) } })),
+  const verdict = (right) => (right ? 'right' : 'wrong');
+  const renderBar = (value, side) => el('span', { class: 'score' },
+    el('span', { class: 'bars' }, el('span', { class: `bar ${side}`, style: { width: barWidth(value) } })),
     el('span', { class: 'number' }, value.toFixed(3)));
   return {
-    node: el('section', { 'aria-label': 'Scores of classes' },
-      el('p', { class: 'verdict' }, `By its ${guesses} the model is ${said(answers.right_clean)} on the clean video`,
-        two ? ` and ${said(answers.right_corrupted)} on the corrupted one.` : '.'),
+    node: el('section', { 'aria-label': 'Class scores' },
+      el('p', { class: 'verdict' }, `By its ${guesses} the model is ${verdict(answers.right_clean)} on the clean video`,
+        hasCorrupted ? ` and ${verdict(answers.right_corrupted)} on the corrupted one.` : '.'),
       el('div', { class: 'scroll' }, el('table', { class: 'list answers' },
-        el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Class'), el('th', { scope: 'col' }, 'Clean'), two ? el('th', { scope: 'col' }, 'Corrupted') : null)),
-        el('tbody', {}, answers.scores.map((one) => el('tr', { class: one.true ? 'true' : null },
-          el('th', { scope: 'row' }, one.label, one.true ? el('span', { class: 'tag' }, 'true class') : null),
-          el('td', {}, bar(one.clean, 'clean')), two ? el('td', {}, bar(one.corrupted, 'corrupted')) : null))))),
+        el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Class'), el('th', { scope: 'col' }, 'Clean'), hasCorrupted ? el('th', { scope: 'col' }, 'Corrupted') : null)),
+        el('tbody', {}, answers.scores.map((entry) => el('tr', { class: entry.true ? 'true' : null },
+          el('th', { scope: 'row' }, entry.label, entry.true ? el('span', { class: 'tag' }, 'true class') : null),
+          el('td', {}, renderBar(entry.clean, 'clean')), hasCorrupted ? el('td', {}, renderBar(entry.corrupted, 'corrupted')) : null))))),
       answers.classes > answers.scores.length ? el('p', { class: 'quiet small' }, `${answers.scores.length} of ${answers.classes} classes: the true ones, and the highest of either video.`) : null),
-    film() {}, strikes() {}, time() {},
+    setFilm() {}, setCorruptedSpans() {}, setTime() {},
   };
 }

@@ -1,16 +1,16 @@
-// Elements from data. Text is only ever set as text, so that nobody's label is read as HTML.
+// Helpers for DOM elements, number formats, JSON requests and the URL query. Labels are always set as text, never as HTML.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
 export function el(name, attributes = {}, ...children) {
-  return filled(document.createElement(name), attributes, children);
+  return populate(document.createElement(name), attributes, children);
 }
 
 export function svg(name, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, name), attributes, children);
+  return populate(document.createElementNS(SVG, name), attributes, children);
 }
 
-function filled(node, attributes, children) {
+function populate(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
@@ -18,66 +18,68 @@ function filled(node, attributes, children) {
     else if (value === true) node.setAttribute(key, '');
     else node.setAttribute(key, String(value));
   }
-  node.append(...there(children));
+  node.append(...flattenChildren(children));
   return node;
 }
 
-const there = (children) => children.flat(2).filter((child) => child !== null && child !== undefined && child !== false);
+const flattenChildren = (children) => children.flat(2).filter((child) => child !== null && child !== undefined && child !== false);
 
-/** Fill an element anew. */
-export function put(node, ...children) {
-  node.replaceChildren(...there(children));
+/** Replace the children of an element. */
+export function replaceContent(node, ...children) {
+  node.replaceChildren(...flattenChildren(children));
 }
 
-/** Text in which `words` stand between backticks, as in a docstring. */
-export const worded = (text) => text.split('`').map((part, i) => (i % 2 ? el('code', {}, part) : part));
+/** Return text nodes and code elements for text with words in backticks, as in a docstring. */
+export const formatCode = (text) => text.split('`').map((part, i) => (i % 2 ? el('code', {}, part) : part));
 
-export async function getJson(address) {
-  const answer = await fetch(address, { headers: { accept: 'application/json' }, cache: 'no-store' });
-  const kind = answer.headers.get('content-type') || '';
-  if (!kind.includes('json')) return { page: 'error', title: 'Error', message: (await answer.text()).trim() };
-  return answer.json();
+export async function fetchJson(url) {
+  const response = await fetch(url, { headers: { accept: 'application/json' }, cache: 'no-store' });
+  const type = response.headers.get('content-type') || '';
+  if (!type.includes('json')) return { page: 'error', title: 'Error', message: (await response.text()).trim() };
+  return response.json();
 }
 
-export const percent = (value, digits = 1) =>
+export const formatPercent = (value, digits = 1) =>
   value === null || value === undefined ? 'n/a' : (100 * value).toFixed(digits).replace(/^-(?=0(\.0*)?$)/, '');
 
-export const interval = (ends) => (ends ? `${percent(ends[0])} to ${percent(ends[1])}` : '');
+export const formatInterval = (ends) => (ends ? `${formatPercent(ends[0])} to ${formatPercent(ends[1])}` : '');
 
-export function clock(seconds) {
-  const whole = Math.max(0, seconds);
-  const minutes = Math.floor(whole / 60);
-  return `${minutes}:${(whole - 60 * minutes).toFixed(2).padStart(5, '0')}`;
+export function formatTime(seconds) {
+  const total = Math.max(0, seconds);
+  const minutes = Math.floor(total / 60);
+  return `${minutes}:${(total - 60 * minutes).toFixed(2).padStart(5, '0')}`;
 }
 
-export function jsonAddress() {
+/** Return the URL of the page's data. */
+export function jsonUrl() {
   const path = location.pathname === '/' ? '/index' : location.pathname.replace(/\/+$/, '');
   return `${path}.json${location.search}`;
 }
 
-// The address says what is shown; changes are put there a moment after the last one.
-let pending = null;
-const changes = new Map();
-export function remember(values) {
-  for (const [key, value] of Object.entries(values)) changes.set(key, value);
-  clearTimeout(pending);
-  pending = setTimeout(() => {
+// The URL holds the state of the page; changes are written in batches, 250 ms after the last one.
+let updateTimer = null;
+const pendingUpdates = new Map();
+export function updateQuery(values) {
+  for (const [key, value] of Object.entries(values)) pendingUpdates.set(key, value);
+  clearTimeout(updateTimer);
+  updateTimer = setTimeout(() => {
     const query = new URLSearchParams(location.search);
-    for (const [key, value] of changes) {
+    for (const [key, value] of pendingUpdates) {
       if (value === null || value === undefined || value === '') query.delete(key);
       else query.set(key, String(value));
     }
-    changes.clear();
+    pendingUpdates.clear();
     const text = query.toString();
     history.replaceState(null, '', location.pathname + (text ? `?${text}` : ''));
-    dispatchEvent(new Event('addresschange'));
+    dispatchEvent(new Event('urlchange'));
   }, 250);
 }
 
-export function parameter(name, usual = null) {
+/** Return a query parameter, as a number where the default value is one. */
+export function queryParameter(name, defaultValue = null) {
   const text = new URLSearchParams(location.search).get(name);
-  if (text === null) return usual;
-  if (typeof usual === 'string' || usual === null) return text;
+  if (text === null) return defaultValue;
+  if (typeof defaultValue === 'string' || defaultValue === null) return text;
   const value = Number(text);
-  return Number.isFinite(value) ? value : usual;
+  return Number.isFinite(value) ? value : defaultValue;
 }

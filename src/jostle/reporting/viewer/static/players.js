@@ -1,7 +1,7 @@
-// Two videos that move as one: the first that can play leads, the other is kept in step, and a pause ends on one frame.
+// Linked players: the first video that can play leads, the other follows, and a pause ends on one frame in both.
 
 export const RATES = [0.1, 0.25, 0.5, 1, 1.5, 2, 4];
-const FAR = 0.3; // seconds apart from which the follower jumps instead of hurrying
+const MAX_DRIFT_S = 0.3; // beyond which the follower seeks instead of changing its speed
 
 export class Players extends EventTarget {
   constructor(videos) {
@@ -14,19 +14,19 @@ export class Players extends EventTarget {
     this.film = null;
     this.loop = false;
     for (const video of videos) {
-      video.addEventListener('seeked', () => this.#catchUp(video));
-      video.addEventListener('loadeddata', () => this.#place(video));
-      video.addEventListener('ended', () => this.#over());
-      video.addEventListener('waiting', () => this.#tell('state'));
+      video.addEventListener('seeked', () => this.#finishSeek(video));
+      video.addEventListener('loadeddata', () => this.#syncVideo(video));
+      video.addEventListener('ended', () => this.#handleEnd());
+      video.addEventListener('waiting', () => this.#emit('state'));
     }
   }
 
-  /** What the frames are; known as soon as one of the videos is. */
+  /** Set the frame times, size and length of the videos; only the first call has an effect. */
   setFilm(film) {
     if (this.film) return;
     this.film = film;
     this.duration = film.end_s;
-    this.#tell('film');
+    this.#emit('film');
     this.seek(this.time);
   }
 
@@ -36,14 +36,14 @@ export class Players extends EventTarget {
 
   timeOf(frame) {
     if (!this.film) return 0;
-    const { times, rate: [over, under] } = this.film;
-    return times ? times[frame] : (frame * under) / over;
+    const { times, rate: [numerator, denominator] } = this.film;
+    return times ? times[frame] : (frame * denominator) / numerator;
   }
 
   frameAt(time) {
     if (!this.film) return 0;
-    const { times, rate: [over, under], frames } = this.film;
-    if (!times) return Math.max(0, Math.min(frames - 1, Math.floor((time * over) / under + 1e-4)));
+    const { times, rate: [numerator, denominator], frames } = this.film;
+    if (!times) return Math.max(0, Math.min(frames - 1, Math.floor((time * numerator) / denominator + 1e-4)));
     let low = 0;
     let high = frames - 1;
     while (low < high) {
@@ -54,19 +54,19 @@ export class Players extends EventTarget {
     return low;
   }
 
-  /** The middle of a frame's time: no rounding of a player leads to its neighbour. */
-  #middle(frame) {
+  /** Return the middle of a frame's time, which no player rounds to a neighbouring frame. */
+  #middleOf(frame) {
     const end = frame + 1 < this.frames ? this.timeOf(frame + 1) : this.duration;
     return (this.timeOf(frame) + end) / 2;
   }
 
-  #ready() { return this.videos.filter((video) => video.readyState >= 1 && !video.error); }
+  #readyVideos() { return this.videos.filter((video) => video.readyState >= 1 && !video.error); }
 
   seek(time) {
     this.time = Math.max(0, Math.min(time, this.duration || time));
     if (this.film && !this.playing) this.time = this.timeOf(this.frame);
-    for (const video of this.#ready()) this.#place(video);
-    this.#tell('time');
+    for (const video of this.#readyVideos()) this.#syncVideo(video);
+    this.#emit('time');
   }
 
   seekFrame(frame) {
@@ -78,51 +78,51 @@ export class Players extends EventTarget {
     this.seekFrame(this.frame + frames);
   }
 
-  #place(video) {
+  #syncVideo(video) {
     if (video.readyState < 1 || !this.film) return;
     if (video.seeking) {
-      video.behind = true; // it goes on to the newest place when it has arrived
+      video.seekPending = true; // it seeks to the newest position once this seek has finished
       return;
     }
-    const wanted = this.#middle(this.frame);
-    if (Math.abs(video.currentTime - wanted) > 1e-4) video.currentTime = wanted;
+    const target = this.#middleOf(this.frame);
+    if (Math.abs(video.currentTime - target) > 1e-4) video.currentTime = target;
   }
 
-  #catchUp(video) {
-    if (video.behind) {
-      video.behind = false;
-      this.#place(video);
+  #finishSeek(video) {
+    if (video.seekPending) {
+      video.seekPending = false;
+      this.#syncVideo(video);
     }
-    this.#tell('seeked');
+    this.#emit('seeked');
   }
 
   async play() {
-    const ready = this.#ready();
-    if (!ready.length) return;
+    const videos = this.#readyVideos();
+    if (!videos.length) return;
     if (this.time >= this.duration - 1.5 / this.#fps()) this.seek(0);
     this.playing = true;
     this.setRate(this.rate);
-    this.#tell('state');
+    this.#emit('state');
     try {
-      await Promise.all(ready.map((video) => video.play()));
+      await Promise.all(videos.map((video) => video.play()));
     } catch {
-      this.pause(); // the page was left, or a seek came between
+      this.pause(); // the page was left, or a seek interrupted it
       return;
     }
-    requestAnimationFrame(() => this.#follow());
+    requestAnimationFrame(() => this.#syncFollowers());
   }
 
   pause() {
     if (!this.playing) return;
-    const [leader] = this.#ready();
+    const [leader] = this.#readyVideos();
     this.playing = false;
     for (const video of this.videos) video.pause();
     if (leader) this.time = Math.min(leader.currentTime, this.duration);
     this.seek(this.time);
-    this.#tell('state');
+    this.#emit('state');
   }
 
-  #over() {
+  #handleEnd() {
     if (!this.playing) return;
     this.pause();
     if (this.loop) this.play();
@@ -136,30 +136,31 @@ export class Players extends EventTarget {
   setRate(rate) {
     this.rate = Math.max(RATES[0], Math.min(RATES[RATES.length - 1], rate));
     for (const video of this.videos) video.playbackRate = this.rate;
-    this.#tell('state');
+    this.#emit('state');
   }
 
-  faster(steps) {
+  /** Move by some steps in the list of speeds. */
+  changeRate(steps) {
     const nearest = RATES.reduce((best, rate, i) => (Math.abs(rate - this.rate) < Math.abs(RATES[best] - this.rate) ? i : best), 0);
     this.setRate(RATES[Math.max(0, Math.min(RATES.length - 1, nearest + steps))]);
   }
 
   #fps() { return this.film ? this.film.rate[0] / this.film.rate[1] : 25; }
 
-  #follow() {
+  #syncFollowers() {
     if (!this.playing) return;
-    const [leader, ...others] = this.#ready();
+    const [leader, ...followers] = this.#readyVideos();
     if (!leader) return;
     this.time = Math.min(leader.currentTime, this.duration);
-    for (const video of others) {
+    for (const video of followers) {
       if (video.paused && !video.ended) video.play().catch(() => {});
-      const ahead = video.currentTime - leader.currentTime;
-      if (Math.abs(ahead) > FAR) video.currentTime = leader.currentTime;
-      else video.playbackRate = Math.abs(ahead) < 0.25 / this.#fps() ? this.rate : this.rate * (1 - Math.max(-0.1, Math.min(0.1, 2 * ahead)));
+      const drift = video.currentTime - leader.currentTime;
+      if (Math.abs(drift) > MAX_DRIFT_S) video.currentTime = leader.currentTime;
+      else video.playbackRate = Math.abs(drift) < 0.25 / this.#fps() ? this.rate : this.rate * (1 - Math.max(-0.1, Math.min(0.1, 2 * drift)));
     }
-    this.#tell('time');
-    requestAnimationFrame(() => this.#follow());
+    this.#emit('time');
+    requestAnimationFrame(() => this.#syncFollowers());
   }
 
-  #tell(what) { this.dispatchEvent(new Event(what)); }
+  #emit(name) { this.dispatchEvent(new Event(name)); }
 }

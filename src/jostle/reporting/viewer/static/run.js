@@ -1,13 +1,13 @@
-// The page of a run: a verdict, three numbers, and the heat map of corruptions by severities.
+// Index of runs, and the page of a run: verdict, three numbers, and the heat map of corruptions by severities.
 
-import { el, getJson, interval, jsonAddress, percent, put } from './dom.js';
+import { el, fetchJson, formatInterval, formatPercent, jsonUrl, replaceContent } from './dom.js';
 
-export function indexPage(main, data) {
+export function renderIndexPage(main, data) {
   if (data.runs.length === 1 && !data.runs[0].message) {
     location.replace(`/runs/${data.runs[0].key}`);
     return;
   }
-  put(main,
+  replaceContent(main,
     el('h1', {}, 'Runs'),
     el('div', { class: 'scroll' }, el('table', { class: 'list' },
       el('thead', {}, el('tr', {},
@@ -20,16 +20,16 @@ export function indexPage(main, data) {
           : [el('td', {}, run.model), el('td', {}, run.benchmark),
             run.message
               ? el('td', { colspan: 3 }, run.message)
-              : [run.clean, run.corrupted, run.relative].map((value) => el('td', { class: 'number' }, percent(value)))],
+              : [run.clean, run.corrupted, run.relative].map((value) => el('td', { class: 'number' }, formatPercent(value)))],
       ))))),
   );
 }
 
-export function runPage(main, data) {
+export function renderRunPage(main, data) {
   const verdict = el('p', { class: 'verdict' });
   const numbers = el('dl', { class: 'numbers' });
   const intervals = el('p', { class: 'quiet small' });
-  put(main,
+  replaceContent(main,
     el('h1', {}, data.run.model, el('span', { class: 'quiet' }, ` on ${data.run.benchmark}`)),
     verdict,
     numbers,
@@ -40,62 +40,66 @@ export function runPage(main, data) {
     data.counted.cells < data.counted.of
       ? el('p', { class: 'message' }, `The means are over ${data.counted.cells} of the benchmark's ${data.counted.of} cells.`) : null,
     el('h2', {}, `${data.run.metric} by corruption and severity`),
-    data.rows.length ? heatMap(data) : el('p', {}, 'This run has looked at clean video only.'),
+    data.rows.length ? renderHeatMap(data) : el('p', {}, 'This run has results on clean video only.'),
     el('p', { class: 'links' },
       el('a', { href: `/runs/${data.run.key}/cells/${data.clean_cell}` }, 'Videos of the clean cell'),
       el('a', { href: `/runs/${data.run.key}/gallery` }, 'See every corruption'),
       data.probed ? el('a', { href: `/runs/${data.run.key}/probe` }, 'Breaking points') : null),
-    data.failures.length ? failures(data) : null,
+    data.failures.length ? renderFailures(data) : null,
   );
-  show(data);
+  updateNumbers(data);
 
-  function show(told) {
-    verdict.textContent = told.verdict;
-    intervals.textContent = told.intervals;
-    const shown = [[told.chance ? `Clean, ${told.chance}` : 'Clean', told.numbers.clean], ['Corrupted, mean', told.numbers.corrupted], ['Relative robustness', told.numbers.relative]];
-    numbers.replaceChildren(...shown.map(([name, number]) => el('div', {},
+  function updateNumbers(page) {
+    verdict.textContent = page.verdict;
+    intervals.textContent = page.intervals;
+    const entries = [
+      [page.chance ? `Clean, ${page.chance}` : 'Clean', page.numbers.clean],
+      ['Corrupted, mean', page.numbers.corrupted],
+      ['Relative robustness', page.numbers.relative],
+    ];
+    numbers.replaceChildren(...entries.map(([name, number]) => el('div', {},
       el('dt', {}, name),
-      el('dd', {}, percent(number.value), el('span', { class: 'unit' }, ' %')),
-      el('dd', { class: 'quiet small' }, number.interval ? `${interval(number.interval)} %` : told.surveyed ? '' : 'interval …'),
+      el('dd', {}, formatPercent(number.value), el('span', { class: 'unit' }, ' %')),
+      el('dd', { class: 'quiet small' }, number.interval ? `${formatInterval(number.interval)} %` : page.surveyed ? '' : 'interval …'),
     )));
-    if (!told.surveyed) setTimeout(async () => {
+    if (!page.surveyed) setTimeout(async () => {
       try {
-        const next = await getJson(jsonAddress());
-        if (next.page === 'run') show(next);
-      } catch { /* the viewer has ended; what is shown stays */ }
+        const next = await fetchJson(jsonUrl());
+        if (next.page === 'run') updateNumbers(next);
+      } catch { /* the viewer has ended; the numbers on the page stay */ }
     }, 700);
   }
 }
 
-// Colours are the report's: fixed steps of what is lost of the clean score, so that two pages can be compared. The number
-// stands in every square, so that nothing is said by colour alone.
-function heatMap(data) {
-  const square = (cell, wide) => {
+// Colours are the report's fixed steps of the loss relative to the clean score, so that pages can be compared. Every square
+// also holds its number, so that no information is in the colour alone.
+function renderHeatMap(data) {
+  const renderSquare = (cell, columns) => {
     if (!cell) return el('td', { class: 'none' }, '');
-    const said = `${cell.title}: ${percent(cell.value)} %, ${percent(cell.relative)} % of clean`;
-    return el('td', { colspan: wide || null },
+    const label = `${cell.title}: ${formatPercent(cell.value)} %, ${formatPercent(cell.relative)} % of clean`;
+    return el('td', { colspan: columns || null },
       el('a', {
-        class: `square ${cell.step}`, href: `/runs/${data.run.key}/cells/${cell.key}`, 'aria-label': said, title: said,
-      }, el('span', {}, percent(cell.value)), el('small', {}, `${percent(cell.relative, 0)} %`)));
+        class: `square ${cell.step}`, href: `/runs/${data.run.key}/cells/${cell.key}`, 'aria-label': label, title: label,
+      }, el('span', {}, formatPercent(cell.value)), el('small', {}, `${formatPercent(cell.relative, 0)} %`)));
   };
-  const body = (rows) => el('tbody', {}, rows.map((row) => el('tr', {},
+  const renderRows = (rows) => el('tbody', {}, rows.map((row) => el('tr', {},
     el('th', { scope: 'row', title: row.corruption }, row.title),
-    row.cells.length === 1 && data.severities.length > 1 ? square(row.cells[0], data.severities.length) : row.cells.map((cell) => square(cell)))));
+    row.cells.length === 1 && data.severities.length > 1 ? renderSquare(row.cells[0], data.severities.length) : row.cells.map((cell) => renderSquare(cell)))));
   const counted = data.rows.filter((row) => row.counted);
-  const beside = data.rows.filter((row) => !row.counted);
+  const uncounted = data.rows.filter((row) => !row.counted);
   return el('figure', { class: 'heat' },
     el('div', { class: 'scroll' }, el('table', { class: 'heatmap' },
       el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'Corruption'),
         (data.severities.length ? data.severities : ['']).map((severity) =>
           el('th', { scope: 'col' }, severity === '' ? '' : `Severity ${severity}`)))),
-      body(counted),
-      beside.length ? [el('tbody', {}, el('tr', {}, el('th', { colspan: data.severities.length + 1, scope: 'colgroup', class: 'beside' }, 'Beside the benchmark'))), body(beside)] : null)),
+      renderRows(counted),
+      uncounted.length ? [el('tbody', {}, el('tr', {}, el('th', { colspan: data.severities.length + 1, scope: 'colgroup', class: 'uncounted' }, 'Outside the benchmark'))), renderRows(uncounted)] : null)),
     el('figcaption', { class: 'quiet small' },
-      `${data.run.metric} in %, and below it the share of the clean value that is left. Orange to red is a loss, the greater the more it stands out, in the steps of the report; blue is above clean. A square opens its videos.`));
+      `${data.run.metric} in %, and below it as a share of the clean value. Orange to red is a loss, in the steps of the report; blue is above clean. Each square links to its videos.`));
 }
 
-function failures(data) {
+function renderFailures(data) {
   return el('details', {},
     el('summary', {}, `${data.failures.length} videos could not be used`),
-    el('ul', {}, data.failures.map((one) => el('li', {}, el('strong', {}, one.video), `: ${one.message}`))));
+    el('ul', {}, data.failures.map((failure) => el('li', {}, el('strong', {}, failure.video), `: ${failure.message}`))));
 }

@@ -1,7 +1,6 @@
-// The shared timeline: what is there, what was found before and after, where the corruption strikes, which frames the
-// inspector found, and now.
+// Timeline of a video: true actions, clean and corrupted detections, corrupted and mended spans, and the playhead.
 
-import { clock, el, svg } from './dom.js';
+import { el, formatTime, svg } from './dom.js';
 
 export const KINDS = {
   true_positive: 'right',
@@ -14,7 +13,7 @@ export const KINDS = {
 const LANE = 17;
 const GAP = 10;
 const BAND = 16;
-const MOST_LANES = 10;
+const MAX_LANES = 10;
 const TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800];
 
 export class Timeline {
@@ -24,49 +23,50 @@ export class Timeline {
     this.duration = 1;
     this.time = 0;
     this.zoom = 1;
-    this.score = 0;
+    this.minScore = 0;
     this.firstOnly = false; // of the windows of a sentence, only the one that counts
-    this.struck = undefined;
-    this.mended = null;
+    this.corruptedSpans = undefined; // null if the whole video is corrupted
+    this.mendedSpans = null;
     this.data = { actions: [], clean: [], corrupted: [] };
-    this.labels = el('div', { class: 'rows', 'aria-hidden': 'true' });
-    this.picture = svg('svg', { class: 'marks' });
-    this.head = el('div', { class: 'playhead', 'aria-hidden': 'true' });
-    this.inner = el('div', { class: 'inner', role: 'slider', tabindex: 0, 'aria-label': 'Timeline', 'aria-valuemin': 0 }, this.picture, this.head);
-    this.scroll = el('div', { class: 'lanes' }, this.inner);
-    this.tip = el('div', { class: 'tip', role: 'tooltip', hidden: true });
-    this.node = el('section', { class: 'timeline', 'aria-label': 'Timeline' }, this.labels, this.scroll, this.tip);
-    this.inner.addEventListener('pointerdown', (event) => this.#press(event));
-    this.inner.addEventListener('pointermove', (event) => this.#hover(event));
-    this.inner.addEventListener('pointerleave', () => { this.tip.hidden = true; });
+    this.rowNames = el('div', { class: 'rows', 'aria-hidden': 'true' });
+    this.drawing = svg('svg', { class: 'marks' });
+    this.playhead = el('div', { class: 'playhead', 'aria-hidden': 'true' });
+    this.slider = el('div', { class: 'inner', role: 'slider', tabindex: 0, 'aria-label': 'Timeline', 'aria-valuemin': 0 }, this.drawing, this.playhead);
+    this.scroll = el('div', { class: 'lanes' }, this.slider);
+    this.tooltip = el('div', { class: 'tooltip', role: 'tooltip', hidden: true });
+    this.node = el('section', { class: 'timeline', 'aria-label': 'Timeline' }, this.rowNames, this.scroll, this.tooltip);
+    this.slider.addEventListener('pointerdown', (event) => this.#startDrag(event));
+    this.slider.addEventListener('pointermove', (event) => this.#updateTooltip(event));
+    this.slider.addEventListener('pointerleave', () => { this.tooltip.hidden = true; });
     new ResizeObserver(() => this.draw()).observe(this.scroll);
   }
 
-  set({ data, duration, struck, mended, score, firstOnly, zoom }) {
+  /** Change some of the properties, and draw again. */
+  update({ data, duration, corruptedSpans, mendedSpans, minScore, firstOnly, zoom }) {
     if (data) this.data = data;
     if (duration) this.duration = duration;
-    if (struck !== undefined) this.struck = struck;
-    if (mended !== undefined) this.mended = mended;
-    if (score !== undefined) this.score = score;
+    if (corruptedSpans !== undefined) this.corruptedSpans = corruptedSpans;
+    if (mendedSpans !== undefined) this.mendedSpans = mendedSpans;
+    if (minScore !== undefined) this.minScore = minScore;
     if (firstOnly !== undefined) this.firstOnly = firstOnly;
     if (zoom !== undefined) this.zoom = Math.max(1, Math.min(64, zoom));
     this.draw();
   }
 
-  /** Detections that are sure enough. */
-  shown(side) { return this.data[side].filter((one) => (this.firstOnly ? one.first : one.score >= this.score)); }
+  /** Return the detections that pass the filter. */
+  visibleDetections(side) { return this.data[side].filter((detection) => (this.firstOnly ? detection.first : detection.score >= this.minScore)); }
 
-  /** Which actions a detection that is sure enough has found. */
-  found(side) {
-    return new Set(this.shown(side).filter((one) => one.kind === 'true_positive').map((one) => one.action));
+  /** Return the numbers of the actions that a visible detection has found. */
+  foundActions(side) {
+    return new Set(this.visibleDetections(side).filter((detection) => detection.kind === 'true_positive').map((detection) => detection.action));
   }
 
   setTime(time, playing) {
     this.time = time;
     const x = this.#x(time);
-    this.head.style.transform = `translateX(${x}px)`;
-    this.inner.setAttribute('aria-valuenow', time.toFixed(3));
-    this.inner.setAttribute('aria-valuetext', `${clock(time)} of ${clock(this.duration)}`);
+    this.playhead.style.transform = `translateX(${x}px)`;
+    this.slider.setAttribute('aria-valuenow', time.toFixed(3));
+    this.slider.setAttribute('aria-valuetext', `${formatTime(time)} of ${formatTime(this.duration)}`);
     const { scrollLeft, clientWidth } = this.scroll;
     if (this.zoom > 1 && (x < scrollLeft || x > scrollLeft + clientWidth)) {
       this.scroll.scrollLeft = playing ? x - clientWidth * 0.1 : x - clientWidth / 2;
@@ -77,122 +77,123 @@ export class Timeline {
 
   draw() {
     this.width = Math.max(100, this.scroll.clientWidth * this.zoom);
-    const lost = this.hasCorrupted ? this.found('corrupted') : null;
-    const clean = this.found('clean');
-    this.lanes = [];
+    const foundClean = this.foundActions('clean');
+    const foundCorrupted = this.hasCorrupted ? this.foundActions('corrupted') : null;
+    this.bars = []; // with their positions, for the tooltip
     const marks = [];
-    const second = this.hasCorrupted ? BAND : 0;
-    let top = (this.mended ? second + BAND : BAND) + 4;
     const rows = [];
-    const lane = (name, items, draw) => {
-      const packed = pack(items);
-      rows.push([name, top, packed.lanes * LANE]);
-      packed.placed.forEach(([one, at]) => {
-        const y = top + at * LANE;
-        const x = this.#x(one.start);
-        const wide = Math.max(2, this.#x(one.end) - x);
-        marks.push(draw(one, x, y, wide));
-        this.lanes.push({ one, name, x0: x, x1: x + wide, y0: y, y1: y + LANE });
+    const mendedTop = this.hasCorrupted ? BAND : 0;
+    let top = (this.mendedSpans ? mendedTop + BAND : BAND) + 4;
+    const drawRow = (name, segments, drawSegment) => {
+      const { positions, lanes } = packLanes(segments);
+      rows.push([name, top]);
+      positions.forEach(([segment, lane]) => {
+        const y = top + lane * LANE;
+        const x = this.#x(segment.start);
+        const width = Math.max(2, this.#x(segment.end) - x);
+        marks.push(drawSegment(segment, x, y, width));
+        this.bars.push({ segment, row: name, x0: x, x1: x + width, y0: y, y1: y + LANE });
       });
-      top += packed.lanes * LANE + GAP;
+      top += lanes * LANE + GAP;
     };
-    lane('Truth', this.data.actions.map((action, i) => ({ ...action, number: i })), (one, x, y, wide) => {
-      const state = lost && clean.has(one.number) && !lost.has(one.number) ? 'lost' : (lost || clean).has(one.number) ? 'found' : 'missed';
-      one.state = state;
-      return bar(`action ${state}`, one.label, x, y, wide, state === 'lost');
+    const drawDetection = (detection, x, y, width) => drawBar(`detection ${detection.kind}`, detection.label, x, y, width);
+    drawRow('Truth', this.data.actions.map((action, i) => ({ ...action, number: i })), (action, x, y, width) => {
+      const isLost = foundCorrupted && foundClean.has(action.number) && !foundCorrupted.has(action.number);
+      action.state = isLost ? 'lost' : (foundCorrupted || foundClean).has(action.number) ? 'found' : 'missed';
+      return drawBar(`action ${action.state}`, action.label, x, y, width, action.state === 'lost');
     });
-    lane('Clean', this.shown('clean'), (one, x, y, wide) => bar(`detection ${one.kind}`, one.label, x, y, wide));
-    if (this.hasCorrupted) lane('Corrupted', this.shown('corrupted'), (one, x, y, wide) => bar(`detection ${one.kind}`, one.label, x, y, wide));
+    drawRow('Clean', this.visibleDetections('clean'), drawDetection);
+    if (this.hasCorrupted) drawRow('Corrupted', this.visibleDetections('corrupted'), drawDetection);
     const axis = top + 4;
     const height = axis + 16;
-    const strikes = this.struck === null ? [[0, this.duration]] : this.struck || [];
-    this.picture.setAttribute('width', this.width);
-    this.picture.setAttribute('height', height);
-    this.picture.replaceChildren(
-      ...strikes.map(([start, end]) => svg('rect', { class: 'strike', x: this.#x(start), y: 0, width: Math.max(1.5, this.#x(end) - this.#x(start)), height: axis })),
-      ...strikes.map(([start, end]) => svg('rect', { class: 'strike-cap', x: this.#x(start), y: 1, width: Math.max(3, this.#x(end) - this.#x(start)), height: BAND - 6, rx: 1 })),
-      ...(this.mended || []).map(([start, end]) => svg('rect', { class: 'found-cap', x: this.#x(start), y: second + 1, width: Math.max(3, this.#x(end) - this.#x(start)), height: BAND - 6, rx: 1 })),
-      ...this.#ticks(axis),
+    const corruptedSpans = this.corruptedSpans === null ? [[0, this.duration]] : this.corruptedSpans || [];
+    const drawSpan = ([start, end], minWidth, attributes) => svg('rect', { x: this.#x(start), width: Math.max(minWidth, this.#x(end) - this.#x(start)), ...attributes });
+    this.drawing.setAttribute('width', this.width);
+    this.drawing.setAttribute('height', height);
+    this.drawing.replaceChildren(
+      ...corruptedSpans.map((span) => drawSpan(span, 1.5, { class: 'corrupted-span', y: 0, height: axis })),
+      ...corruptedSpans.map((span) => drawSpan(span, 3, { class: 'corrupted-cap', y: 1, height: BAND - 6, rx: 1 })),
+      ...(this.mendedSpans || []).map((span) => drawSpan(span, 3, { class: 'mended-cap', y: mendedTop + 1, height: BAND - 6, rx: 1 })),
+      ...this.#drawTicks(axis),
       ...marks);
-    this.labels.replaceChildren(
+    this.rowNames.replaceChildren(
       this.hasCorrupted ? el('span', { class: 'row-name first', style: { top: '0px' } }, 'Frames') : '',
-      this.mended ? el('span', { class: 'row-name first', style: { top: `${second}px` } }, 'Found') : '',
+      this.mendedSpans ? el('span', { class: 'row-name first', style: { top: `${mendedTop}px` } }, 'Found') : '',
       ...rows.map(([name, y]) => el('span', { class: 'row-name', style: { top: `${y}px` } }, name)));
     this.node.style.setProperty('--height', `${height}px`);
-    this.inner.style.width = `${this.width}px`;
-    this.inner.setAttribute('aria-valuemax', this.duration.toFixed(3));
+    this.slider.style.width = `${this.width}px`;
+    this.slider.setAttribute('aria-valuemax', this.duration.toFixed(3));
     this.setTime(this.time, false);
   }
 
-  #ticks(axis) {
-    const step = TICKS.find((one) => this.#x(one) >= 64) || TICKS[TICKS.length - 1];
-    const made = [];
+  #drawTicks(axis) {
+    const step = TICKS.find((seconds) => this.#x(seconds) >= 64) || TICKS[TICKS.length - 1];
+    const ticks = [];
     for (let t = 0; t <= this.duration + 1e-9; t += step) {
       const x = this.#x(t);
       if (x > this.width - 24) break;
-      made.push(svg('line', { class: 'tick', x1: x, x2: x, y1: axis - 3, y2: axis + 2 }));
-      made.push(svg('text', { class: 'tick-name', x: x + 2, y: axis + 13 }, step < 1 ? t.toFixed(1) : `${Math.floor(t / 60)}:${String(Math.round(t % 60)).padStart(2, '0')}`));
+      ticks.push(svg('line', { class: 'tick', x1: x, x2: x, y1: axis - 3, y2: axis + 2 }));
+      ticks.push(svg('text', { class: 'tick-name', x: x + 2, y: axis + 13 }, step < 1 ? t.toFixed(1) : `${Math.floor(t / 60)}:${String(Math.round(t % 60)).padStart(2, '0')}`));
     }
-    return made;
+    return ticks;
   }
 
-  #at(event) {
-    const box = this.inner.getBoundingClientRect();
+  #pointerPosition(event) {
+    const box = this.slider.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   }
 
-  #press(event) {
+  #startDrag(event) {
     if (event.button) return;
-    const move = (to) => this.seek(Math.max(0, Math.min(1, this.#at(to)[0] / this.width)) * this.duration);
-    move(event);
-    this.inner.setPointerCapture(event.pointerId);
-    const drag = (to) => { if (to.buttons) move(to); };
-    this.inner.addEventListener('pointermove', drag);
-    this.inner.addEventListener('lostpointercapture', () => this.inner.removeEventListener('pointermove', drag), { once: true });
+    const seekTo = (pointer) => this.seek(Math.max(0, Math.min(1, this.#pointerPosition(pointer)[0] / this.width)) * this.duration);
+    seekTo(event);
+    this.slider.setPointerCapture(event.pointerId);
+    const drag = (pointer) => { if (pointer.buttons) seekTo(pointer); };
+    this.slider.addEventListener('pointermove', drag);
+    this.slider.addEventListener('lostpointercapture', () => this.slider.removeEventListener('pointermove', drag), { once: true });
   }
 
-  #hover(event) {
-    const [x, y] = this.#at(event);
-    const hit = this.lanes.findLast((one) => x >= one.x0 - 1 && x <= one.x1 + 1 && y >= one.y0 && y < one.y1);
-    if (!hit) {
-      this.tip.hidden = true;
+  #updateTooltip(event) {
+    const [x, y] = this.#pointerPosition(event);
+    const bar = this.bars.findLast(({ x0, x1, y0, y1 }) => x >= x0 - 1 && x <= x1 + 1 && y >= y0 && y < y1);
+    if (!bar) {
+      this.tooltip.hidden = true;
       return;
     }
-    this.tip.replaceChildren(...describe(hit.name, hit.one).map(([name, text]) =>
+    this.tooltip.replaceChildren(...describeSegment(bar.row, bar.segment).map(([name, text]) =>
       el('div', {}, name ? el('span', { class: 'quiet' }, `${name} `) : null, text)));
-    this.tip.hidden = false;
-    const home = this.node.getBoundingClientRect();
-    const left = Math.min(event.clientX - home.left + 14, home.width - this.tip.offsetWidth - 4);
-    this.tip.style.transform = `translate(${Math.max(0, left)}px, ${event.clientY - home.top + 16}px)`;
+    this.tooltip.hidden = false;
+    const bounds = this.node.getBoundingClientRect();
+    const left = Math.min(event.clientX - bounds.left + 14, bounds.width - this.tooltip.offsetWidth - 4);
+    this.tooltip.style.transform = `translate(${Math.max(0, left)}px, ${event.clientY - bounds.top + 16}px)`;
   }
 }
 
-export function describe(side, one) {
-  const span = ['', `${clock(one.start)} to ${clock(one.end)}, ${(one.end - one.start).toFixed(2)} s`];
-  if (side === 'Truth') {
-    const said = { lost: 'found on clean video, lost under the corruption', found: 'found', missed: 'not found' }[one.state];
-    return [['', one.label], span, ['', said]];
-  }
-  return [['', one.label], span, ['score', one.score.toFixed(3)], ['tIoU', one.tiou.toFixed(2)], ['kind', KINDS[one.kind] || one.kind]];
+const STATES = { lost: 'found on clean video, lost under the corruption', found: 'found', missed: 'not found' };
+
+function describeSegment(row, segment) {
+  const span = ['', `${formatTime(segment.start)} to ${formatTime(segment.end)}, ${(segment.end - segment.start).toFixed(2)} s`];
+  if (row === 'Truth') return [['', segment.label], span, ['', STATES[segment.state]]];
+  return [['', segment.label], span, ['score', segment.score.toFixed(3)], ['tIoU', segment.tiou.toFixed(2)], ['kind', KINDS[segment.kind] || segment.kind]];
 }
 
-function bar(names, label, x, y, wide, crossed) {
-  const room = Math.floor((wide - 6) / 6.1);
-  const text = room >= 2 ? (label.length <= room ? label : `${label.slice(0, Math.max(1, room - 1))}…`) : '';
-  return svg('g', { class: names },
-    svg('rect', { x, y: y + 1.5, width: wide, height: LANE - 3, rx: 2.5 }),
-    crossed ? svg('path', { class: 'cross', d: `M${x},${y + LANE - 1.5}L${x + wide},${y + 1.5}` }) : null,
+function drawBar(classes, label, x, y, width, crossed) {
+  const letters = Math.floor((width - 6) / 6.1); // that fit into the bar
+  const text = letters >= 2 ? (label.length <= letters ? label : `${label.slice(0, Math.max(1, letters - 1))}…`) : '';
+  return svg('g', { class: classes },
+    svg('rect', { x, y: y + 1.5, width, height: LANE - 3, rx: 2.5 }),
+    crossed ? svg('path', { class: 'cross', d: `M${x},${y + LANE - 1.5}L${x + width},${y + 1.5}` }) : null,
     text ? svg('text', { x: x + 4, y: y + LANE - 5 }, text) : null);
 }
 
-// Bars that overlap go below one another, as far as there are lanes.
-function pack(items) {
-  const ends = [];
-  const placed = [...items].sort((a, b) => a.start - b.start || b.end - a.end).map((one) => {
-    let lane = ends.findIndex((end) => end <= one.start + 1e-9);
-    if (lane < 0) lane = ends.length < MOST_LANES ? ends.length : MOST_LANES - 1;
-    ends[lane] = Math.max(ends[lane] || 0, one.end);
-    return [one, lane];
+/** Assign overlapping segments to lanes below one another, as far as there are lanes. */
+function packLanes(segments) {
+  const laneEnds = [];
+  const positions = [...segments].sort((a, b) => a.start - b.start || b.end - a.end).map((segment) => {
+    let lane = laneEnds.findIndex((end) => end <= segment.start + 1e-9);
+    if (lane < 0) lane = laneEnds.length < MAX_LANES ? laneEnds.length : MAX_LANES - 1;
+    laneEnds[lane] = Math.max(laneEnds[lane] || 0, segment.end);
+    return [segment, lane];
   });
-  return { placed, lanes: Math.max(1, ends.length) };
+  return { positions, lanes: Math.max(1, laneEnds.length) };
 }
