@@ -104,7 +104,7 @@ def test_tables_are_copied_to_the_clipboard(visit: Any, report: Path) -> None:
     table = page.locator("#runs .table")
     for name, start in (("CSV", ",guesser (%)"), ("Markdown", "|  | guesser |"), ("LaTeX", r"\begin{tabular}{lrrrr}")):
         table.get_by_role("button", name=name).click()
-        wait_for(lambda name=name: page.locator("#told").inner_text() == f"Copied as {name}")
+        wait_for(lambda name=name: page.locator("#status").inner_text() == f"Copied as {name}")
         assert page.evaluate("navigator.clipboard.readText()").startswith(start)
 
 
@@ -193,7 +193,7 @@ CONTRAST = """() => {
   };
   const words = 'p, h1, h2, h3, dt, dd, th, td, button, summary, nav a, figcaption, .shot span';
   for (const one of document.querySelectorAll(words))
-    if (one.offsetParent && one.id !== 'told') check(one, getComputedStyle(one).color, ground(one));
+    if (one.offsetParent && one.id !== 'status') check(one, getComputedStyle(one).color, ground(one));
   for (const one of document.querySelectorAll('svg a text'))
     check(one, getComputedStyle(one).fill, getComputedStyle(one.previousElementSibling).fill);
   return [getComputedStyle(document.body).backgroundColor, [...new Set(low)]];

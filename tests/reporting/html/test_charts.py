@@ -39,7 +39,7 @@ def test_every_cell_is_a_linked_square() -> None:
         ("fog:1+rain:2", "none"),
         ("p/fog:1@at:50%x1", "h8"),
     }
-    assert "in no mean" in svg
+    assert "not averaged" in svg
 
 
 def test_curves_have_one_mark_per_value_and_a_band_per_interval() -> None:
@@ -70,5 +70,5 @@ def test_bars_of_a_timeline_do_not_overlap() -> None:
     assert bars[0].get("y") != bars[1].get("y")
     assert bars[0].get("y") == bars[2].get("y")
     assert [("gone" in (bar.get("class") or "")) for bar in bars] == [True, False, False]
-    assert len(marks(svg, "struck")) == 1
+    assert len(marks(svg, "corrupted-span")) == 1
     assert "jump, 0.00 to 1.00 s: localization, tIoU 0.20, score 0.90" in svg

@@ -1,46 +1,46 @@
 "use strict";
-// The page is whole without this: it adds sorting, and opens what a link leads to.
+// Sorting of the leaderboard's tables, and unfolding of the article that a link leads to; the page is complete without it.
 (() => {
-  const none = (cell) => cell.dataset.order === "";
+  const isMissing = (cell) => cell.dataset.order === "";
 
-  function sort(table, column, numeric, ascending) {
+  function sortRows(table, column, numeric, ascending) {
     const body = table.tBodies[0];
     const sign = ascending ? 1 : -1;
-    const rows = [...body.rows].map((row) => ({ row, cell: row.cells[column] }));
-    rows.sort((a, b) => {
+    const entries = [...body.rows].map((row) => ({ row, cell: row.cells[column] }));
+    entries.sort((a, b) => {
       if (!numeric) return sign * a.cell.firstChild.textContent.localeCompare(b.cell.firstChild.textContent, "en");
-      if (none(a.cell) || none(b.cell)) return none(a.cell) - none(b.cell);
+      if (isMissing(a.cell) || isMissing(b.cell)) return isMissing(a.cell) - isMissing(b.cell);
       return sign * (Number(a.cell.dataset.order) - Number(b.cell.dataset.order));
     });
-    body.append(...rows.map((one) => one.row));
+    body.append(...entries.map((entry) => entry.row));
   }
 
   for (const table of document.querySelectorAll("table[data-sortable]")) {
-    const heads = [...table.tHead.rows[0].cells];
-    heads.forEach((head, column) => {
-      const numeric = head.classList.contains("num");
+    const headings = [...table.tHead.rows[0].cells];
+    headings.forEach((heading, column) => {
+      const numeric = heading.classList.contains("num");
       const button = document.createElement("button");
       button.type = "button";
-      button.append(...head.childNodes);
-      head.append(button);
+      button.append(...heading.childNodes);
+      heading.append(button);
       button.addEventListener("click", () => {
-        const before = head.getAttribute("aria-sort");
-        const ascending = before ? before === "descending" : !numeric;
-        for (const other of heads) other.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-        sort(table, column, numeric, ascending);
+        const order = heading.getAttribute("aria-sort");
+        const ascending = order ? order === "descending" : !numeric;
+        for (const cell of headings) cell.removeAttribute("aria-sort");
+        heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+        sortRows(table, column, numeric, ascending);
       });
     });
   }
 
-  function open() {
-    const wanted = location.hash && document.getElementById(location.hash.slice(1));
-    const fold = wanted && wanted.closest("details");
-    if (!fold) return;
-    fold.open = true;
-    wanted.scrollIntoView();
+  function openLinkTarget() {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const details = target && target.closest("details");
+    if (!details) return;
+    details.open = true;
+    target.scrollIntoView();
   }
 
-  window.addEventListener("hashchange", open);
-  open();
+  window.addEventListener("hashchange", openLinkTarget);
+  openLinkTarget();
 })();

@@ -57,7 +57,7 @@ def draw_heat_map(grid: Grid, squares: Mapping[str, Square], label: str) -> str:
     for r, (row, name) in enumerate(zip(grid.rows, names, strict=True)):
         y = top + r * tall + (gap if beside is not None and r >= beside else 0)
         if r == beside:
-            drawing.text(0, y - 7, "beside the benchmark, in no mean", "pale small")
+            drawing.text(0, y - 7, "outside the benchmark, not averaged", "pale small")
         drawing.text(left - 10, y + tall / 2 + 4, name, "", "end", hint=row.corruption)
         for c, severity in enumerate(columns):
             cell = row.cells.get(severity)
@@ -457,7 +457,7 @@ def draw_timeline(timeline: VideoTimeline, corrupted: Sequence[Span] | None, end
     drawing = Drawing(TIMELINE_WIDE, y + 22, f"{timeline.video}: truth, clean and corrupted detections")
     over = Scale(0, end, LEFT, TIMELINE_WIDE - 8)
     for a, b in corrupted or ():
-        drawing.rect(over(a), 18, max(over(b) - over(a), 1.2), y - 18, "struck", f"corrupted, {a:.2f} to {b:.2f} s")
+        drawing.rect(over(a), 18, max(over(b) - over(a), 1.2), y - 18, "corrupted-span", f"corrupted, {a:.2f} to {b:.2f} s")
     for tick in ticks(0, end, 10):
         drawing.line(over(tick), y, over(tick), y + 4, "axis")
         drawing.text(over(tick), y + 17, f"{tick:g} s", "pale small", "middle")

@@ -1,18 +1,18 @@
 "use strict";
-// The page is whole without this: it adds saving, copying and keys.
+// Saving of figures, copying of tables and keys of the report, which is complete without scripts.
 (() => {
   const texts = JSON.parse(document.getElementById("texts").textContent);
-  const told = document.getElementById("told");
-  let fading;
+  const status = document.getElementById("status");
+  let hideTimer;
 
-  function tell(words) {
-    told.textContent = words;
-    told.classList.add("shown");
-    clearTimeout(fading);
-    fading = setTimeout(() => told.classList.remove("shown"), 1800);
+  function showStatus(text) {
+    status.textContent = text;
+    status.classList.add("visible");
+    clearTimeout(hideTimer);
+    hideTimer = setTimeout(() => status.classList.remove("visible"), 1800);
   }
 
-  async function copy(text) {
+  async function copyText(text) {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
@@ -21,35 +21,35 @@
       area.value = text;
       document.body.append(area);
       area.select();
-      const done = document.execCommand("copy");
+      const copied = document.execCommand("copy");
       area.remove();
-      if (!done) throw new Error("refused");
+      if (!copied) throw new Error("refused");
     }
   }
 
-  const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight",
-    "font-family", "text-anchor"];
+  const INLINED_PROPERTIES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size",
+    "font-weight", "font-family", "text-anchor"];
 
-  // A copy with its colours written into it, in the light theme, for a paper is white.
-  function standalone(svg) {
-    const made = svg.cloneNode(true);
+  // Return a copy with its styles inlined, in the light theme, as papers are white.
+  function standaloneSvg(svg) {
+    const copy = svg.cloneNode(true);
     document.documentElement.setAttribute("data-light", "");
-    const before = [svg, ...svg.querySelectorAll("*")];
-    const after = [made, ...made.querySelectorAll("*")];
-    before.forEach((element, i) => {
+    const originals = [svg, ...svg.querySelectorAll("*")];
+    const copies = [copy, ...copy.querySelectorAll("*")];
+    originals.forEach((element, i) => {
       const style = getComputedStyle(element);
-      for (const name of KEPT) {
+      for (const name of INLINED_PROPERTIES) {
         const value = style.getPropertyValue(name);
-        if (value && value !== "none" || name === "fill") after[i].setAttribute(name, value);
+        if (value && value !== "none" || name === "fill") copies[i].setAttribute(name, value);
       }
-      after[i].removeAttribute("class");
+      copies[i].removeAttribute("class");
     });
     document.documentElement.removeAttribute("data-light");
-    for (const link of made.querySelectorAll("a")) link.replaceWith(...link.childNodes);
+    for (const link of copy.querySelectorAll("a")) link.replaceWith(...link.childNodes);
     const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
-    made.setAttribute("width", width);
-    made.setAttribute("height", height);
-    return { text: new XMLSerializer().serializeToString(made), width, height };
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    return { text: new XMLSerializer().serializeToString(copy), width, height };
   }
 
   function download(blob, name) {
@@ -60,10 +60,10 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
-  function save(figure, name, kind) {
-    const { text, width, height } = standalone(figure.querySelector(".canvas > svg"));
+  function saveFigure(figure, name, format) {
+    const { text, width, height } = standaloneSvg(figure.querySelector(".canvas > svg"));
     const blob = new Blob([text], { type: "image/svg+xml" });
-    if (kind === "svg") {
+    if (format === "svg") {
       download(blob, `${name}.svg`);
       return;
     }
@@ -72,13 +72,13 @@
       const canvas = document.createElement("canvas");
       canvas.width = 2 * width;
       canvas.height = 2 * height;
-      const brush = canvas.getContext("2d");
-      brush.fillStyle = "white";
-      brush.fillRect(0, 0, canvas.width, canvas.height);
-      brush.drawImage(image, 0, 0, canvas.width, canvas.height);
+      const context = canvas.getContext("2d");
+      context.fillStyle = "white";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      context.drawImage(image, 0, 0, canvas.width, canvas.height);
       canvas.toBlob((png) => download(png, `${name}.png`), "image/png");
     };
-    image.onerror = () => tell("This browser cannot turn the figure into a PNG; save the SVG.");
+    image.onerror = () => showStatus("This browser cannot convert the figure to PNG; save the SVG.");
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   }
 
@@ -88,35 +88,36 @@
     if (button.dataset.copy) {
       const table = button.closest("[data-table]").dataset.table;
       try {
-        await copy(texts[table][button.dataset.copy]);
-        tell(`Copied as ${button.textContent}`);
+        await copyText(texts[table][button.dataset.copy]);
+        showStatus(`Copied as ${button.textContent}`);
       } catch {
-        tell("The browser did not allow copying.");
+        showStatus("The browser did not allow copying.");
       }
     } else {
-      save(button.closest("figure"), button.closest("[data-figure]").dataset.figure, button.dataset.save);
+      saveFigure(button.closest("figure"), button.closest("[data-figure]").dataset.figure, button.dataset.save);
     }
   });
 
-  // An opened square: the detail takes the focus, Escape closes it, arrows step through.
-  function opened() {
+  // The detail of the open square takes the focus; Escape closes it, arrow keys go to its neighbours.
+  function currentDetail() {
     return document.querySelector(".detail:target");
   }
 
-  window.addEventListener("hashchange", () => opened()?.focus({ preventScroll: true }));
+  window.addEventListener("hashchange", () => currentDetail()?.focus({ preventScroll: true }));
   document.addEventListener("keydown", (event) => {
-    const detail = opened();
+    const detail = currentDetail();
     if (!detail || event.altKey || event.ctrlKey || event.metaKey) return;
     const links = [...detail.querySelectorAll(".tools > a")];
-    const wanted = { Escape: "close", ArrowLeft: "← before", ArrowRight: "next →" }[event.key];
-    const link = links.find((one) => one.textContent === wanted);
+    const label = { Escape: "close", ArrowLeft: "← previous", ArrowRight: "next →" }[event.key];
+    const link = links.find((candidate) => candidate.textContent === label);
     if (link && (event.key === "Escape" || !event.target.closest(".canvas"))) link.click();
   });
 
-  let closed = [];
+  // Folded tables are opened for printing.
+  let folded = [];
   window.addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details.fold:not([open])")].filter((one) => one.querySelector("table"));
-    for (const one of closed) one.open = true;
+    folded = [...document.querySelectorAll("details.fold:not([open])")].filter((details) => details.querySelector("table"));
+    for (const details of folded) details.open = true;
   });
-  window.addEventListener("afterprint", () => closed.forEach((one) => { one.open = false; }));
+  window.addEventListener("afterprint", () => folded.forEach((details) => { details.open = false; }));
 })();

@@ -131,14 +131,15 @@ def render(page: Page) -> str:
     """
     texts: dict[str, dict[str, str]] = {}
 
-    def kept(table: Table) -> str:
-        """A name for a table, under which the page keeps it in three formats."""
+    def register_table(table: Table) -> str:
+        """Store a table in three formats for the copy buttons, and return its name."""
         name = f"t{len(texts)}"
         texts[name] = {"csv": table.csv(), "markdown": table.markdown(), "latex": table.latex()}
         return name
 
     template = templates().get_template("report.html.jinja")
-    return str(template.render(page=page, kept=kept, texts=texts, **dressed(("heat.css", "report.css"), "report.js")))
+    styles = dressed(("heat.css", "report.css"), "report.js")
+    return str(template.render(page=page, register_table=register_table, texts=texts, **styles))
 
 
 def check_runs(
