@@ -203,7 +203,7 @@ def _shortest(found: Protocol) -> str:
 RULES: dict[str, Callable[[Protocol], str]] = {
     "thresholds of tIoU": lambda p: ", ".join(f"{tiou:g}" for tiou in p.tious),
     "who chooses": lambda p: (
-        "each prediction, the surest first, takes the free instance it overlaps most"
+        "each prediction, the most confident first, takes the free instance it overlaps most"
         if p.chooser == "prediction"
         else "each instance, in file order, takes the free prediction that overlaps it most"
     ),
