@@ -1,4 +1,4 @@
-// What tests ask of a page. One expression: functions by name.
+// Functions that tests evaluate in a page, as one object expression.
 ({
   // The number of the frame that a video or a picture shows, read from its stripes; -1 where it is black.
   frameOf(video) {
@@ -12,7 +12,7 @@
     return [0, 1, 2, 3, 4, 5, 6].reduce((number, i) => number | (lit(i) ? 1 << i : 0), 0);
   },
 
-  // How bright a video is on the whole.
+  // The mean brightness of a video.
   light(video) {
     const canvas = document.createElement('canvas');
     canvas.width = canvas.height = 1;
@@ -21,7 +21,7 @@
     return pen.getImageData(0, 0, 1, 1).data[1];
   },
 
-  // The least contrast of a text with what is behind it, by the formula of WCAG, and where.
+  // The lowest contrast of any text with its background, by the formula of WCAG, and its element.
   contrast() {
     const canvas = document.createElement('canvas');
     canvas.width = canvas.height = 1;
@@ -36,33 +36,34 @@
     const bright = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
     let least = [99, ''];
     for (const node of document.querySelectorAll('body *:not(option)')) {
-      const says = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
-      if (!says || !node.checkVisibility() || node.closest('svg, .screen .frame')) continue;
-      let home = node;
-      while (home && rgba(getComputedStyle(home).backgroundColor)[3] < 255) home = home.parentElement;
+      const hasText = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+      if (!hasText || !node.checkVisibility() || node.closest('svg, .screen .frame')) continue;
+      let backdrop = node;
+      while (backdrop && rgba(getComputedStyle(backdrop).backgroundColor)[3] < 255) backdrop = backdrop.parentElement;
       const front = bright(rgba(getComputedStyle(node).color));
-      const back = bright(rgba(getComputedStyle(home || document.body).backgroundColor));
+      const back = bright(rgba(getComputedStyle(backdrop || document.body).backgroundColor));
       const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
       if (ratio < least[0]) least = [ratio, `${node.tagName} ${node.className} ${node.textContent.slice(0, 30)}`];
     }
     return least;
   },
 
-  // Controls that a screen reader would have no name for.
+  // Controls without an accessible name.
   nameless() {
-    const named = (node) => node.ariaLabel || node.textContent.trim() || (node.labels && node.labels.length);
+    const isNamed = (node) => node.ariaLabel || node.textContent.trim() || (node.labels && node.labels.length);
     const controls = [...document.querySelectorAll('button, select, input, a, video')];
-    return controls.filter((node) => node.checkVisibility() && !named(node)).map((node) => node.outerHTML);
+    return controls.filter((node) => node.checkVisibility() && !isNamed(node)).map((node) => node.outerHTML);
   },
 
+  // Seconds between the times of the two players.
   apart() {
-    const [one, other] = document.querySelectorAll('video');
-    return Math.abs(one.currentTime - other.currentTime);
+    const [first, second] = document.querySelectorAll('video');
+    return Math.abs(first.currentTime - second.currentTime);
   },
 
   headings: () => [...document.querySelectorAll('main h1, main h2, main h3')].map((node) => Number(node.tagName[1])),
 
-  // Both players are there, and have arrived where they were sent.
+  // Whether both players exist, are loaded and have finished seeking.
   arrived: () => {
     const videos = [...document.querySelectorAll('video')];
     return videos.length === 2 && videos.every((video) => video.readyState >= 2 && !video.seeking);

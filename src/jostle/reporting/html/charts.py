@@ -457,7 +457,9 @@ def draw_timeline(timeline: VideoTimeline, corrupted: Sequence[Span] | None, end
     drawing = Drawing(TIMELINE_WIDE, y + 22, f"{timeline.video}: truth, clean and corrupted detections")
     over = Scale(0, end, LEFT, TIMELINE_WIDE - 8)
     for a, b in corrupted or ():
-        drawing.rect(over(a), 18, max(over(b) - over(a), 1.2), y - 18, "corrupted-span", f"corrupted, {a:.2f} to {b:.2f} s")
+        drawing.rect(
+            over(a), 18, max(over(b) - over(a), 1.2), y - 18, "corrupted-span", f"corrupted, {a:.2f} to {b:.2f} s"
+        )
     for tick in ticks(0, end, 10):
         drawing.line(over(tick), y, over(tick), y + 4, "axis")
         drawing.text(over(tick), y + 17, f"{tick:g} s", "pale small", "middle")

@@ -144,7 +144,7 @@ def _chance(run: RunAnalysis | RunRecord) -> str:
 
 
 def cell_page(snapshot: Snapshot, cell: str, *, show: int = VIDEOS_PER_PAGE) -> dict[str, Any]:
-    """The videos of a cell, the most hurt first."""
+    """The videos of a cell, largest loss first."""
     analysis = snapshot.surveyed()
     if isinstance(analysis, Waiting):
         return waiting_page(snapshot, analysis)

@@ -159,7 +159,7 @@ class Snapshot:
         return begun.result()
 
     def drops(self, cell: str) -> list[Drop] | Waiting:
-        """The videos of a cell, the most hurt first."""
+        """The videos of a cell, largest loss first."""
         analysis = self.surveyed()
         return analysis if isinstance(analysis, Waiting) else video_drops(analysis, [cell])
 
