@@ -105,7 +105,7 @@ class StreamRepair:
         return faded
 
     def _held(self, picture: Picture) -> Picture | None:
-        """Return the newest picture of this size that surely was clean, or the surest one there is."""
+        """Return the newest picture of this size that surely was clean, or the most likely one."""
         fitting = [(one, good) for one, good in self._recent if same_layout(good, picture)]
         sure = [good for one, good in fitting if one.confidence >= SURE]
         if sure:

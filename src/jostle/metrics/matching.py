@@ -224,7 +224,7 @@ def _instances_choose(
             places[filled[g]] = place
             filled[g] += 1
     for g in range(groups):
-        own = places[first[g] : first[g + 1]]  # the group's predictions, the surest first
+        own = places[first[g] : first[g + 1]]  # the group's predictions, the most confident first
         overlap = np.empty(len(own))
         free = np.ones((len(tious), len(own)), np.bool_)
         for j in range(edges[g], edges[g + 1]):

@@ -110,7 +110,7 @@ def _first_hits(key: Ints, pairs: Ints) -> Ints:
 
 def _count_among_best(video: Ints, label: Ints, order: Ints, pairs: Ints, classes: int, k: int) -> tuple[Ints, Ints]:
     """Return for each labelled video how many of its classes are among its k best, and how many it has."""
-    by_video = order[np.argsort(video[order], kind="stable")]  # the surest first inside each video
+    by_video = order[np.argsort(video[order], kind="stable")]  # the most confident first inside each video
     grouped = video[by_video]
     rank = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
     best = by_video[(rank < k) & (grouped >= 0) & (label[by_video] >= 0)]

@@ -263,7 +263,7 @@ def test_five_hundred_classes_and_many_videos(tmp_path: Path) -> None:
     page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=200))
     words = "".join(page.words)
     assert "The 40 of 500 classes that lose most." in words
-    assert "the 50 of 2000 that lose most" in words
+    assert "the 50 of 1256 that lose most" in words
 
 
 def test_invalid_runs_are_refused(tmp_path: Path) -> None:

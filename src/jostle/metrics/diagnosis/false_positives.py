@@ -26,7 +26,7 @@ MIN_OVERLAP = 0.1  # a prediction with less overlap is background
 class TopPredictions:
     """The top-10G: the ten times as many best predictions of each class as it has instances."""
 
-    aligned: Aligned  # these predictions, class by class, the surest first, ties in file order; `rows` are given
+    aligned: Aligned  # by class, the most confident first, ties in file order; `rows` are the given predictions
     split: npt.NDArray[np.int8]  # (n,) int8 from 1: the first G of a class are in split 1, the next G in split 2, .. 10
 
     @property
@@ -40,7 +40,7 @@ class TopPredictions:
 class FalsePositives:
     """Kinds of error among the top-10G."""
 
-    rows: Ints  # (n,) int64, rows of the predictions that were given: class by class, the surest first
+    rows: Ints  # (n,) int64, rows of the predictions that were given: class by class, the most confident first
     split: npt.NDArray[np.int8]  # (n,) int8, 1 to 10
     kind: npt.NDArray[np.int8]  # (T, n) int8 into `ERROR_KINDS`
     matched: Indices  # (T, n) int32, the row of the instance in the truth that was given, or -1

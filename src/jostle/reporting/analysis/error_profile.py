@@ -22,7 +22,7 @@ from jostle.reporting.analysis.run_analysis import Progress, processed_videos
 class ProfileSide:
     """A diagnosis, or the mean of several."""
 
-    # What part of the surest predictions (the top-1G: as many as there are actions) is of each kind
+    # What part of the most confident predictions (the top-1G: as many as there are actions) is of each kind
     shares: Mapping[str, float | None]
     totals: Mapping[str, float | None]  # of the top-10G, how many predictions are of each kind
     impact: Mapping[str, float | None]  # what average mAP_N would gain if a kind of error vanished
@@ -122,7 +122,8 @@ def confusion_of(
 ) -> Confusion | None:
     """The confusions of a run of recognition; None where there are no cells.
 
-    A video counts by its surest class. One with several true classes is right with any, and else counts for each.
+    A video counts by its most confident class. With several true classes it is right with any, and else counts for
+    each.
 
     Args:
         cells: by default those that count.

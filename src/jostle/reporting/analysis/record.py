@@ -63,7 +63,7 @@ Buckets = Mapping[str, Mapping[str, float | None]]  # by characteristic and buck
 
 @dataclass(frozen=True)
 class StoredFalsePositives:
-    """Predictions by kind: shares in each split of the surest, counts, and what each kind of error costs."""
+    """Predictions by kind: shares in each split of the most confident, counts, and what each kind of error costs."""
 
     profile: tuple[Numbers, ...]
     totals: Numbers

@@ -206,7 +206,7 @@ LEAST_LOSS = 0.00005  # what prints as 0.01 points
 
 
 def losing(drops: Sequence[Drop]) -> list[Drop]:
-    """Return those that lose something, for lists of what is hurt most."""
+    """Return those that lose something, for lists of the largest drops."""
     return [drop for drop in drops if drop.loss >= LEAST_LOSS]
 
 

@@ -259,7 +259,7 @@ def draw_profile(sides: Sides, wide: float = 760) -> str:
         legend.append((kind, x, y))
         x += needed
     tall, top = 34, y + 36
-    drawing = Drawing(wide, top + tall * len(sides), "Kinds of error among the surest detections")
+    drawing = Drawing(wide, top + tall * len(sides), "Kinds of error among the most confident detections")
     for kind, x, y in legend:
         drawing.rect(x, y, 14, 14, f"kind {kind}", r=2)
         drawing.text(x + 19, y + 12, NAMES[kind], "small")

@@ -145,8 +145,8 @@ def _detail(analysis: RunAnalysis, cell: str, name: str, address: str, ends: tup
         tuple(facts),
         tuple(_step(step) for one in record.about.content.cells if one.cell == cell for step in one.done),
         drawing,
-        drops_table(f"{plural(group)} hurt most", group, by_class) if by_class else None,
-        drops_table("Videos hurt most", "video", by_video) if by_video else None,
+        drops_table(f"{plural(group)} with the largest drop", group, by_class) if by_class else None,
+        drops_table("Videos with the largest drop", "video", by_video) if by_video else None,
         *ends,
         back,
     )
@@ -230,7 +230,7 @@ def errors_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> tuple[lis
     by_run = {name: _sides(profile, "" if alone else f"{name}, ") for name, profile in runs_with}
     every = [side for sides in by_run.values() for side in sides]
     drawn = [
-        Figure("profile", "What the surest detections are", charts.draw_profile(every)),
+        Figure("profile", "Kinds of the most confident detections", charts.draw_profile(every)),
         Figure("impact", "What each kind of error costs", charts.draw_impact(every)),
     ]
     tables = []

@@ -56,7 +56,7 @@ class Detail:
     facts: tuple[tuple[str, str], ...]  # (what, value) pairs
     steps: tuple[str, ...]  # what is done to a video, a sentence each
     drawing: Figure | None  # clean against this cell, where there is a diagnosis; else empty
-    # Who is hurt most here
+    # What drops most here
     classes: Table | None
     videos: Table | None
     # Addresses of its neighbours; empty at the ends

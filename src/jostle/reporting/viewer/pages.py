@@ -64,7 +64,7 @@ def unfinished_page(run: Unfinished) -> dict[str, Any]:
 
 def waiting_page(snapshot: Snapshot, waiting: Waiting) -> dict[str, Any]:
     """Return the page displayed while a run is being analysed."""
-    return _page("waiting", "One moment", run=heading(snapshot), done=waiting.done, of=waiting.of)
+    return _page("waiting", "Scoring", run=heading(snapshot), done=waiting.done, of=waiting.of)
 
 
 def heading(snapshot: Snapshot) -> dict[str, Any]:
@@ -374,8 +374,8 @@ def trial_of(snapshot: Snapshot, key: str) -> tuple[Spec | None, int, int] | Non
     return Spec.parse(f"{kind}:{severity}"), first, frames
 
 
-DETECTIONS = 2000  # a side, the surest ones
-BOXES = 40  # of a frame, the surest ones
+DETECTIONS = 2000  # a side, the most confident ones
+BOXES = 40  # of a frame, the most confident ones
 
 
 def video_page(snapshot: Snapshot, cell: str, video: str, *, tiou: float | None = None) -> dict[str, Any]:
@@ -416,8 +416,8 @@ def _detection(snapshot: Snapshot, cell: str, video: str, tiou: float | None) ->
         "tiou": timeline.tiou,
         "tious": record.about.content.tious,
         "score": operating_score(record),
-        "clean": _surest(timeline.clean),
-        "corrupted": [] if cell == CLEAN else _surest(timeline.corrupted),
+        "clean": _most_confident(timeline.clean),
+        "corrupted": [] if cell == CLEAN else _most_confident(timeline.corrupted),
         **_along(record, timeline),
     }
 
@@ -431,7 +431,7 @@ def _along(record: RunRecord, timeline: VideoTimeline) -> dict[str, Any]:
     }
 
 
-def _surest(detections: tuple[Detection, ...]) -> list[dict[str, Any]]:
+def _most_confident(detections: tuple[Detection, ...]) -> list[dict[str, Any]]:
     if len(detections) > DETECTIONS:
         least = np.sort([one.score for one in detections])[-DETECTIONS]
         detections = tuple(one for one in detections if one.score >= least)[:DETECTIONS]
@@ -489,22 +489,22 @@ def _objects(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict
             "number": frame_number(frame)[1],
             "anchor": frame in record.objects.sets,
             "true": boxes_to_lists(record.objects.boxes[frame]),
-            "clean": _surest_boxes(boxes[CLEAN].get(frame)),
-            "corrupted": [] if cell == CLEAN else _surest_boxes(boxes[cell].get(frame)),
+            "clean": _most_confident_boxes(boxes[CLEAN].get(frame)),
+            "corrupted": [] if cell == CLEAN else _most_confident_boxes(boxes[cell].get(frame)),
         }
         for frame in frames
     ]
     return {"objects": {"classes": record.objects.classes, "frames": content, "k": record.about.content.k}}
 
 
-def _surest_boxes(boxes: Boxes | None) -> list[list[float]]:
+def _most_confident_boxes(boxes: Boxes | None) -> list[list[float]]:
     """Return rows of class, x1, y1, x2, y2 and score, the most confident first."""
     if boxes is None:
         return []
     order = np.argsort(-boxes.sure, kind="stable")[:BOXES]
     rows = np.column_stack([boxes.label, boxes.box.round(1), boxes.sure.round(4)])
-    surest: list[list[float]] = rows[order].tolist()
-    return surest
+    best: list[list[float]] = rows[order].tolist()
+    return best
 
 
 def _cells(snapshot: Snapshot) -> list[dict[str, Any]]:
