@@ -31,7 +31,7 @@ from jostle.features.extraction import Cost
 from jostle.io.video.decode import Reader
 from jostle.models.extractors.extractor import Extractor, load_extractor
 
-CELLS = {cell.name: cell.parsed for cell in select_cells(recipes["puppets-c"])[1:]}
+CELLS = {cell.name: (cell.parsed, cell.placement) for cell in select_cells(recipes["puppets-c"])[1:]}
 MAX_RATIO = 1.0  # target: cost of all cells, in clean videos
 STEPS = ("open", "decode", "see", "join", "corrupt")
 WHOLE, CLEAN, CELLS_AFTER_CLEAN = "each cell whole", "clean, once", "then the cells"
@@ -108,9 +108,9 @@ def measure_video(
     """
     features: dict[str, bytes] = {}
     profiler = Profiler(costs[WHOLE])
-    for cell, specs in CELLS.items():
+    for cell, (specs, placement) in CELLS.items():
         video = open_video(path, name, segments, extractor, profiler)
-        extraction = profiler.run(partial(video.whole, specs))
+        extraction = profiler.run(partial(video.whole, specs, placement))
         features[cell] = extraction.features.tobytes()
         profiler.cost.cost += extraction.cost
     profiler = Profiler(costs[CLEAN])
@@ -118,7 +118,7 @@ def measure_video(
     clean = profiler.run(video.clean)
     profiler.cost.cost += clean.cost
     profiler.cost = costs[CELLS_AFTER_CLEAN]
-    for cell, extraction in profiler.run(partial(video.sweep, CELLS)).items():
+    for cell, extraction in profiler.run(lambda: list(video.sweep(CELLS))):
         profiler.cost.cost += extraction.cost
         assert extraction.features.tobytes() == features[cell], f"{name}: {cell} differs"
     return len(clean.seen), len(clean.features)
