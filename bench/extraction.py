@@ -125,7 +125,7 @@ def measure_video(
 
 
 def open_video(path: Path, name: str, segments: Segments, extractor: Extractor, profiler: Profiler) -> VideoFeatures:
-    """Return the features of a video that is opened anew, with an empty cache and timed steps."""
+    """Open a video with an empty cache, and return its features, whose steps are timed."""
     with profiler.cost.step("open"):
         reader = Reader(path, threads=1)
     source = profiler.wrap(reader, {"block": "decode"})
