@@ -1,1 +1,1 @@
-"""What jostle costs, beside what others cost: run from the repository root, never installed."""
+"""Benchmarks of jostle against other implementations: run from the repository root, never installed."""

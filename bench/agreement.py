@@ -1,4 +1,4 @@
-"""Do two programs that draw at random do the same? How far apart samples are, and how far they may be."""
+"""Statistical tests of whether two programs that draw at random sample from the same distribution."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Values = npt.NDArray[np.float64]
 # five standard errors apart once in 100,000 such comparisons, so the whole suite fails by bad luck less than
 # once in 100.
 STANDARD_ERRORS = 5.0
-# What the issue grants to the random kinds: the share by which a mean or a variance may differ.
+# Tolerance of random corruptions: the share by which a mean or a variance may differ.
 SHARE = 0.03
 
 
 def ks_distance(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> float:
-    """The largest gap between the cumulative shares of two samples of whole numbers in -255..255.
+    """Return the Kolmogorov-Smirnov distance of two samples of whole numbers in -255..255.
 
     >>> ks_distance(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]))
     0.25
@@ -29,30 +29,30 @@ def ks_distance(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer])
 
 
 def ks_limit(n: int, m: int, chance: float = 1e-4) -> float:
-    """The Kolmogorov-Smirnov distance that two samples of one distribution exceed with this chance at most.
+    """Return the Kolmogorov-Smirnov distance that two samples of one distribution exceed with this chance at most.
 
-    The asymptotic formula; for values with ties, as grey levels are, it errs on the side of patience.
+    It is the asymptotic formula, which is too large for values with ties such as grey levels.
     """
     return math.sqrt(-math.log(chance / 2) / 2 * (n + m) / (n * m))
 
 
 def allowed_gap(ours: Values, theirs: Values) -> float:
-    """How far two sample means may be apart: 3 % of theirs, or five standard errors if that is more."""
+    """Return the largest allowed distance of two means: 3 % of theirs, or five standard errors if that is more."""
     error = math.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs))
     return max(SHARE * abs(float(theirs.mean())), STANDARD_ERRORS * error)
 
 
 def disagreements(ours: Sequence[Mapping[str, float]], theirs: Sequence[Mapping[str, float]]) -> list[str]:
-    """One sentence for each statistic whose mean over our images is not that over theirs.
+    """Return a message for each statistic whose means over our images and over theirs differ too much.
 
     Args:
         ours, theirs: for each image its statistics by name. Images must be drawn independently.
     """
-    found = []
+    messages = []
     for name in theirs[0]:
         mine = np.array([image[name] for image in ours])
         other = np.array([image[name] for image in theirs])
         gap, allowed = abs(float(mine.mean() - other.mean())), allowed_gap(mine, other)
         if not gap <= allowed:
-            found.append(f"{name}: {mine.mean():.4g} against {other.mean():.4g}, allowed gap {allowed:.2g}")
-    return found
+            messages.append(f"{name}: {mine.mean():.4g} against {other.mean():.4g}, allowed gap {allowed:.2g}")
+    return messages

@@ -1,4 +1,4 @@
-"""The frames everything here is measured and compared on: real ones where the shared clips are at hand."""
+"""Frames and videos that benchmarks and reference tests use: real ones where they are available, else generated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.io.video.encode import Writer
+
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,10 +20,9 @@ KINETICS = "WUzgd7C1pWA.mp4"  # 340x256, H.264, a clip as the recognition benchm
 
 @functools.cache
 def real_frames(name: str, count: int, height: int, width: int) -> Frames | None:
-    """The first `count` frames of a shared clip at the size asked for, or None where the clip is not at hand.
+    """Return the first `count` frames of a real clip at a given size, or None if the clip is not available.
 
-    Frames of another size are scaled to cover the wanted one and cut from the middle, so shapes in them stay
-    true.
+    Frames of another size are scaled to cover the given one and cropped at the centre, which keeps proportions.
     """
     path = MEDIA / name
     if not path.exists():
@@ -29,10 +30,10 @@ def real_frames(name: str, count: int, height: int, width: int) -> Frames | None
     video = cv2.VideoCapture(str(path))
     frames: list[npt.NDArray[np.uint8]] = []
     while len(frames) < count:
-        read, frame = video.read()
-        if not read:
+        success, frame = video.read()
+        if not success:
             break
-        frames.append(_covered(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), height, width))
+        frames.append(_scale_and_crop(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), height, width))
     video.release()
     if not frames:
         return None
@@ -43,19 +44,19 @@ def real_frames(name: str, count: int, height: int, width: int) -> Frames | None
 
 @functools.cache
 def drawn_frames(count: int, height: int, width: int, seed: int = 7) -> Frames:
-    """A generated clip: a coloured gradient, discs that move, a little grain."""
+    """Return a generated clip: a coloured gradient, moving discs and a little noise."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width]
     slopes = (x * 200 / width + 20, y * 180 / height + 40, (x + y) * 120 / (height + width) + 60)
-    ground = np.stack(slopes, axis=-1)
-    places = rng.uniform(0, 1, (12, 2))
+    background = np.stack(slopes, axis=-1)
+    positions = rng.uniform(0, 1, (12, 2))
     speeds = rng.uniform(-0.01, 0.01, (12, 2))
     colours = rng.integers(0, 256, (12, 3))
     clip = np.empty((count, height, width, 3), np.uint8)
     for t in range(count):
-        frame = (ground + rng.normal(0, 4, ground.shape)).clip(0, 255).astype(np.uint8)
-        for place, speed, colour in zip(places, speeds, colours, strict=True):
-            centre = ((place + t * speed) % 1 * (width, height)).astype(int)
+        frame = (background + rng.normal(0, 4, background.shape)).clip(0, 255).astype(np.uint8)
+        for position, speed, colour in zip(positions, speeds, colours, strict=True):
+            centre = ((position + t * speed) % 1 * (width, height)).astype(int)
             cv2.circle(frame, tuple(map(int, centre)), height // 12, tuple(map(int, colour)), -1)
         clip[t] = frame
     clip.flags.writeable = False
@@ -63,14 +64,30 @@ def drawn_frames(count: int, height: int, width: int, seed: int = 7) -> Frames:
 
 
 def frames_for(count: int, height: int, width: int) -> tuple[Frames, str]:
-    """A clip for timing and one phrase that says where it came from."""
+    """Return a clip for timing, real if possible, and a description of its source."""
     real = real_frames(KINETICS, count, height, width)
     if real is not None:
         return real, f"real frames of {KINETICS}"
-    return drawn_frames(count, height, width), f"generated frames, because {MEDIA} is not there"
+    return drawn_frames(count, height, width), f"generated frames, because {MEDIA} does not exist"
 
 
-def _covered(frame: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
+def write_texture_video(
+    path: Path, *, size: tuple[int, int], fps: int, frames: int, block: tuple[int, int], seed: int
+) -> None:
+    """Write a video of a random texture that drifts, which costs an encoder and a decoder as much as a real one.
+
+    Args:
+        size: height and width of a frame; `block` that of a patch of one colour.
+    """
+    (height, width), (down, across) = size, block
+    colours = np.random.default_rng(seed).integers(0, 256, (height // down, width // across, 3))
+    texture = colours.repeat(down, 0).repeat(across, 1).astype(np.uint8)
+    with Writer(path, size=size, fps=fps) as writer:
+        for t in range(frames):
+            writer.write(np.roll(texture, (t, 2 * t), (0, 1)), t)
+
+
+def _scale_and_crop(frame: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
     if frame.shape[:2] == (height, width):
         return frame
     scale = max(height / frame.shape[0], width / frame.shape[1])

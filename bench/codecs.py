@@ -1,8 +1,8 @@
-"""The encoder and the decoder alone, through PyAV: the floor under every codec corruption.
+"""Encoding and decoding alone, through PyAV: a lower bound on the time of every codec corruption.
 
-Nothing but what cannot be left out: RGB to YUV, encode, decode, YUV to RGB, on one thread, with the options
-the corruption itself uses. Whatever jostle needs beyond that (cutting packets, replacing bytes, keeping
-frames aligned) shows as a ratio below 1.
+The steps are those that no implementation can leave out: RGB to YUV, encode, decode, YUV to RGB, on one thread, with
+the options of the corruption itself. Whatever else jostle does (splitting packets, replacing bytes, keeping frames
+aligned) shows as a ratio below 1.
 """
 
 from __future__ import annotations
@@ -18,24 +18,22 @@ import numpy.typing as npt
 
 from bench.clips import Frames
 
-# What makes the encoders repeatable, as `jostle.io.video.encoders` sets it.
+# Options that make the encoders reproducible, as `jostle.io.video.encoders` sets them.
 X264_PLAIN = "asm=sse2"
 X265_ONE_THREAD = "pools=1:frame-threads=1:log-level=none"
-USUAL_BITS, ABR_SHARE = (
-    0.1,
-    8,
-)  # bits a pixel that a clip without a file counts as having, and the share of them kept
+DEFAULT_BITS = 0.1  # assumed bits a pixel of a clip that comes from no file
+ABR_REDUCTION = 8  # factor by which average-bit-rate corruptions reduce them
 
 
 @dataclass(frozen=True)
 class Codec:
-    """A spec and the bare codec work inside it.
+    """A codec corruption and the encoder and decoder it uses.
 
     Attributes:
         spec: profile and name, without severity.
-        encoder, decoder: FFmpeg's names for them.
-        options: the encoder's, as the corruption sets them at severity 3.
-        passes: how many times the clip is encoded and decoded, one after the other.
+        encoder, decoder: their names in FFmpeg.
+        options: options of the encoder, as the corruption sets them at severity 3.
+        passes: number of times the clip is encoded and decoded, one after the other.
     """
 
     spec: str
@@ -45,11 +43,11 @@ class Codec:
     passes: int = 1
 
     @property
-    def who(self) -> str:
+    def peer_name(self) -> str:
         return f"{self.encoder} alone" + (f", {self.passes} passes" if self.passes > 1 else "")
 
-    def bare(self, frames: Frames, fps: float) -> Callable[[], Frames]:
-        """The work on a clip: gives the frames that come back."""
+    def make_work(self, frames: Frames, fps: float) -> Callable[[], Frames]:
+        """Return a function that encodes and decodes a clip and returns the decoded frames."""
         even = np.ascontiguousarray(frames[:, : frames.shape[1] // 2 * 2, : frames.shape[2] // 2 * 2])
 
         def work() -> Frames:
@@ -69,28 +67,28 @@ class Codec:
         import av
         from av.video.reformatter import Interpolation, VideoReformatter
 
-        encoder = self._encoder(av, size, fps)
+        encoder = self._open_encoder(av, size, fps)
         decoder = av.CodecContext.create(self.decoder, "r")
         decoder.thread_count = 1
         # One converter each: a fresh one for every frame costs more than the conversion itself.
         to_yuv, to_rgb = VideoReformatter(), VideoReformatter()
-        how: dict[str, Any] = {"interpolation": Interpolation.BICUBIC, "threads": 1}
+        options: dict[str, Any] = {"interpolation": Interpolation.BICUBIC, "threads": 1}
 
-        def decoded(packets: Any) -> Iterator[npt.NDArray[np.uint8]]:
+        def decode(packets: Any) -> Iterator[npt.NDArray[np.uint8]]:
             for packet in packets:
                 for frame in decoder.decode(packet):
-                    yield to_rgb.reformat(frame, format="rgb24", **how).to_ndarray()
+                    yield to_rgb.reformat(frame, format="rgb24", **options).to_ndarray()
 
         for t, frame in enumerate(frames):
             rgb = av.VideoFrame.from_ndarray(frame, format="rgb24")
-            picture = to_yuv.reformat(rgb, format="yuv420p", **how)
+            picture = to_yuv.reformat(rgb, format="yuv420p", **options)
             picture.pts = t
             picture.time_base = encoder.time_base
-            yield from decoded(encoder.encode(picture))
-        yield from decoded(encoder.encode(None))
-        yield from decoded([None])
+            yield from decode(encoder.encode(picture))
+        yield from decode(encoder.encode(None))
+        yield from decode([None])
 
-    def _encoder(self, av: Any, size: tuple[int, int], fps: float) -> Any:
+    def _open_encoder(self, av: Any, size: tuple[int, int], fps: float) -> Any:
         from av.codec.context import Flags
 
         encoder = av.CodecContext.create(self.encoder, "w")
@@ -104,12 +102,12 @@ class Codec:
         return encoder
 
 
-def codecs(height: int, width: int, fps: float) -> list[Codec]:
-    """The codec corruptions at severity 3, for a clip of this size that comes from no file."""
+def list_codecs(height: int, width: int, fps: float) -> list[Codec]:
+    """Return the codec corruptions at severity 3, for a clip of a given size that comes from no file."""
     one = {"x265-params": X265_ONE_THREAD}
     plain = {"x264-params": X264_PLAIN} if platform.machine().lower() in ("x86_64", "amd64") else {}
     quantiser = {"qmin": "31", "qmax": "31"}
-    rate = str(int(int(USUAL_BITS * height * width * fps) / ABR_SHARE))
+    rate = str(int(int(DEFAULT_BITS * height * width * fps) / ABR_REDUCTION))
     mean_rate = {"b": rate, "maxrate": rate, "bufsize": rate}
     return [
         Codec("kinetics-c/h265_crf", "libx265", "hevc", {"crf": "39", **one}),

@@ -1,8 +1,8 @@
-"""What a corrupted frame costs, beside what it costs elsewhere: `python -m bench.corruptions`.
+"""Cost of corrupting a frame, compared with other implementations: `python -m bench.corruptions`.
 
-One run, one thread, both contenders by turns on the same frames. Prints one line a corruption and size, then
-the geometric mean, what missed its target and what is slower than its rival; the codec kinds follow beside
-the bare encoder.
+Both contenders are timed alternately on the same frames, on one thread. The table has a line for each corruption and
+size; below it are the geometric mean, the missed targets and the corruptions that are slower than the peer. Codec
+corruptions follow, compared with encoding and decoding alone.
 """
 
 from __future__ import annotations
@@ -22,26 +22,38 @@ import numpy as np
 
 import jostle
 from bench.clips import Frames, frames_for
-from bench.codecs import Codec, codecs
-from bench.rivals import ALONE, FPS, SEVERITY, Rival, rivals
-from bench.timing import Clock, Work, by_turns, finish, hold_to_one_thread, make_parser, seconds
+from bench.codecs import Codec, list_codecs
+from bench.rivals import FPS, SEVERITY, WITHOUT_PEER, Rival, list_rivals
+from bench.timing import (
+    Clock,
+    Work,
+    compare,
+    finish,
+    limit_threads,
+    make_parser,
+    print_facts,
+    time_call,
+    time_median,
+)
 
 SIZES = ((224, 224), (256, 340))  # (height, width), as recognition benchmarks crop and store
 LENGTH = 32
 MEAN_TARGET = 15.0
 CODEC_TARGET = 0.9
-TURN_S = 0.3  # of the rival's time in one turn; slower rivals are given fewer frames
+TURN_S = 0.3  # target time of the peer in one turn; slower peers get fewer frames
 
 
 @dataclass(frozen=True)
-class Opponent:
-    """Work that is measured by turns with ours, and what is expected of the ratio.
+class Peer:
+    """Another implementation, ready to be timed on a clip.
 
     Attributes:
-        frames: how many frames one call of `work` does.
+        frames: number of frames that one call of `work` processes.
+        target: smallest ratio that meets the target.
+        counted: whether the ratio is in the geometric mean.
     """
 
-    who: str
+    name: str
     work: Work
     frames: int
     target: float
@@ -49,8 +61,8 @@ class Opponent:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One corruption at one size, in milliseconds a frame."""
+class CorruptionTiming:
+    """Milliseconds a frame of a corruption at one size, ours and the peer's."""
 
     spec: str
     size: str
@@ -68,90 +80,88 @@ class Row:
 
     @property
     def is_a_copy(self) -> bool:
-        """Whether the peer takes hardly longer than writing the frames: a ratio near 1 is then all there is."""
+        """Whether the peer hardly takes longer than a copy of the frames, which limits the ratio to about 1."""
         return self.peer_ms is not None and self.peer_ms < 2 * self.floor_ms
 
 
 @dataclass(frozen=True)
-class Bench:
-    """How everything in one run is measured."""
+class Stopwatch:
+    """Clock and number of repetitions of every measurement of a run."""
 
     repeats: int
     clock: Clock
 
-    def row(self, spec: str, frames: Frames, opponent: Opponent | None = None) -> Row:
-        """Our whole call on the clip, against the opponent's."""
-        ours = our_work(spec, frames)
+    def measure(self, spec: str, frames: Frames, peer: Peer | None = None) -> CorruptionTiming:
+        """Time a corruption of a clip by jostle, alternately with the peer if there is one."""
+        ours = make_work(spec, frames)
         ours()  # the first call compiles and reads tables
-        work = None if opponent is None else opponent.work
-        pair = by_turns(ours, work, repeats=self.repeats, clock=self.clock)
         height, width = frames.shape[1:3]
-        size, ours_ms = f"{width}x{height}", pair.ours * 1e3 / len(frames)
-        floor_ms = self.copy_floor(frames)
-        if opponent is None or pair.peer is None or pair.ratio is None:
-            return Row(spec, size, ours_ms, floor_ms=floor_ms)
-        return Row(
+        size, per_frame = f"{width}x{height}", 1e3 / len(frames)
+        if peer is None:
+            ours_s = time_median(ours, repeats=self.repeats, clock=self.clock)
+            return CorruptionTiming(spec, size, ours_s * per_frame, floor_ms=self.measure_copy(frames))
+        times = compare(ours, peer.work, repeats=self.repeats, clock=self.clock)
+        return CorruptionTiming(
             spec,
             size,
-            ours_ms,
-            peer_ms=pair.peer * 1e3 / opponent.frames,
-            ratio=pair.ratio * len(frames) / opponent.frames,
-            target=opponent.target,
-            who=opponent.who,
-            counted=opponent.counted,
-            floor_ms=floor_ms,
+            times.ours * per_frame,
+            peer_ms=times.peer * 1e3 / peer.frames,
+            ratio=times.ratio * len(frames) / peer.frames,
+            target=peer.target,
+            who=peer.name,
+            counted=peer.counted,
+            floor_ms=self.measure_copy(frames),
         )
 
-    def copy_floor(self, frames: Frames) -> float:
-        """Milliseconds a frame for writing the clip elsewhere: what no corruption can undercut."""
+    def measure_copy(self, frames: Frames) -> float:
+        """Return the milliseconds a frame of copying a clip, a lower bound for every corruption."""
         out = np.empty_like(frames)
         np.copyto(out, frames)
-        pair = by_turns(lambda: np.copyto(out, frames), None, repeats=self.repeats, clock=self.clock)
-        return pair.ours * 1e3 / len(frames)
+        return time_median(lambda: np.copyto(out, frames), repeats=self.repeats, clock=self.clock) * 1e3 / len(frames)
 
 
-def our_work(spec: str, frames: Frames) -> Work:
-    """One call of `jostle.corrupt` that strikes every frame of the clip."""
-    # A profile whose severity is a share of the frames would leave most of them alone: ask for all.
+def make_work(spec: str, frames: Frames) -> Work:
+    """Return a function that corrupts every frame of a clip by `jostle.corrupt`."""
+    # Profiles whose severity is a share of the frames would skip most of them.
     placement = "everywhere" if spec.startswith("thumos14-c") else None
     full = f"{spec}:{SEVERITY}"
-    # Every call is another video, so that what is drawn once for a clip is drawn within the measured time.
+    # Every call gets another video, so that the time includes random draws that are cached for each video.
     videos = map(str, itertools.count())
     return lambda: jostle.corrupt(frames, full, video_id=next(videos), placement=placement, fps=FPS)
 
 
-def rival_as_opponent(rival: Rival, frames: Frames) -> Opponent:
-    """The rival at work on the clip, or on as many of its frames as fit a turn."""
+def prepare_rival(rival: Rival, frames: Frames) -> Peer:
+    """Return a rival ready to process a clip, or as many of its frames as fit in a turn."""
     if rival.on_clip is not None:
-        work = rival.on_clip(frames)
-        work()
-        return Opponent(rival.who, work, len(frames), rival.target, rival.counted)
+        clip_work = rival.on_clip(frames)
+        clip_work()
+        return Peer(rival.name, clip_work, len(frames), rival.target, rival.counted)
     assert rival.on_frame is not None
-    strike = rival.on_frame(frames)
-    strike(0)
-    once = max(seconds(lambda: strike(0)), 1e-6)
-    n = min(len(frames), max(1, int(TURN_S / once)))
-    picks = np.linspace(0, len(frames) - 1, n).astype(int).tolist()
+    corrupt = rival.on_frame(frames)
+    corrupt(0)
+    frame_s = max(time_call(lambda: corrupt(0)), 1e-6)
+    n = min(len(frames), max(1, int(TURN_S / frame_s)))
+    indices = np.linspace(0, len(frames) - 1, n).astype(int).tolist()
 
     def work() -> Frames:
-        # As a user of a function for single frames would get a clip out of it, and as ours gives one.
+        # Results are collected in a clip, which `jostle.corrupt` returns too.
         out = np.empty((n, *frames.shape[1:]), np.uint8)
-        for i, t in enumerate(picks):
-            out[i] = strike(t)
+        for i, t in enumerate(indices):
+            out[i] = corrupt(t)
         return out
 
-    return Opponent(rival.who, work, n, rival.target, rival.counted)
+    return Peer(rival.name, work, n, rival.target, rival.counted)
 
 
-def codec_as_opponent(codec: Codec, frames: Frames) -> Opponent:
-    """The encoder and decoder alone, with the options of the corruption."""
-    work = codec.bare(frames, FPS)
+def prepare_codec(codec: Codec, frames: Frames) -> Peer:
+    """Return encoding and decoding of a clip, with the options of the corruption, ready to be timed."""
+    work = codec.make_work(frames, FPS)
     work()
-    return Opponent(codec.who, work, len(frames), CODEC_TARGET, counted=False)
+    return Peer(codec.peer_name, work, len(frames), CODEC_TARGET, counted=False)
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:
-    """The mean of ratios that does not care which side is called one.
+    """Return the geometric mean, or NaN without ratios.
 
     >>> geometric_mean([2.0, 8.0])
     4.0
@@ -160,8 +170,8 @@ def geometric_mean(ratios: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
-def table(rows: Sequence[Row], *, markdown: bool) -> str:
-    """Rows as aligned text or as Markdown."""
+def format_table(rows: Sequence[CorruptionTiming], *, markdown: bool) -> str:
+    """Return a table of rows as aligned text or as Markdown."""
     head = ("corruption", "size", "jostle ms", "peer ms", "ratio", "target", "peer")
     cells = [
         (
@@ -184,8 +194,8 @@ def table(rows: Sequence[Row], *, markdown: bool) -> str:
     )
 
 
-def summary(rows: Sequence[Row]) -> list[str]:
-    """The sentences under the table."""
+def summarize(rows: Sequence[CorruptionTiming]) -> list[str]:
+    """Return the lines below the table: means, missed targets and corruptions slower than the peer."""
     counted = [row for row in rows if row.counted and row.ratio]
     profiles = dict.fromkeys(row.spec.split("/")[0] for row in counted)
     parts = {profile: [r for r in counted if r.spec.startswith(f"{profile}/")] for profile in profiles}
@@ -194,22 +204,22 @@ def summary(rows: Sequence[Row]) -> list[str]:
     return [
         f"geometric mean {_mean(counted):.1f}x over {len(counted)} rows (target {MEAN_TARGET:g}x): "
         + ", ".join(f"{profile} {_mean(part):.1f}x" for profile, part in parts.items()),
-        f"of what does more than copy frames: {_mean([row for row in counted if not row.is_a_copy]):.1f}x",
-        "under target: " + (", ".join(f"{_named(row)} of {row.target:g}" for row in missed) or "none"),
-        "slower than the peer: " + (", ".join(map(_named, slower)) or "none"),
+        f"without mere copies of frames: {_mean([row for row in counted if not row.is_a_copy]):.1f}x",
+        "under target: " + (", ".join(f"{_describe(row)} of {row.target:g}" for row in missed) or "none"),
+        "slower than the peer: " + (", ".join(map(_describe, slower)) or "none"),
     ]
 
 
-def _mean(rows: Sequence[Row]) -> float:
+def _mean(rows: Sequence[CorruptionTiming]) -> float:
     return geometric_mean([row.ratio for row in rows if row.ratio])
 
 
-def _named(row: Row) -> str:
+def _describe(row: CorruptionTiming) -> str:
     return f"{row.spec} {row.size} {row.ratio:.2f}x" + (" (a mere copy)" if row.is_a_copy else "")
 
 
-def facts(clock: Clock, repeats: int) -> dict[str, str]:
-    """What the numbers depend on besides the code."""
+def describe_environment(clock: Clock, repeats: int) -> dict[str, str]:
+    """Return the machine, library versions and settings that the numbers depend on."""
     import cv2
     import numba
 
@@ -230,13 +240,13 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or "unknown processor"
 
 
-def _known(spec: str) -> bool:
+def _is_registered(spec: str) -> bool:
     profile, name = spec.split("/")
     return name in jostle.names("corruptions", profile=profile)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say by the exit code whether every target was met."""
+    """Print the tables and summary, and return the exit code."""
     parser = make_parser(__doc__)
     parser.add_argument("--only", default="*", help="specs to measure, as a shell pattern: 'kinetics-c/*'")
     parser.add_argument("--repeats", type=int, default=7)
@@ -244,50 +254,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--no-codecs", action="store_true")
     options = parser.parse_args(arguments)
-    hold_to_one_thread()
-    bench = Bench(options.repeats, options.clock)
+    limit_threads()
+    stopwatch = Stopwatch(options.repeats, options.clock)
 
-    about = facts(options.clock, options.repeats)
-    rows: list[Row] = []
-    codec_rows: list[Row] = []
+    facts = describe_environment(options.clock, options.repeats)
+    rows: list[CorruptionTiming] = []
+    codec_rows: list[CorruptionTiming] = []
     floors: dict[str, float] = {}
-    absent: set[str] = set()
+    unregistered: set[str] = set()
 
-    def wanted(spec: str) -> bool:
+    def is_selected(spec: str) -> bool:
         if not fnmatch.fnmatch(spec, options.only):
             return False
-        if not _known(spec):
-            absent.add(spec)
+        if not _is_registered(spec):
+            unregistered.add(spec)
             return False
         print(f"{spec} {width}x{height}", file=sys.stderr)
         return True
 
     for height, width in SIZES:
-        frames, about["frames"] = frames_for(LENGTH, height, width)
-        floors[f"{width}x{height}"] = bench.copy_floor(frames)
-        for rival in rivals():
-            if wanted(rival.spec):
-                rows.append(bench.row(rival.spec, frames, rival_as_opponent(rival, frames)))
-        for spec in ALONE:
-            if wanted(spec):
-                rows.append(bench.row(spec, frames))
-        for codec in () if options.no_codecs else codecs(height, width, FPS):
-            if wanted(codec.spec):
-                codec_rows.append(bench.row(codec.spec, frames, codec_as_opponent(codec, frames)))
+        frames, facts["frames"] = frames_for(LENGTH, height, width)
+        floors[f"{width}x{height}"] = stopwatch.measure_copy(frames)
+        for rival in list_rivals():
+            if is_selected(rival.spec):
+                rows.append(stopwatch.measure(rival.spec, frames, prepare_rival(rival, frames)))
+        for spec in WITHOUT_PEER:
+            if is_selected(spec):
+                rows.append(stopwatch.measure(spec, frames))
+        for codec in () if options.no_codecs else list_codecs(height, width, FPS):
+            if is_selected(codec.spec):
+                codec_rows.append(stopwatch.measure(codec.spec, frames, prepare_codec(codec, frames)))
 
-    for name, value in about.items():
-        print(f"{name}: {value}")
-    print("copy floor: " + ", ".join(f"{size} {ms:.4f} ms" for size, ms in floors.items()))
-    print(f"\n{table(rows, markdown=options.markdown)}\n")
-    print("\n".join(summary(rows)))
+    print_facts(facts)
+    print("copy of a frame: " + ", ".join(f"{size} {ms:.4f} ms" for size, ms in floors.items()))
+    print(f"\n{format_table(rows, markdown=options.markdown)}\n")
+    print("\n".join(summarize(rows)))
     if codec_rows:
-        print("\ncodec kinds beside the encoder and decoder alone, same options")
-        print(f"\n{table(codec_rows, markdown=options.markdown)}")
-    if absent:
-        print("not measured, jostle does not list them: " + ", ".join(sorted(absent)))
-    every = rows + codec_rows
-    record = {"facts": about, "copy_floor_ms": floors, "rows": [asdict(row) for row in every]}
-    return finish(options, record, missed=any(row.misses for row in every))
+        print("\ncodec corruptions, compared with encoding and decoding alone with the same options")
+        print(f"\n{format_table(codec_rows, markdown=options.markdown)}")
+    if unregistered:
+        print("not measured, because jostle does not register them: " + ", ".join(sorted(unregistered)))
+    timings = rows + codec_rows
+    record = {"facts": facts, "copy_floor_ms": floors, "rows": [asdict(row) for row in timings]}
+    return finish(options, record, missed=any(row.misses for row in timings))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Detections made by rule, of the size and shape of a THUMOS14 run, for timing scorers."""
+"""Synthetic ground truth and detections of the size and shape of a THUMOS14 run, for timing scorers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from jostle.core.types.truth import Truth
 CLASSES = tuple(f"class{i:02d}" for i in range(20))
 
 
-def made_truth(videos: int = 212, instances: int = 3300, *, seed: int = 0) -> Truth:
-    """Instances of one class a video, now and then of a second, in videos of one to ten minutes."""
+def make_truth(videos: int = 212, instances: int = 3300, *, seed: int = 0) -> Truth:
+    """Return instances in videos of one to ten minutes, nine in ten of them of one class a video."""
     rng = np.random.default_rng(seed)
     duration = rng.uniform(60, 600, videos)
     video = np.sort(rng.integers(0, videos, instances)).astype(np.int32)
@@ -30,8 +30,8 @@ def made_truth(videos: int = 212, instances: int = 3300, *, seed: int = 0) -> Tr
     )
 
 
-def made_predictions(truth: Truth, count: int, *, seed: int = 1) -> Predictions:
-    """A third near an instance, some of the wrong class, the rest anywhere; scores are distinct."""
+def make_predictions(truth: Truth, count: int, *, seed: int = 1) -> Predictions:
+    """Return predictions: a third near an instance, some with a wrong class, the rest anywhere; scores are distinct."""
     rng = np.random.default_rng(seed)
     near = rng.random(count) < 0.35
     source = rng.integers(0, len(truth), count)

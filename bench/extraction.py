@@ -1,8 +1,7 @@
-"""What features under corruption cost: `python -m bench.extraction`.
+"""Cost of extracting features under corruption: `python -m bench.extraction`.
 
-The 15 cells of THUMOS14-C on videos of the embedded data set, two ways: each cell extracted whole, as a program does
-that knows nothing of the clean video, and the clean video once with every cell computed where it changed something.
-Both must give the same features, to the bit. One thread is used and its time counted.
+The 15 cells of THUMOS14-C are extracted from videos of the embedded data set in two ways: each cell by itself, and the
+clean video once and then only what each cell changes. Features must be equal to the bit. CPU time of one thread.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 import torch
 
 import jostle
-from bench.timing import finish, hold_to_one_thread, make_parser
+from bench.timing import finish, limit_threads, make_parser
 from jostle.core.types.segments import Segments
 from jostle.evaluation.recipes.recipe import benchmarks as recipes
 from jostle.evaluation.recipes.selection import select_cells
@@ -32,15 +31,15 @@ from jostle.features.extraction import Cost
 from jostle.io.video.decode import Reader
 from jostle.models.extractors.extractor import Extractor, load_extractor
 
-CELLS = {cell.name: cell.parsed for cell in select_cells(recipes["puppets-c"])[1:]}
-MOST_OF_CLEAN = 1.0  # all cells shall cost no more than the clean videos did
+CELLS = {cell.name: (cell.parsed, cell.placement) for cell in select_cells(recipes["puppets-c"])[1:]}
+MAX_RATIO = 1.0  # target: cost of all cells, in clean videos
 STEPS = ("open", "decode", "see", "join", "corrupt")
-WHOLE, CLEAN, THEN = "each cell whole", "clean, once", "then the cells"
+WHOLE, CLEAN, CELLS_AFTER_CLEAN = "each cell whole", "clean, once", "then the cells"
 
 
 @dataclass
-class Way:
-    """What one way of doing it took: seconds of each step, and what was computed."""
+class ExtractionCost:
+    """Cost of one way of extraction: seconds of each step, and numbers of frames and windows."""
 
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEPS, 0.0))
     cost: Cost = field(default_factory=Cost)
@@ -51,125 +50,127 @@ class Way:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        begun = time.process_time()
+        """Add the CPU time of a block to a step."""
+        start = time.process_time()
         try:
             yield
         finally:
-            self.seconds[name] += time.process_time() - begun
+            self.seconds[name] += time.process_time() - start
 
 
-class Watch:
-    """Takes the time of reading, seeing and joining, and writes it down for the way at hand."""
+class Profiler:
+    """Adds the time of reading frames, computing frame features and joining windows to the current cost."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
+    def __init__(self, cost: ExtractionCost) -> None:
+        self.cost = cost
 
-    def over(self, inner: Any, steps: Mapping[str, str]) -> Any:
-        """The same thing with the time of these methods of it taken."""
-        return Timed(inner, self, steps)
+    def wrap(self, inner: Any, steps: Mapping[str, str]) -> Any:
+        """Return a proxy of an object that times the methods named in `steps`."""
+        return TimedProxy(inner, self, steps)
 
-    def work(self, do: Callable[[], Any]) -> Any:
-        """Do some work; what is not decoding, seeing or joining in it is corruption and bookkeeping."""
-        known = self.way.total
-        begun = time.process_time()
-        done = do()
-        self.way.seconds["corrupt"] += time.process_time() - begun - (self.way.total - known)
-        return done
+    def run(self, work: Callable[[], Any]) -> Any:
+        """Call `work`; its time outside the timed methods counts as corruption."""
+        before = self.cost.total
+        start = time.process_time()
+        result = work()
+        self.cost.seconds["corrupt"] += time.process_time() - start - (self.cost.total - before)
+        return result
 
 
-class Timed:
-    """Stands before a reader or an extractor."""
+class TimedProxy:
+    """Proxy of a reader or an extractor that times some of its methods."""
 
-    def __init__(self, inner: Any, watch: Watch, steps: Mapping[str, str]) -> None:
-        self._inner, self._watch, self._steps = inner, watch, steps
+    def __init__(self, inner: Any, profiler: Profiler, steps: Mapping[str, str]) -> None:
+        self._inner, self._profiler, self._steps = inner, profiler, steps
 
     def __len__(self) -> int:
         return len(self._inner)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
+        attribute = getattr(self._inner, name)
         if name not in self._steps:
-            return found
+            return attribute
 
         def timed(*arguments: Any) -> Any:
-            with self._watch.way.step(self._steps[name]):
-                return found(*arguments)
+            with self._profiler.cost.step(self._steps[name]):
+                return attribute(*arguments)
 
         return timed
 
 
-def by_both_ways(
-    path: Path, name: str, segments: Segments, extractor: Extractor, ways: Mapping[str, Way]
+def measure_video(
+    path: Path, name: str, segments: Segments, extractor: Extractor, costs: Mapping[str, ExtractionCost]
 ) -> tuple[int, int]:
-    """Extract every cell of a video both ways; frames and windows of the video.
+    """Extract every cell of a video both ways, add to the costs, and return the video's frames and windows.
 
     Raises:
         AssertionError: if the features differ in a bit.
     """
-    whole: dict[str, bytes] = {}
-    watch = Watch(ways[WHOLE])
-    for cell, specs in CELLS.items():
-        video = opened(path, name, segments, extractor, watch)
-        done = watch.work(partial(video.whole, specs))
-        whole[cell] = done.features.tobytes()
-        watch.way.cost += done.cost
-    watch = Watch(ways[CLEAN])
-    video = opened(path, name, segments, extractor, watch)
-    clean = watch.work(video.clean)
-    watch.way.cost += clean.cost
-    watch.way = ways[THEN]
-    for cell, done in watch.work(partial(video.sweep, CELLS)).items():
-        watch.way.cost += done.cost
-        assert done.features.tobytes() == whole[cell], f"{name}: {cell} differs"
+    features: dict[str, bytes] = {}
+    profiler = Profiler(costs[WHOLE])
+    for cell, (specs, placement) in CELLS.items():
+        video = open_video(path, name, segments, extractor, profiler)
+        extraction = profiler.run(partial(video.whole, specs, placement))
+        features[cell] = extraction.features.tobytes()
+        profiler.cost.cost += extraction.cost
+    profiler = Profiler(costs[CLEAN])
+    video = open_video(path, name, segments, extractor, profiler)
+    clean = profiler.run(video.clean)
+    profiler.cost.cost += clean.cost
+    profiler.cost = costs[CELLS_AFTER_CLEAN]
+    for cell, extraction in profiler.run(lambda: list(video.sweep(CELLS))):
+        profiler.cost.cost += extraction.cost
+        assert extraction.features.tobytes() == features[cell], f"{name}: {cell} differs"
     return len(clean.seen), len(clean.features)
 
 
-def opened(path: Path, name: str, segments: Segments, extractor: Extractor, watch: Watch) -> VideoFeatures:
-    """A video as it is first met, with the time of its parts taken."""
-    with watch.way.step("open"):
+def open_video(path: Path, name: str, segments: Segments, extractor: Extractor, profiler: Profiler) -> VideoFeatures:
+    """Open a video with an empty cache, and return its features, whose steps are timed."""
+    with profiler.cost.step("open"):
         reader = Reader(path, threads=1)
-    source = watch.over(reader, {"block": "decode"})
-    eyes = watch.over(extractor, {"see": "see", "join": "join"})
-    return VideoFeatures(source, eyes, video_id=name, segments=segments)
+    source = profiler.wrap(reader, {"block": "decode"})
+    timed_extractor = profiler.wrap(extractor, {"see": "see", "join": "join"})
+    return VideoFeatures(source, timed_extractor, video_id=name, segments=segments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; exit with 1 under --strict when the target is missed."""
+    """Print the costs of both ways, and return the exit code."""
     parser = make_parser(__doc__)
-    parser.add_argument("--videos", type=int, default=5, help="of the test set")
-    parser.add_argument("--untrained", action="store_true", help="weights that mean nothing, where none are installed")
+    parser.add_argument("--videos", type=int, default=5, help="number of test videos")
+    parser.add_argument("--untrained", action="store_true", help="use random weights, where no others are installed")
     options = parser.parse_args(arguments)
-    hold_to_one_thread()
-    torch.set_num_threads(1)
+    limit_threads()
 
     extractor = (
         load_extractor("puppet_net", weights="random") if options.untrained else jostle.load_extractor("puppet_net")
     )
     data = jostle.load_dataset("puppets", subset="test")
     truth = data.truth
-    ways = {name: Way() for name in (WHOLE, CLEAN, THEN)}
+    costs = {name: ExtractionCost() for name in (WHOLE, CLEAN, CELLS_AFTER_CLEAN)}
+    warm_up = {name: ExtractionCost() for name in costs}
     frames = windows = 0
-    # The first video is done twice: the first time compiles kernels and fills caches.
+    # The first video is measured twice: the first time compiles kernels and fills caches.
     for turn, number in enumerate((0, *range(options.videos))):
         name, rows = truth.videos[number], truth.video == number
         segments = Segments.from_pairs(np.stack([truth.start[rows], truth.end[rows]], 1))
-        counted = by_both_ways(data.videos[name], name, segments, extractor, ways if turn else {k: Way() for k in ways})
+        sizes = measure_video(data.videos[name], name, segments, extractor, costs if turn else warm_up)
         if turn:
-            frames, windows = frames + counted[0], windows + counted[1]
+            frames, windows = frames + sizes[0], windows + sizes[1]
 
-    ratio = ways[WHOLE].total / (ways[CLEAN].total + ways[THEN].total)
+    ratio = costs[WHOLE].total / (costs[CLEAN].total + costs[CELLS_AFTER_CLEAN].total)
     print(f"{options.videos} videos of puppets, {frames} frames, {windows} windows, {len(CELLS)} cells, one thread of")
-    print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}; features are the same to the bit")
+    print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}; features are equal to the bit")
     print(f"{'':15}  {'seconds':>8}  " + "  ".join(f"{step:>8}" for step in STEPS) + "   decoded      seen    joined")
-    for name, way in ways.items():
-        parts = "  ".join(f"{way.seconds[step]:8.2f}" for step in STEPS)
-        print(f"{name:15}  {way.total:8.2f}  {parts}  {way.cost.decoded:8}  {way.cost.seen:8}  {way.cost.joined:8}")
-    share = ways[THEN].total / ways[CLEAN].total
-    print(f"{len(CELLS)} cells for {share:.2f} of the price of the clean videos (target {MOST_OF_CLEAN:g}); ", end="")
+    for name, cost in costs.items():
+        parts = "  ".join(f"{cost.seconds[step]:8.2f}" for step in STEPS)
+        counts = "  ".join(f"{count:8}" for count in (cost.cost.decoded, cost.cost.seen, cost.cost.joined))
+        print(f"{name:15}  {cost.total:8.2f}  {parts}  {counts}")
+    share = costs[CELLS_AFTER_CLEAN].total / costs[CLEAN].total
+    print(f"{len(CELLS)} cells cost {share:.2f} times the clean videos (target {MAX_RATIO:g}); ", end="")
     print(f"{ratio:.1f} times faster than each cell whole")
-    numbers = {"ratio": ratio, "share": share, "frames": frames, "windows": windows}
-    numbers |= {name: {"seconds": way.seconds, "cost": asdict(way.cost)} for name, way in ways.items()}
-    return finish(options, numbers, missed=share > MOST_OF_CLEAN)
+    numbers: dict[str, Any] = {"ratio": ratio, "share": share, "frames": frames, "windows": windows}
+    numbers |= {name: {"seconds": cost.seconds, "cost": asdict(cost.cost)} for name, cost in costs.items()}
+    return finish(options, numbers, missed=share > MAX_RATIO)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""How well `run` feeds a model: `python -m bench.feeding --device cuda --jobs 1,2,4,8,16`.
+"""Throughput of `run` relative to model and CPU limits: `python -m bench.feeding --device cuda --jobs 1,2,4,8,16`.
 
-Three rates of each model, in clips a second, or for a detector in frames that its extractor looks at:
+Three rates of each model, in clips a second, or in frames a second for a detector with an extractor:
 
-- what the network does alone, on batches that are prepared and on the device already;
-- what the workers decode and corrupt when the model is replaced by nothing;
-- what `run` does, with the models in processes of their own.
+- the network alone, on preprocessed batches on the device;
+- decoding and corrupting by the workers, with a stub in place of the model;
+- `run`, with the models in processes of their own.
 
-So two shares: of the model's own rate, and of what the cores can do. The smaller of the two rates is all that there is
-to be had. Videos are drawn and encoded for the purpose. Workers are warm and begin together; the rate is from the first
-one's beginning to the last one's end. A few videos are looked at by one process too, and the bytes are compared.
+The throughput of `run` is given relative to the first two rates; the smaller of them is its upper bound. Videos are
+generated and encoded for the benchmark. Workers are warm and start together; the rate is from the start of the first
+to the end of the last. A few videos are processed by a single process as well, and the bytes are compared.
 
-With several numbers of jobs it is said too how the machine scales by itself: what hashing the same kilobyte over and
-over, which leaves memory alone, gets of a core when all cores do it.
+With several numbers of jobs, the scaling of the machine itself is measured too: the speed of hashing the same kilobyte
+repeatedly, which needs no memory bandwidth, on all cores relative to one.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from bench import fed_models
-from bench.fed_models import MODELS, Fed
-from bench.timing import finish, make_parser
+from bench import feeding_models
+from bench.clips import write_texture_video
+from bench.feeding_models import MODELS, FeedingModel
+from bench.timing import add_device_option, finish, make_parser, time_call
 from jostle.api.engines import ENGINES, place_of
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
@@ -46,102 +47,101 @@ from jostle.evaluation.inference.jobs import Predictor, VideoJob
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
-from jostle.io.video.encode import Writer
 from jostle.parallel.workers import available_cpus, map_unordered
 
 SIZE, FRAMES, FPS = (256, 340), 300, 30
 KINDS = ("gaussian_noise", "motion_blur", "fog", "ucf101-p/jumble", "jpeg_compression")
 CELLS = tuple(f"{kind}:{severity}" for kind in KINDS for severity in (1, 3, 5))
 CLASSES = ("one", "two")
-AIM = 0.9
+TARGET = 0.9
 
 
-def recipe_for(task: str, clips: int) -> Recipe:
-    """Fifteen cells: noise, motion blur, fog, order and JPEG, at three severities."""
-    own: dict[str, Any] = {"metric": "mean_ap", "protocol": "thumos14", "tious": (0.5,)}
+def make_recipe(task: str, clips: int) -> Recipe:
+    """Return a recipe of 15 cells: noise, motion blur, fog, order and JPEG at three severities."""
+    settings: dict[str, Any] = {"metric": "mean_ap", "protocol": "thumos14", "tious": (0.5,)}
     if task == "recognition":
-        own = {"metric": "top_k_accuracy", "k": 1, "sampling": Sampling(clips=clips)}
+        settings = {"metric": "top_k_accuracy", "k": 1, "sampling": Sampling(clips=clips)}
     return Recipe(
-        name="fed",
+        name="feeding",
         version=1,
         dataset="folder",
         subset="test",
         task=task,  # type: ignore[arg-type]
         groups=(Group("main", cells=CELLS),),
-        **own,
+        **settings,
     )
 
 
-def write_video(path: Path, frames: int) -> Path:
-    """A texture that drifts, which neither coder nor decoder gets for nothing."""
-    rng = np.random.default_rng(len(path.stem) + sum(map(ord, path.stem)))
-    ground = rng.integers(0, 256, (SIZE[0] // 8, SIZE[1] // 4, 3)).repeat(8, 0).repeat(4, 1).astype(np.uint8)
-    with Writer(path, size=SIZE, fps=FPS) as writer:
-        for tick in range(frames):
-            writer.write(np.roll(ground, (tick, 2 * tick), (0, 1)), tick)
-    return path
-
-
 def write_videos(folder: Path, count: int, frames: int, jobs: int) -> dict[str, Path]:
-    """As many as are asked for, made side by side."""
-    wanted = [folder / f"v{number:03d}.mp4" for number in range(count)]
-    made = dict(map_unordered(partial(_writing, frames), wanted, jobs))
-    return {path.stem: path for path in sorted(made)}
+    """Write random videos in several processes, and return their paths by name."""
+    paths = [folder / f"v{number:03d}.mp4" for number in range(count)]
+    for _ in map_unordered(partial(_make_write, frames), paths, jobs):
+        pass
+    return {path.stem: path for path in paths}
 
 
-def _writing(frames: int) -> Callable[[Path], Path]:
-    return lambda path: write_video(path, frames)
+def _make_write(frames: int) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        seed = len(path.stem) + sum(map(ord, path.stem))
+        write_texture_video(path, size=SIZE, fps=FPS, frames=frames, block=(8, 4), seed=seed)
+
+    return write
 
 
-def data_of(task: str, videos: dict[str, Path]) -> Dataset:
-    """The videos, annotated with anything."""
+def make_dataset(task: str, videos: dict[str, Path]) -> Dataset:
+    """Return a data set of videos with arbitrary annotations."""
     names = tuple(videos)
     if task == "recognition":
         count = np.arange(len(names))
         truth: Any = VideoLabels(names, CLASSES, count, count % 2)
     else:
         every = range(len(actions.CLASSES))
-        found = Segments([1.0 + n / 10 for n in every], [4.0 + n / 10 for n in every], every, None, actions.CLASSES)
-        truth = Truth.from_segments(dict.fromkeys(names, found))
+        segments = Segments([1.0 + n / 10 for n in every], [4.0 + n / 10 for n in every], every, None, actions.CLASSES)
+        truth = Truth.from_segments(dict.fromkeys(names, segments))
     return Dataset("folder", "test", Path("data"), (truth,), videos)
 
 
 @dataclass(frozen=True)
-class Starting:
-    """Starts a worker: it looks at a video first, waits for the others, and notes when it is at work."""
+class TimedFactory:
+    """Predictor factory of a worker, which warms up, waits for the other workers, and records times of videos.
+
+    Attributes:
+        warm_up: a video to process first.
+        folder: where workers record that they are ready, and times.
+    """
 
     load: Callable[[], Predictor[Any]]
-    warm: VideoJob
-    notes: Path
+    warm_up: VideoJob
+    folder: Path
     workers: int
 
     def __call__(self) -> Predictor[Any]:
-        look = self.load()
-        look(self.warm)
-        (self.notes / f"ready-{os.getpid()}").touch()
-        while len(list(self.notes.glob("ready-*"))) < self.workers:
+        predictor = self.load()
+        predictor(self.warm_up)
+        (self.folder / f"ready-{os.getpid()}").touch()
+        while len(list(self.folder.glob("ready-*"))) < self.workers:
             time.sleep(0.01)
 
-        def noting(order: VideoJob) -> Any:
-            begin = time.monotonic()
-            looked = look(order)
-            with open(self.notes / f"times-{os.getpid()}", "a") as file:
-                file.write(f"{begin} {time.monotonic()}\n")
-            return looked
+        def predict(job: VideoJob) -> Any:
+            start = time.monotonic()
+            result = predictor(job)
+            with open(self.folder / f"times-{os.getpid()}", "a") as file:
+                file.write(f"{start} {time.monotonic()}\n")
+            return result
 
-        return noting
+        return predict
 
 
 @dataclass(frozen=True)
-class Rate:
-    """How fast something went.
+class Throughput:
+    """Throughput of a run and durations of its phases.
 
     Attributes:
-        items: clips, or frames that an extractor looked at.
-        seconds: from the first worker's beginning to the last one's end.
-        whole_s: with the start of processes and all that is written.
-        load_s: until the processes with the model had it loaded.
-        start_s: after that, until all workers had started and looked at a first video.
+        items: clips, or frames that an extractor processed.
+        seconds: from the start of the first worker to the end of the last.
+        whole_s: of the whole run, including the start of processes and writing of results.
+        load_s: until the processes with the model have loaded it.
+        start_s: after that, until all workers have started and processed their first video.
     """
 
     items: int
@@ -151,12 +151,13 @@ class Rate:
     start_s: float
 
     @property
-    def a_second(self) -> float:
+    def rate(self) -> float:
+        """Number of items a second."""
         return self.items / self.seconds
 
 
-def run_rate(
-    fed: Fed,
+def measure_run(
+    model: FeedingModel,
     videos: dict[str, Path],
     clips: int,
     device: str,
@@ -164,59 +165,70 @@ def run_rate(
     processes: int | None,
     precision: str,
     engine: str = "local",
-) -> tuple[Rate, dict[str, bytes]]:
-    """What `run` does, and what it finds in each cell, as bytes."""
-    task, recipe = fed.task, recipe_for(fed.task, clips)
-    load = partial(fed_models.looking, fed.name, device, precision, clips)
-    names = list(videos)
-    warm = VideoJob("warm", videos[names[0]], recipe.cells, 1)
-    with tempfile.TemporaryDirectory() as folder:
-        notes = Path(folder) / "notes"
-        notes.mkdir()
-        begin = time.monotonic()
+) -> tuple[Throughput, dict[str, bytes]]:
+    """Return the throughput of `run`, and the bytes of its prediction files."""
+    recipe = make_recipe(model.task, clips)
+    load = partial(feeding_models.load_predictor, model.name, device, precision, clips)
+    warm_up = VideoJob("warm", next(iter(videos.values())), recipe.cells, 1)
+    with tempfile.TemporaryDirectory() as name:
+        records, out = Path(name) / "records", Path(name) / "run"
+        records.mkdir()
+        start = time.monotonic()
         with (
             place_of(engine, device, jobs, many=True, model_processes=processes) as place,
-            place.with_models(BenchmarkModel(load, fed.name)) as contestant,
+            place.with_models(BenchmarkModel(load, model.name)) as benchmark_model,
         ):
             loaded = time.monotonic()
-            workers = min(jobs, len(videos))
-            timed = replace(contestant, load=Starting(contestant.load, warm, notes, workers))
-            out = Path(folder) / "run"
-            usual = {"cells": recipe.cells, "jobs": jobs, "engine": place.engine}
-            done = run_benchmark(recipe, data_of(task, videos), timed, out, **usual)
-        whole = time.monotonic() - begin
-        lines = [line.split() for file in notes.glob("times-*") for line in file.read_text().splitlines()]
-        first = min(float(first) for first, _ in lines)
+            factory = TimedFactory(benchmark_model.load, warm_up, records, min(jobs, len(videos)))
+            run = run_benchmark(
+                recipe,
+                make_dataset(model.task, videos),
+                replace(benchmark_model, load=factory),
+                out,
+                cells=recipe.cells,
+                jobs=jobs,
+                engine=place.engine,
+            )
+        whole_s = time.monotonic() - start
+        lines = [line.split() for file in records.glob("times-*") for line in file.read_text().splitlines()]
+        first = min(float(begin) for begin, _ in lines)
         seconds = max(float(end) for _, end in lines) - first
-        cost = done.clean + done.cells
-        items = cost.joined if task == "recognition" else cost.seen
-        found = {path.name: path.read_bytes() for path in sorted((out / "predictions").iterdir())}
-    assert not done.failures, done.failures
-    return Rate(items, seconds, whole, loaded - begin, first - loaded), found
+        cost = run.clean + run.cells
+        items = cost.joined if model.task == "recognition" else cost.seen
+        predictions = {path.name: path.read_bytes() for path in sorted((out / "predictions").iterdir())}
+    assert not run.failures, run.failures
+    return Throughput(items, seconds, whole_s, loaded - start, first - loaded), predictions
 
 
-def machine_scaling(jobs: int, rounds: int = 2) -> float:
-    """What of its speed alone a core has when so many work, at something that touches no memory."""
-    alone = min(taken for _ in range(rounds) for _, taken in map_unordered(_hashing, [0], 1))
-    together = min(max(taken for _, taken in map_unordered(_hashing, list(range(jobs)), jobs)) for _ in range(rounds))
+def measure_machine_scaling(jobs: int, rounds: int = 2) -> float:
+    """Return the speed of a core when `jobs` of them hash, relative to a core alone."""
+    alone = min(seconds for _ in range(rounds) for _, seconds in map_unordered(_make_hash, [0], 1))
+    together = min(
+        max(seconds for _, seconds in map_unordered(_make_hash, list(range(jobs)), jobs)) for _ in range(rounds)
+    )
     return alone / together
 
 
-def _hashing() -> Callable[[int], float]:
+def _make_hash() -> Callable[[int], float]:
     kilobyte = bytes(1024)
 
-    def hashed(_: int) -> float:
-        begin = time.perf_counter()
+    def hash_repeatedly() -> None:
         for _ in range(1_500_000):
             hashlib.blake2b(kilobyte)
-        return time.perf_counter() - begin
 
-    return hashed
+    return lambda _: time_call(hash_repeatedly, "wall")
 
 
 @dataclass(frozen=True)
-class Row:
-    """What was measured with so many jobs, in items a second; `bound` is the smaller of the two others."""
+class FeedingRates:
+    """Rates of a model with a number of jobs, in items a second, and the shares of the upper bounds.
+
+    Attributes:
+        alone: of the network alone.
+        cores: of decoding and corrupting alone.
+        run: of `run`, from the start of the first worker; `run_whole` with the start of processes.
+        of_bound: share of the smaller of the first two.
+    """
 
     model: str
     jobs: int
@@ -231,88 +243,90 @@ class Row:
     of_bound: float
 
 
-def measured(options: argparse.Namespace, videos: dict[str, Path], name: str) -> tuple[list[Row], dict[str, Any]]:
-    """A model with every number of jobs."""
-    fed, rows = MODELS[name], []
-    alone = fed_models.own_rate(fed, options.device, options.precision)
+def measure_model(
+    options: argparse.Namespace, videos: dict[str, Path], name: str
+) -> tuple[list[FeedingRates], dict[str, Any]]:
+    """Return the rates of a model with every number of jobs, and other measurements by JSON key."""
+    model, rows = MODELS[name], []
+    alone = feeding_models.measure_network(model, options.device, options.precision)
     few = dict(list(videos.items())[: options.check])
-    usual = {"clips": options.clips, "precision": options.precision}
-    said: dict[str, Any] = {"alone": alone, "batch": fed_models.batch(fed, options.device)}
+    shared = {"clips": options.clips, "precision": options.precision}
+    summary: dict[str, Any] = {"alone": alone, "batch": feeding_models.batch_size(model, options.device)}
     if few:
-        before, known = run_rate(fed, few, device=options.device, jobs=1, processes=0, **usual)
-        own = {"processes": 1 if options.engine == "local" else None, "engine": options.engine}
-        _, same = run_rate(fed, few, device=options.device, jobs=min(4, options.most), **own, **usual)
-        said |= {"one_process": before.a_second, "same_bytes": known == same}
-        print(f"{name}: alone {alone:.1f}, one process {before.a_second:.1f} a second; ", end="", flush=True)
-        print("the same bytes when fed" if known == same else "OTHER BYTES WHEN FED", flush=True)
-    nothing = replace(fed, name=f"{fed_models.NOTHING[options.device]}:{name}")
+        one, expected = measure_run(model, few, device=options.device, jobs=1, processes=0, **shared)
+        engine = {"processes": 1 if options.engine == "local" else None, "engine": options.engine}
+        _, parallel = measure_run(model, few, device=options.device, jobs=min(4, options.most), **engine, **shared)
+        summary |= {"one_process": one.rate, "same_bytes": expected == parallel}
+        print(f"{name}: alone {alone:.1f}, one process {one.rate:.1f} a second; ", end="", flush=True)
+        print("equal bytes in parallel" if expected == parallel else "BYTES DIFFER IN PARALLEL", flush=True)
+    stub = replace(model, name=f"{feeding_models.STUBS[options.device]}:{name}")
+    engine = {"processes": options.processes, "engine": options.engine}
     for jobs in options.jobs:
-        some = dict(list(videos.items())[: jobs * options.rounds])
-        plain = {"clips": options.clips, "precision": "float32"}
-        can, _ = run_rate(nothing, some, device="cpu", jobs=jobs, processes=0, **plain)
-        own = {"processes": options.processes, "engine": options.engine}
-        did, _ = run_rate(fed, some, device=options.device, jobs=jobs, **own, **usual)
-        run, whole = did.a_second, did.items / did.whole_s
-        able = can.items / can.seconds if fed.task == "recognition" else did.items / can.seconds
-        times = (did.load_s, did.start_s)
-        row = Row(name, jobs, alone, able, run, whole, *times, run / alone, run / able, run / min(alone, able))
+        part = dict(list(videos.items())[: jobs * options.rounds])
+        limit, _ = measure_run(stub, part, options.clips, "cpu", jobs, 0, "float32")
+        actual, _ = measure_run(model, part, device=options.device, jobs=jobs, **engine, **shared)
+        run, whole = actual.rate, actual.items / actual.whole_s
+        cores = limit.rate if model.task == "recognition" else actual.items / limit.seconds
+        times = (actual.load_s, actual.start_s)
+        shares = (run / alone, run / cores, run / min(alone, cores))
+        row = FeedingRates(name, jobs, alone, cores, run, whole, *times, *shares)
         rows.append(row)
         print(
-            f"{name:16} {jobs:4} jobs: model {alone:8.1f} cores {able:8.1f} run {run:8.1f} (with start {whole:.1f}: "
-            f"model {did.load_s:.1f} s, workers {did.start_s:.1f} s)  "
+            f"{name:16} {jobs:4} jobs: model {alone:8.1f} cores {cores:8.1f} run {run:8.1f} (with start {whole:.1f}: "
+            f"model {actual.load_s:.1f} s, workers {actual.start_s:.1f} s)  "
             f"{row.of_model:.2f} of the model, {row.of_cores:.2f} of the cores, {row.of_bound:.2f} of the smaller",
             flush=True,
         )
     first, last = rows[0], rows[-1]
     if last.jobs > first.jobs:
-        said["scaling"] = {
+        summary["scaling"] = {
             "cores": last.cores / first.cores * first.jobs / last.jobs,
             "run": last.run / first.run * first.jobs / last.jobs,
         }
-        print(f"{name}: from {first.jobs} to {last.jobs} jobs: {said['scaling']}", flush=True)
-    return rows, said
+        print(f"{name}: scaling from {first.jobs} to {last.jobs} jobs: {summary['scaling']}", flush=True)
+    return rows, summary
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; exit with 1 under --strict when the aim is missed with the most jobs."""
+    """Print the rates of each model, and return the exit code; the target is that of the most jobs."""
     parser = make_parser(__doc__)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--jobs", default=str(available_cpus()), help="one number, or several with commas between")
+    add_device_option(parser)
+    parser.add_argument("--models", default=",".join(MODELS), help="names, separated by commas")
+    parser.add_argument("--jobs", default=str(available_cpus()), help="numbers of jobs, separated by commas")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--videos", type=int, default=24)
+    parser.add_argument("--rounds", type=int, default=3, help="videos for each worker, if there are so many")
+    parser.add_argument("--frames", type=int, default=FRAMES, help="frames of a video")
+    parser.add_argument("--clips", type=int, default=4, help="clips of a video")
+    parser.add_argument("--check", type=int, default=2, help="videos whose bytes are compared with a single process")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="videos that each worker looks at, as far as there are so many"
+        "--processes", type=int, default=None, help="processes that hold the model; default on a CPU: 1"
     )
-    parser.add_argument("--frames", type=int, default=FRAMES)
-    parser.add_argument("--clips", type=int, default=4)
-    parser.add_argument("--check", type=int, default=2, help="videos whose bytes are compared with one process's")
-    parser.add_argument("--processes", type=int, default=None, help="that hold the model; on a CPU at least 1")
-    parser.add_argument("--engine", default="local", choices=ENGINES, help="that shares out the work of `run`")
+    parser.add_argument("--engine", default="local", choices=ENGINES, help="engine of `run`")
     options = parser.parse_args(arguments)
-    options.jobs = [int(one) for one in str(options.jobs).split(",")]
+    options.jobs = [int(jobs) for jobs in str(options.jobs).split(",")]
     options.most = max(options.jobs)
     if options.processes is None and options.device == "cpu" and options.engine == "local":
         options.processes = 1
-    told: dict[str, Any] = {"device": options.device, "precision": options.precision, "cores": available_cpus()}
+    numbers: dict[str, Any] = {"device": options.device, "precision": options.precision, "cores": available_cpus()}
     print(f"{options.videos} videos of {options.frames} frames, {SIZE[1]}x{SIZE[0]}, {options.clips} clips, ", end="")
     print(f"{len(CELLS)} cells and clean; {available_cpus()} cores of {platform.machine()}, ", end="")
-    print(fed_models.device_name(options.device))
+    print(feeding_models.device_name(options.device))
     if len(options.jobs) > 1:
-        told["machine_scaling"] = machine_scaling(options.most)
-        print(f"hashing on {options.most} cores, each does {told['machine_scaling']:.2f} of what it does alone")
+        numbers["machine_scaling"] = scaling = measure_machine_scaling(options.most)
+        print(f"hashing on {options.most} cores: each has {scaling:.2f} of the speed of a core alone")
     missed = False
     with tempfile.TemporaryDirectory() as folder:
         videos = write_videos(Path(folder), options.videos, options.frames, available_cpus())
         for name in options.models.split(","):
-            rows, said = measured(options, videos, name)
-            told[name] = said | {"rows": [asdict(row) for row in rows]}
-            missed = missed or rows[-1].of_bound < AIM or said.get("same_bytes") is False
-            finish(options, told)  # after each model, so that what was measured is kept
-    return finish(options, told, missed=bool(missed))
+            rows, summary = measure_model(options, videos, name)
+            numbers[name] = summary | {"rows": [asdict(row) for row in rows]}
+            missed = missed or rows[-1].of_bound < TARGET or summary.get("same_bytes") is False
+            finish(options, numbers)  # after each model, so that an interrupted benchmark leaves its numbers
+    return finish(options, numbers, missed=missed)
 
 
 if __name__ == "__main__":
-    from bench import feeding  # so that other processes find the same module
+    from bench import feeding  # so that other processes can import the same module
 
     sys.exit(feeding.main())

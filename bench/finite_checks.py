@@ -1,6 +1,6 @@
-"""What it costs to check that outputs of models are finite: `python -m bench.finite_checks --device cuda`.
+"""Cost of checking that outputs of models are finite: `python -m bench.finite_checks --device cuda`.
 
-The time inside the checks, as a share of the time of the calls that make them. On a GPU that is launching the sums and
+The time of the checks, as a share of the time of the calls that make them. On a GPU it is that of launching sums and
 reading them, after results have been copied anyway.
 """
 
@@ -19,7 +19,7 @@ import torch
 
 import jostle
 from bench.clips import drawn_frames
-from bench.timing import finish, make_parser
+from bench.timing import Work, add_device_option, finish, make_parser, time_call
 from jostle.core.types.clip import Clip
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.features.engine import VideoFeatures
@@ -27,10 +27,10 @@ from jostle.models.finite import OutputCheck, check_weights
 from jostle.models.loading.extractor import load_extractor
 from jostle.models.loading.models import load_detector, load_object_detector, load_recogniser
 
-AIM = 0.01
+TARGET = 0.01
 DETECTORS = ("actionformer_thumos_i3d", "tridet_thumos_i3d", "temporalmaxer_thumos_i3d", "vsgn_thumos_tsn")
-ROWS = 1000  # of features, as of a video of THUMOS14
-CHECKED = ("jostle.mending.inspector", "jostle.models.recognition.recogniser", "jostle.features.engine")
+ROWS = 1000  # rows of features, as of a video of THUMOS14
+CHECKING_MODULES = ("jostle.mending.inspector", "jostle.models.recognition.recogniser", "jostle.features.engine")
 
 
 @contextlib.contextmanager
@@ -39,12 +39,12 @@ def timed_checks() -> Iterator[list[float]]:
     seconds: list[float] = []
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **named: Any) -> Any:
-            begun = time.perf_counter()
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
             try:
-                return function(*given, **named)
+                return function(*args, **kwargs)
             finally:
-                seconds.append(time.perf_counter() - begun)
+                seconds.append(time.perf_counter() - start)
 
         return call
 
@@ -53,26 +53,23 @@ def timed_checks() -> Iterator[list[float]]:
     with contextlib.ExitStack() as patches:
         for name in ("__init__", "finish"):
             patches.enter_context(patch.object(OutputCheck, name, timed(getattr(OutputCheck, name))))
-        for module in CHECKED:
+        for module in CHECKING_MODULES:
             patches.enter_context(patch(f"{module}.check_finite", timed(check_finite)))
         yield seconds
 
 
-def share(work: Callable[[], object], turns: int) -> tuple[float, float]:
-    """Return the seconds of a call, and the share of it that the checks take."""
+def measure_share(work: Work, turns: int) -> tuple[float, float]:
+    """Return the seconds of a call, and the share of the checks in it."""
     for _ in range(3):
         work()
     with timed_checks() as seconds:
-        begun = time.perf_counter()
-        for _ in range(turns):
-            work()
-        whole = time.perf_counter() - begun
+        total = sum(time_call(work, "wall") for _ in range(turns))
     assert seconds
-    return whole / turns, sum(seconds) / whole
+    return total / turns, sum(seconds) / total
 
 
-def calls(device: str) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield calls of models of each kind that check their outputs."""
+def model_calls(device: str) -> Iterator[tuple[str, Work]]:
+    """Yield calls of models of each kind that check their outputs, by name."""
     rng = np.random.default_rng(0)
     for name in DETECTORS:
         detector = load_detector(name).to(device)
@@ -94,22 +91,22 @@ def calls(device: str) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def main() -> int:
+    """Print the share of the checks in each call, and return the exit code."""
     parser = make_parser(__doc__)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    add_device_option(parser)
     parser.add_argument("--turns", type=int, default=20)
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = {}
-    for name, work in calls(options.device):
-        seconds, part = share(work, options.turns)
-        rows[name] = {"ms": 1e3 * seconds, "share": part}
-        print(f"{name:28} {1e3 * seconds:9.2f} ms  checks {100 * part:5.2f} %")
+    for name, work in model_calls(options.device):
+        seconds, share = measure_share(work, options.turns)
+        rows[name] = {"ms": 1e3 * seconds, "share": share}
+        print(f"{name:28} {1e3 * seconds:9.2f} ms  checks {100 * share:5.2f} %")
     network = load_detector(DETECTORS[0])
-    begun = time.perf_counter()
-    check_weights(network, "")
+    seconds = time_call(lambda: check_weights(network, ""), "wall")
     size = sum(value.numel() for value in network.state_dict().values())
-    print(f"weights of {DETECTORS[0]}, {size / 1e6:.1f} million: {1e3 * (time.perf_counter() - begun):.1f} ms, once")
-    return finish(options, rows, missed=any(row["share"] > AIM for row in rows.values()))
+    print(f"weights of {DETECTORS[0]}, {size / 1e6:.1f} million: {1e3 * seconds:.1f} ms, once")
+    return finish(options, rows, missed=any(row["share"] > TARGET for row in rows.values()))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""How cost and memory grow: `python -m bench.growth`.
+"""Scaling of time and memory with the size of the input: `python -m bench.growth`.
 
-One thing is made four times as large, and again, while all others stay: the video, the cells, the videos, the
-predictions, the classes, the workers. Each point is a process of its own, which says the time of the work itself
-without its preparation, on the clock of the CPU, and of several workers on the wall; peak memory is the kernel's count,
-Python and its libraries in it. The slope is that of the logarithms from the second largest to the largest: 1 for what
-grows in step, 0 for what does not grow, and -1 for time that workers share out evenly.
+One size at a time is increased while all others are constant: the video, the cells, the videos, the predictions, the
+classes, the workers. Each point is measured in a process of its own: CPU time without preparation (wall time for
+several workers), and peak memory as counted by the kernel, including Python and its libraries. The slope is that of
+the logarithms between the last two sizes: 1 for linear growth, 0 for none, and -1 for time that workers share evenly.
 """
 
 from __future__ import annotations
@@ -19,20 +18,18 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import jostle
-from bench.detections import made_predictions, made_truth
-from bench.run_memory import cells_of
-from bench.running import FPS, Glance, write_videos
-from bench.timing import finish, make_parser
+from bench.detections import make_predictions, make_truth
+from bench.run_memory import list_cells
+from bench.running import FPS, BrightnessModel, write_videos
+from bench.timing import finish, make_parser, time_call
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.metrics.diagnosis import diagnose, styles
@@ -41,14 +38,14 @@ from jostle.models.input_spec import InputSpec
 from jostle.parallel.workers import available_cpus
 
 Work = Callable[[], Any]
-SHORT = 4 * FPS  # frames of a video that is not the one to grow
-BRIEF = 12  # and where there are many
+SHORT = 4 * FPS  # frames of a video whose length is constant
+BRIEF = 12  # frames of each of many videos
 CLIP = InputSpec(frames=16, stride=4, resize=128, size=112)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One measurement."""
+    """CPU seconds and peak memory at one size."""
 
     what: str
     size: int
@@ -56,13 +53,13 @@ class Point:
     peak_mb: float
 
 
-def corrupted(folder: Path, seconds: int) -> Work:
-    """A file, read, corrupted and written."""
+def prepare_corruption(folder: Path, seconds: int) -> Work:
+    """Return a function that reads, corrupts and writes a file."""
     (source,) = write_videos(folder, 1, seconds * FPS)
     return lambda: jostle.corrupt_file(source, "gaussian_noise:3", folder / "out.mp4")
 
 
-def run_of(
+def prepare_run(
     folder: Path,
     *,
     videos: int = 4,
@@ -71,112 +68,112 @@ def run_of(
     jobs: int = 1,
     spec: InputSpec | None = None,
 ) -> Work:
-    """A benchmark on a model that costs nothing; one that does not say what it wants is shown all frames at once."""
+    """Return a function that runs a benchmark on a model without cost, on all frames at once if it has no `spec`."""
     for label in ("still", "moving"):
         (folder / "data" / "test" / label).mkdir(parents=True)
     for number, path in enumerate(write_videos(folder, videos, frames)):
         path.rename(folder / "data" / "test" / ("still", "moving")[number % 2] / f"{number}.mp4")
     head = 'name = "growth"\nversion = 1\ndataset = "folder"\nsubset = "test"\n'
     task = 'task = "recognition"\nmetric = "top_k_accuracy"\nk = 1\n'
-    group = f'[[groups]]\nname = "main"\ncells = {json.dumps(cells_of(cells))}\nplacements = ["everywhere"]\n'
+    group = f'[[groups]]\nname = "main"\ncells = {json.dumps(list_cells(cells))}\nplacements = ["everywhere"]\n'
     (folder / "growth.toml").write_text(f"{head}{task}\n{group}")
     data, out = folder / "data", folder / "run"
-    return lambda: jostle.run(folder / "growth.toml", model=Glance(), data=data, out=out, jobs=jobs, spec=spec)
+    recipe, model = folder / "growth.toml", BrightnessModel()
+    return lambda: jostle.run(recipe, model=model, data=data, out=out, jobs=jobs, spec=spec)
 
 
-def scored(folder: Path, predictions: int) -> Work:
-    """Mean average precision at five thresholds."""
-    truth = made_truth()
-    made = made_predictions(truth, predictions)
-    return lambda: score(made, truth, protocol="activitynet", tious=(0.3, 0.4, 0.5, 0.6, 0.7))
+def prepare_scoring(folder: Path, count: int) -> Work:
+    """Return a function that computes mean average precision at five thresholds."""
+    truth = make_truth()
+    predictions = make_predictions(truth, count)
+    return lambda: score(predictions, truth, protocol="activitynet", tious=(0.3, 0.4, 0.5, 0.6, 0.7))
 
 
-def diagnosed(folder: Path, predictions: int) -> Work:
-    """What DETAD says."""
-    truth = made_truth()
-    made = made_predictions(truth, predictions)
-    return lambda: diagnose(made, truth, style=styles["thumos14"])
+def prepare_diagnosis(folder: Path, count: int) -> Work:
+    """Return a function that computes DETAD's diagnosis."""
+    truth = make_truth()
+    predictions = make_predictions(truth, count)
+    return lambda: diagnose(predictions, truth, style=styles["thumos14"])
 
 
-def of_classes(folder: Path, classes: int) -> Work:
-    """A hundred thousand predictions, of more and more classes."""
-    truth = made_truth()
-    made = made_predictions(truth, 100_000)
+def prepare_classes(folder: Path, classes: int) -> Work:
+    """Return a function that scores 100,000 predictions of a number of classes."""
+    truth = make_truth()
+    predictions = make_predictions(truth, 100_000)
     names = tuple(f"class {number:05d}" for number in range(classes))
     rng = np.random.default_rng(0)
-    label = rng.integers(0, classes, len(truth)).astype(np.int32)
-    many = Truth(**{**vars(truth), "classes": names, "label": label})
-    theirs = rng.integers(0, classes, len(made)).astype(np.int32)
-    found = Predictions(**{**vars(made), "classes": names, "label": theirs})
-    return lambda: score(found, many, protocol="activitynet", tious=(0.5,))
+    true_label = rng.integers(0, classes, len(truth)).astype(np.int32)
+    truth = Truth(**{**vars(truth), "classes": names, "label": true_label})
+    label = rng.integers(0, classes, len(predictions)).astype(np.int32)
+    predictions = Predictions(**{**vars(predictions), "classes": names, "label": label})
+    return lambda: score(predictions, truth, protocol="activitynet", tious=(0.5,))
 
 
-GROWING: dict[str, tuple[Callable[[Path, int], Work], tuple[int, ...]]] = {
-    "seconds of a video, corrupted": (corrupted, (10, 40, 160)),
+EXPERIMENTS: dict[str, tuple[Callable[[Path, int], Work], tuple[int, ...]]] = {  # preparation, and sizes
+    "seconds of a video, corrupted": (prepare_corruption, (10, 40, 160)),
     "seconds of two videos, run by clips": (
-        lambda folder, size: run_of(folder, videos=2, frames=size * FPS, spec=CLIP),
+        lambda folder, size: prepare_run(folder, videos=2, frames=size * FPS, spec=CLIP),
         (10, 40, 160),
     ),
     "seconds of two videos, run whole": (
-        lambda folder, size: run_of(folder, videos=2, frames=size * FPS),
+        lambda folder, size: prepare_run(folder, videos=2, frames=size * FPS),
         (10, 40, 160),
     ),
-    "cells of a run": (lambda folder, size: run_of(folder, cells=size), (3, 12, 48)),
-    "videos of a run": (lambda folder, size: run_of(folder, videos=size, frames=BRIEF), (16, 64, 256)),
-    "predictions, scored": (scored, (10_000, 100_000, 1_000_000)),
-    "predictions, diagnosed": (diagnosed, (10_000, 100_000, 1_000_000)),
-    "classes, scored": (of_classes, (10, 100, 1000)),
+    "cells of a run": (lambda folder, size: prepare_run(folder, cells=size), (3, 12, 48)),
+    "videos of a run": (lambda folder, size: prepare_run(folder, videos=size, frames=BRIEF), (16, 64, 256)),
+    "predictions, scored": (prepare_scoring, (10_000, 100_000, 1_000_000)),
+    "predictions, diagnosed": (prepare_diagnosis, (10_000, 100_000, 1_000_000)),
+    "classes, scored": (prepare_classes, (10, 100, 1000)),
 }
 WORKERS = "workers of a run, on the wall"
 
 
-def measured(what: str, size: int) -> None:
-    """Do one piece of work in this process, and print what it took."""
+def measure_point(what: str, size: int) -> None:
+    """Measure one size in this process, and print the point as JSON."""
     with tempfile.TemporaryDirectory() as name:
         folder, warm = Path(name) / "own", Path(name) / "warm"
         folder.mkdir()
         warm.mkdir()
-        # Libraries and kernels are loaded by a little of the same.
+        # A small input loads libraries and kernels.
         if "scored" in what or "diagnosed" in what:
-            GROWING[what][0](warm, 1000 if "predictions" in what else 10)()
+            EXPERIMENTS[what][0](warm, 1000 if "predictions" in what else 10)()
+        elif "corrupted" in what:
+            prepare_corruption(warm, 1)()
         else:
-            (corrupted(warm, 1) if "corrupted" in what else run_of(warm, videos=2, frames=BRIEF, cells=10))()
+            prepare_run(warm, videos=2, frames=BRIEF, cells=10)()
         if what == WORKERS:
-            work, clock = partial(run_of, folder, videos=48)(jobs=size), time.perf_counter
+            seconds = time_call(prepare_run(folder, videos=48, jobs=size), "wall")
         else:
-            work, clock = GROWING[what][0](folder, size), time.process_time
-        begun = clock()
-        work()
-        taken = clock() - begun
-    both = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    peak = max(resource.getrusage(whose).ru_maxrss for whose in both) / 1024
-    print(json.dumps(asdict(Point(what, size, taken, peak))))
+            seconds = time_call(EXPERIMENTS[what][0](folder, size), "cpu")
+    processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    peak_mb = max(resource.getrusage(process).ru_maxrss for process in processes) / 1024
+    print(json.dumps(asdict(Point(what, size, seconds, peak_mb))))
 
 
-def slope(points: Sequence[Point], of: str) -> float:
-    """Of the logarithms, from the second largest to the largest."""
+def slope(points: Sequence[Point], field: str) -> float:
+    """Return the slope of the logarithm of a field over that of the size, between the last two points."""
     before, last = points[-2:]
-    return math.log(getattr(last, of) / getattr(before, of)) / math.log(last.size / before.size)
+    return math.log(getattr(last, field) / getattr(before, field)) / math.log(last.size / before.size)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and draw if asked to."""
+    """Print a table of all experiments, draw the figure if requested, and return the exit code."""
     parser = make_parser(__doc__)
-    parser.add_argument("--only", choices=[*GROWING, WORKERS], action="append")
-    parser.add_argument("--figure", type=Path, help="also draw it")
+    parser.add_argument("--only", choices=[*EXPERIMENTS, WORKERS], action="append")
+    parser.add_argument("--figure", type=Path, help="also draw a figure to this file")
     parser.add_argument("--one", nargs=2, metavar=("WHAT", "SIZE"), help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.one:
-        measured(given.one[0], int(given.one[1]))
+    options = parser.parse_args(arguments)
+    if options.one:
+        measure_point(options.one[0], int(options.one[1]))
         return 0
-    sizes = {name: found[1] for name, found in GROWING.items()}
+    sizes = {what: experiment[1] for what, experiment in EXPERIMENTS.items()}
     sizes[WORKERS] = tuple(2**power for power in range(available_cpus().bit_length()))
     print(f"{platform.machine()}, {available_cpus()} cores")
     print("| | sizes | seconds | slope | peak memory, MB | slope |")
     print("|---|---|---|---|---|---|")
-    every: dict[str, list[Point]] = {}
-    for what in given.only or sizes:
-        points = every[what] = [_child(what, size) for size in sizes[what]]
+    curves: dict[str, list[Point]] = {}
+    for what in options.only or sizes:
+        points = curves[what] = [_measure_in_child(what, size) for size in sizes[what]]
         cells = [
             what,
             ", ".join(f"{point.size:,}" for point in points),
@@ -186,20 +183,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{slope(points, 'peak_mb'):.2f}" if len(points) > 1 else "",
         ]
         print("| " + " | ".join(cells) + " |", flush=True)
-    finish(given, [asdict(one) for points in every.values() for one in points])
-    if given.figure:
-        draw(every, given.figure)
-    return 0
+    code = finish(options, [asdict(point) for points in curves.values() for point in points])
+    if options.figure:
+        draw_curves(curves, options.figure)
+    return code
 
 
-def _child(what: str, size: int) -> Point:
+def _measure_in_child(what: str, size: int) -> Point:
     command = [sys.executable, "-m", "bench.growth", "--one", what, str(size)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return Point(**json.loads(said.splitlines()[-1]))
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return Point(**json.loads(output.splitlines()[-1]))
 
 
-def draw(every: dict[str, list[Point]], path: Path) -> None:
-    """A small picture for each: time and memory, as multiples of the smallest size's."""
+def draw_curves(curves: dict[str, list[Point]], path: Path) -> None:
+    """Draw time and memory of each experiment, as multiples of those of the smallest size."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -207,27 +204,26 @@ def draw(every: dict[str, list[Point]], path: Path) -> None:
 
     from jostle.reporting.figures.style import BLUE, GREY, ORANGE
 
-    across = 4
-    down = -(-len(every) // across)
-    figure, axes = pyplot.subplots(down, across, figsize=(11, 2.7 * down), squeeze=False)
-    for place, (what, points) in zip(axes.flat, every.items(), strict=False):
+    columns = 4
+    rows = -(-len(curves) // columns)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(11, 2.7 * rows), squeeze=False)
+    for axes, (what, points) in zip(grid.flat, curves.items(), strict=False):
         sizes = [point.size for point in points]
-        place.loglog(sizes, [size / sizes[0] for size in sizes], color=GREY, linestyle=":", label="in step")
-        place.loglog(
-            sizes, [point.seconds / points[0].seconds for point in points], color=BLUE, marker="o", label="time"
-        )
+        times = [point.seconds / points[0].seconds for point in points]
         memory = [point.peak_mb / points[0].peak_mb for point in points]
-        place.loglog(sizes, memory, color=ORANGE, marker="s", label="memory")
-        place.set_title(what, fontsize=9)
-        place.minorticks_off()
-        place.set_xticks(sizes, [f"{size:,}" for size in sizes])
-        place.set_yticks([1, 10, 100], ["1", "10", "100"])
-        drawn = [value for line in place.lines for value in line.get_ydata()]
-        place.set_ylim(0.7 * min(drawn), 1.4 * max(drawn))
-        place.tick_params(labelsize=8)
-    for place in axes.flat[len(every) :]:
-        place.axis("off")
-    axes.flat[0].legend(fontsize=8, frameon=False)
+        axes.loglog(sizes, [size / sizes[0] for size in sizes], color=GREY, linestyle=":", label="linear")
+        axes.loglog(sizes, times, color=BLUE, marker="o", label="time")
+        axes.loglog(sizes, memory, color=ORANGE, marker="s", label="memory")
+        axes.set_title(what, fontsize=9)
+        axes.minorticks_off()
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes.set_yticks([1, 10, 100], ["1", "10", "100"])
+        values = [value for line in axes.lines for value in line.get_ydata()]
+        axes.set_ylim(0.7 * min(values), 1.4 * max(values))
+        axes.tick_params(labelsize=8)
+    for axes in grid.flat[len(curves) :]:
+        axes.axis("off")
+    grid.flat[0].legend(fontsize=8, frameon=False)
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""Limits every thread pool to one thread when imported, which must come before NumPy and Numba are imported."""
+"""Limit every thread pool to one thread on import, which must come before NumPy and Numba are imported."""
 
 import os
 

@@ -1,15 +1,15 @@
-"""How fast `jostle.run` is on a module of one's own, with defaults: `python -m bench.own_model --device cuda`.
+"""Throughput of `jostle.run` on a user's own module, with defaults: `python -m bench.own_model --device cuda`.
 
 The module holds a lock and so cannot be pickled: it stays in this process, and worker processes decode, corrupt and
-send it their frames. Measured of each network, in clips a second:
+send their frames to it. Rates of each network, in clips a second:
 
-- what it does alone, on batches that are prepared and on the device already;
-- what the cores decode and corrupt when the model costs nothing;
-- what `jostle.run` does with one process, on a few videos, to compare the bytes;
-- what it does by default: over the whole wall time, and while running, which is between a tenth and nine tenths of the
-  videos.
+- the network alone, on preprocessed batches on the device;
+- decoding and corrupting by all cores, with a stub in place of the model;
+- `jostle.run` with one process, on a few videos whose bytes are compared;
+- `jostle.run` with defaults: over the whole wall time, and while running, which is between a tenth and nine tenths of
+  the videos.
 
-The run with defaults comes first. It is cold, as after an installation, if no kernels were compiled before: delete the
+The run with defaults comes first. It is cold, as after an installation, if no compiled kernels are cached: delete the
 `__pycache__` folders and `~/.triton`.
 """
 
@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench import fed_models
-from bench.feeding import CELLS, CLASSES, FRAMES, run_rate, write_videos
-from bench.timing import finish, make_parser
+from bench import feeding_models
+from bench.feeding import CELLS, CLASSES, FRAMES, measure_run, write_videos
+from bench.timing import add_device_option, finish, make_parser, time_call
 from jostle.parallel.workers import available_cpus
 
-FUNCTION = "function"  # of raw clips, where decoding and corrupting dominate
+FUNCTION = "function"  # a cheap function of raw clips, so that decoding and corrupting dominate
 OF_MODEL, OF_MODEL_WHOLE, OF_CORES, OF_ONE_PROCESS = 0.8, 0.5, 0.8, 1.7
 RECIPE = """
 name = "own-model"
@@ -52,16 +52,16 @@ cells = [{cells}]
 
 
 @dataclass(frozen=True)
-class Row:
-    """Measurements of one network, in clips a second.
+class ModuleRates:
+    """Rates of one network, in clips a second.
 
     Attributes:
         alone: of the network alone.
-        cores: decoded and corrupted by all cores.
+        cores: of decoding and corrupting by all cores.
         one_process: of `jostle.run` with one process.
         running: of `jostle.run` with defaults, between a tenth and nine tenths of the videos.
         whole: of the same over the whole wall time.
-        seconds: of the whole.
+        seconds: the whole wall time.
         same_bytes: whether one process and defaults give the same bytes, on a few videos.
     """
 
@@ -75,30 +75,30 @@ class Row:
     same_bytes: bool
 
 
-def colours(clips: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Score raw clips at next to no cost."""
+def score_colours(clips: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Return scores of raw clips, at next to no cost."""
     scores: npt.NDArray[np.float64] = clips[:, 0, ::64, ::64].mean((1, 2))[:, :2]
     return scores
 
 
-def own_module(name: str) -> Any:
+def build_module(name: str) -> Any:
     """Return a model that cannot be pickled, and its input spec."""
     if name == FUNCTION:
-        return lambda clips: colours(clips), None
-    recogniser = fed_models.recogniser(name)
+        return lambda clips: score_colours(clips), None
+    recogniser = feeding_models.load_random_recogniser(name)
     recogniser.network.lock = threading.Lock()  # type: ignore[attr-defined]
     return recogniser.network, recogniser.spec
 
 
-def timed_run(
+def time_run(
     network: str, recipe: Path, data: Path, out: Path, device: str, precision: str, **options: Any
 ) -> tuple[float, float, float]:
-    """Run a module; return clips a second while running and as a whole, and the seconds."""
+    """Run a benchmark on a module; return clips a second while running and as a whole, and the wall time."""
     import jostle
 
-    module, spec = own_module(network)
-    ticks: list[tuple[float, int]] = []
-    begin = time.monotonic()
+    module, spec = build_module(network)
+    progress: list[tuple[float, int]] = []
+    start = time.monotonic()
     run = jostle.run(
         recipe,
         model=module,
@@ -107,46 +107,47 @@ def timed_run(
         out=out,
         device=device,
         precision=precision,
-        progress=lambda done, total: ticks.append((time.monotonic(), done)),
+        progress=lambda done, total: progress.append((time.monotonic(), done)),
         **options,
     )
-    seconds = time.monotonic() - begin
+    seconds = time.monotonic() - start
     assert not run.failures, run.failures
     clips = (run.clean + run.cells).joined
-    total = ticks[-1][1]
-    first, last = (next(tick for tick in ticks if tick[1] >= share * total) for share in (0.1, 0.9))
+    total = progress[-1][1]
+    first, last = (next(event for event in progress if event[1] >= share * total) for share in (0.1, 0.9))
     running = clips * (last[1] - first[1]) / total / max(last[0] - first[0], 1e-9)
     return running, clips / seconds, seconds
 
 
-def measure(options: Any, network: str, folder: Path) -> Row:
+def measure(options: Any, network: str, folder: Path) -> ModuleRates:
     """Measure one network on the videos of a folder."""
     recipe, data, out = folder / "recipe.toml", folder / "data", folder / network
-    running, whole, seconds = timed_run(network, recipe, data, out / "all", options.device, options.precision)
+    running, whole, seconds = time_run(network, recipe, data, out / "all", options.device, options.precision)
     few = {"data": folder / "few", "recipe": recipe, "device": options.device, "precision": options.precision}
-    one_process, _, _ = timed_run(network, out=out / "one", jobs=1, **few)
-    timed_run(network, out=out / "fed", jobs=available_cpus(), **few)
+    one_process, _, _ = time_run(network, out=out / "one", jobs=1, **few)
+    time_run(network, out=out / "many", jobs=available_cpus(), **few)
     one, many = (
-        {path.name: path.read_bytes() for path in (out / run / "predictions").iterdir()} for run in ("one", "fed")
+        {path.name: path.read_bytes() for path in (out / run / "predictions").iterdir()} for run in ("one", "many")
     )
-    fed = fed_models.MODELS["small" if network == FUNCTION else network]
-    alone = _function_rate() if network == FUNCTION else fed_models.own_rate(fed, options.device, options.precision)
+    model = feeding_models.MODELS["small" if network == FUNCTION else network]
+    if network == FUNCTION:
+        alone = measure_function()
+    else:
+        alone = feeding_models.measure_network(model, options.device, options.precision)
     videos = {path.stem: path for path in sorted(data.glob("*/*/*.mp4"))[: 3 * available_cpus()]}
-    nothing = replace(fed, name=f"{fed_models.NOTHING[options.device]}:{fed.name}")
-    cores, _ = run_rate(nothing, videos, options.clips, "cpu", available_cpus(), 0, "float32")
-    return Row(network, alone, cores.a_second, one_process, running, whole, seconds, one == many)
+    stub = replace(model, name=f"{feeding_models.STUBS[options.device]}:{model.name}")
+    cores, _ = measure_run(stub, videos, options.clips, "cpu", available_cpus(), 0, "float32")
+    return ModuleRates(network, alone, cores.rate, one_process, running, whole, seconds, one == many)
 
 
-def _function_rate(count: int = 1000) -> float:
+def measure_function(count: int = 1000) -> float:
+    """Return the clips a second of the function of raw clips."""
     clip = np.zeros((1, 16, 256, 340, 3), np.uint8)
-    begin = time.perf_counter()
-    for _ in range(count):
-        colours(clip)
-    return count / (time.perf_counter() - begin)
+    return count / time_call(lambda: [score_colours(clip) for _ in range(count)], "wall")
 
 
-def is_missed(row: Row, device: str) -> bool:
-    """Whether a network misses its aims."""
+def is_missed(row: ModuleRates, device: str) -> bool:
+    """Return whether a network misses its targets."""
     if device == "cpu":
         return row.running < OF_ONE_PROCESS * row.one_process or not row.same_bytes
     if row.network != "videomae_b":
@@ -155,16 +156,16 @@ def is_missed(row: Row, device: str) -> bool:
 
 
 def main() -> int:
-    """Measure and print; exit with 1 under --strict when an aim is missed."""
+    """Print the rates of each network, and return the exit code."""
     parser = make_parser(__doc__)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    known = ", ".join((FUNCTION, *fed_models.TRANSFORMERS))
-    parser.add_argument("--networks", default=FUNCTION, help=f"with commas between: {known}")
+    add_device_option(parser)
+    names = ", ".join((FUNCTION, *feeding_models.TRANSFORMERS))
+    parser.add_argument("--networks", default=FUNCTION, help=f"names, separated by commas: {names}")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--videos", type=int, default=32)
-    parser.add_argument("--few", type=int, default=4, help="videos whose bytes are compared with one process's")
-    parser.add_argument("--frames", type=int, default=FRAMES, help="of a video")
-    parser.add_argument("--clips", type=int, default=4)
+    parser.add_argument("--few", type=int, default=4, help="videos whose bytes are compared with a single process")
+    parser.add_argument("--frames", type=int, default=FRAMES, help="frames of a video")
+    parser.add_argument("--clips", type=int, default=4, help="clips of a video")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
@@ -173,15 +174,14 @@ def main() -> int:
         (folder / "recipe.toml").write_text(RECIPE.format(clips=options.clips, cells=cells))
         for part, count in (("data", options.videos), ("few", options.few)):
             (folder / part).mkdir()
-            for number, path in enumerate(
-                write_videos(folder / part, count, options.frames, available_cpus()).values()
-            ):
-                inside = folder / part / "test" / CLASSES[number % 2]
-                inside.mkdir(parents=True, exist_ok=True)
-                path.rename(inside / path.name)
+            videos = write_videos(folder / part, count, options.frames, available_cpus())
+            for number, path in enumerate(videos.values()):
+                target = folder / part / "test" / CLASSES[number % 2]
+                target.mkdir(parents=True, exist_ok=True)
+                path.rename(target / path.name)
         print(
             f"{options.videos} videos of {options.frames} frames, {options.clips} clips each, {len(CELLS)} cells and "
-            f"clean; {available_cpus()} cores, {fed_models.device_name(options.device)}, {options.precision}"
+            f"clean; {available_cpus()} cores, {feeding_models.device_name(options.device)}, {options.precision}"
         )
         for network in options.networks.split(","):
             row = measure(options, network, folder)
@@ -191,7 +191,7 @@ def main() -> int:
                 f"running {row.running:.1f}, whole {row.whole:.1f} ({row.seconds:.1f} s)\n"
                 f"{'':12} of the network {row.running / row.alone:.2f}, whole {row.whole / row.alone:.2f}; "
                 f"of the cores {row.running / row.cores:.2f}; {row.running / row.one_process:.2f} times one process; "
-                f"{'the same bytes' if row.same_bytes else 'OTHER BYTES'}",
+                f"{'equal bytes' if row.same_bytes else 'BYTES DIFFER'}",
                 flush=True,
             )
     numbers = {"device": options.device, "rows": [asdict(row) for row in rows]}

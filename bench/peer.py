@@ -1,12 +1,11 @@
-"""The package we measure ourselves against: imagecorruptions 1.1.2, mended only where new libraries broke it.
+"""The package that corruptions are compared with: imagecorruptions 1.1.2, patched only where new libraries broke it.
 
-Three of its nineteen functions raise on NumPy 2 and scikit-image 0.26: `fog` (asks for `np.float_`),
-`gaussian_blur` and `glass_blur` (pass `multichannel=`). The two names they stumble over are replaced inside
-that one module, so every formula, loop and array type stays as published and both the pixels and the speed
-are the package's own.
+Three of its nineteen functions raise on NumPy 2 and scikit-image 0.26: `fog` (uses `np.float_`),
+`gaussian_blur` and `glass_blur` (pass `multichannel=`). Both names are replaced inside that one module, so every
+formula, loop and array type stays as published and both the pixels and the speed are the package's own.
 
-The module also gets a random generator of its own, of the kind behind `np.random.normal` and its like, so
-that it can be seeded by `seed` and leaves the global one alone. `impulse_noise` cannot be seeded at all:
+The module also gets a random generator of its own, of the kind behind `np.random.normal`, so
+that it can be seeded by `seed` without a change to the global one. `impulse_noise` cannot be seeded at all:
 current scikit-image draws from a fresh generator at each call, so two runs of it agree in distribution only.
 """
 
@@ -47,15 +46,13 @@ NAMES = (
 
 @functools.cache
 def module() -> types.ModuleType:
-    """`imagecorruptions.corruptions` itself, mended.
+    """Return the patched module `imagecorruptions.corruptions`.
 
     Raises:
-        ImportError: the package, or the `pkg_resources` it leans on, is not installed.
+        ImportError: if the package, or the `pkg_resources` it imports, is not installed.
     """
     with warnings.catch_warnings():
-        # It imports pkg_resources and scipy.ndimage.interpolation, both on their way out; neither is our
-        # business.
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # it imports pkg_resources and scipy.ndimage.interpolation, both deprecated
         from imagecorruptions import corruptions
     corruptions.np = _old_numpy()
     corruptions.gaussian = _gaussian_with_multichannel(corruptions.gaussian)
@@ -63,7 +60,7 @@ def module() -> types.ModuleType:
 
 
 def peer(name: str, frame: Frame, severity: int) -> Frame:
-    """One frame through the peer's public call: (H, W, 3) uint8 in, the same out."""
+    """Corrupt a frame, (H, W, 3) uint8, by the public function of the package."""
     module()
     import imagecorruptions
 
@@ -71,13 +68,13 @@ def peer(name: str, frame: Frame, severity: int) -> Frame:
 
 
 def seed(value: int) -> None:
-    """Start the peer's random draws anew."""
+    """Seed the random generator of the package."""
     module().np.random.seed(value)
 
 
 def _old_numpy() -> types.ModuleType:
-    """A module with all of NumPy's names, the one that NumPy 2 dropped, and a private random state."""
-    # A copy, because adding the name to NumPy itself would change it for everybody in the process.
+    """Return a module with all names of NumPy, the one that NumPy 2 removed, and a random state of its own."""
+    # A copy, because adding the name to NumPy itself would change it for the whole process.
     copy = types.ModuleType("numpy")
     copy.__dict__.update(np.__dict__)
     copy.__dict__["float_"] = np.float64
@@ -86,12 +83,12 @@ def _old_numpy() -> types.ModuleType:
 
 
 def _gaussian_with_multichannel(gaussian: Any) -> Any:
-    """scikit-image's `gaussian`, taking the old word for `channel_axis=-1`."""
+    """Return scikit-image's `gaussian` with the old argument `multichannel` in place of `channel_axis`."""
 
     @functools.wraps(gaussian)
-    def mended(image: Any, sigma: Any, *, multichannel: bool = False, **options: Any) -> Any:
+    def patched(image: Any, sigma: Any, *, multichannel: bool = False, **options: Any) -> Any:
         if multichannel:
             options["channel_axis"] = -1
         return gaussian(image, sigma, **options)
 
-    return mended
+    return patched

@@ -1,11 +1,11 @@
-"""What a recogniser costs, beside the library's own 3D convolutions: `python -m bench.recognisers`.
+"""Cost of recognisers, compared with PyTorch's own 3D convolutions: `python -m bench.recognisers`.
 
-A forward pass of each family on one clip, both sides by turns with the same weights, after a check that they give the
-same answers. The plain side is the network as its original computes it. On a CPU one thread is used and its time
-counted; on a GPU it is the clock on the wall, and both sides are the same there. So they are in training.
+A forward pass of each family on one clip. Both sides have the same weights and are timed alternately, after a check
+that their outputs agree; the plain side computes convolutions as the original does. CPU time of one thread, or wall
+time on a GPU. Both sides are the same on a GPU and in training.
 
-With `--compiled`, on a GPU, it is a network that went through `torch.compile` beside the same that did not, on as many
-clips as `run` shows it at once, and how far its scores move.
+With `--compiled`, on a GPU, networks are compared with and without `torch.compile`, on the number of clips in a batch
+of `run`, and changes of scores are printed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,23 @@ import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
 import platform
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
 
-from bench.timing import Clock, by_turns, finish, make_parser
+from bench.timing import (
+    add_device_option,
+    clock_for,
+    compare,
+    finish,
+    limit_threads,
+    make_blocking,
+    make_parser,
+    time_call,
+)
 from jostle.models.networks.layers import FrameConvolution
 from jostle.models.recognition.recogniser import CROPS_AT_ONCE, recognisers
 
@@ -32,13 +40,13 @@ CLIPS = {  # frames and size
     "i3d_resnet18": (8, 112), "i3d_resnet50": (8, 112), "s3d_resnet50": (8, 112), "tam_resnet50": (8, 112),
     "i3d_inception": (8, 112), "s3d_inception": (8, 112),
 }  # fmt: skip
-AGREE = 1e-4  # largest difference of logits between the sides
-AIM = 1.0  # none shall be slower
+TOLERANCE = 1e-4  # largest difference of logits between the sides
+TARGET = 1.0  # not slower
 
 
 @dataclass(frozen=True)
-class Row:
-    """One measurement, in milliseconds."""
+class RecogniserTiming:
+    """Milliseconds of a forward pass of a recogniser, ours and computed plainly."""
 
     model: str
     ours_ms: float
@@ -47,16 +55,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class CompiledRow(Row):
-    """One measurement of a compiled network: how far scores move, and seconds until the first ones are there."""
+class CompiledTiming(RecogniserTiming):
+    """Timing of a compiled network, with the largest change of a score and the seconds of the first call."""
 
     moved: float
     first_s: float
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
-    """Networks compute as their originals do."""
+def plain_convolutions() -> Iterator[None]:
+    """Replace convolutions frame by frame by PyTorch's 3D convolutions."""
     own = FrameConvolution.forward
     FrameConvolution.forward = nn.Conv3d.forward  # type: ignore[method-assign]
     try:
@@ -65,90 +73,79 @@ def plainly() -> Iterator[None]:
         FrameConvolution.forward = own  # type: ignore[method-assign]
 
 
-def measured(name: str, device: str, repeats: int) -> Row:
-    """A forward pass.
+def build_network(name: str, device: str, clips: int) -> tuple[nn.Module, Tensor]:
+    """Return a network with random weights, and a random batch of clips for it."""
+    frames, size = CLIPS[name]
+    network = recognisers[name].load("random", {"frames": frames, "size": size}).network
+    assert isinstance(network, nn.Module)
+    shape = (clips, 3, frames, size, size)
+    return network.to(device), torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(device)
+
+
+def make_forward(network: Callable[[Tensor], Tensor], clips: Tensor) -> Callable[[], Tensor]:
+    """Return the forward pass of a network, which waits for the device."""
+
+    def forward() -> Tensor:
+        with torch.inference_mode():
+            return network(clips).detach()
+
+    return make_blocking(forward, clips.device.type)
+
+
+def measure(name: str, device: str, repeats: int) -> RecogniserTiming:
+    """Time a forward pass on one clip.
 
     Raises:
-        AssertionError: if the sides give different answers.
+        AssertionError: if outputs of the two sides differ.
     """
-    frames, size = CLIPS[name]
-    network = recognisers[name].load("random", {"frames": frames, "size": size}).network
-    assert isinstance(network, nn.Module)
-    network.to(device)
-    clip = torch.randn(1, 3, frames, size, size, generator=torch.Generator().manual_seed(0)).to(device)
-    clock: Clock = "cpu" if device == "cpu" else "wall"
-
-    def ours() -> Tensor:
-        with torch.inference_mode():
-            return _waited(network(clip))
+    ours = make_forward(*build_network(name, device, 1))
 
     def plain() -> Tensor:
-        with plainly():
+        with plain_convolutions():
             return ours()
 
-    apart = (ours() - plain()).abs().max()
-    assert apart < AGREE, f"{name}: logits differ by {apart:.1e}"
-    pair = by_turns(ours, plain, repeats=repeats, clock=clock)
-    assert pair.peer is not None
-    assert pair.ratio is not None
-    return Row(name, 1e3 * pair.ours, 1e3 * pair.peer, pair.ratio)
+    difference = (ours() - plain()).abs().max()
+    assert difference < TOLERANCE, f"{name}: logits differ by {difference:.1e}"
+    times = compare(ours, plain, repeats=repeats, clock=clock_for(device))
+    return RecogniserTiming(name, 1e3 * times.ours, 1e3 * times.peer, times.ratio)
 
 
-def compiled(name: str, repeats: int) -> CompiledRow:
-    """A forward pass on a GPU, compiled and not."""
-    frames, size = CLIPS[name]
-    network = recognisers[name].load("random", {"frames": frames, "size": size}).network
-    assert isinstance(network, nn.Module)
-    network.to("cuda")
-    shape = (CROPS_AT_ONCE["cuda"], 3, frames, size, size)
-    clips = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to("cuda")
-    faster = torch.compile(network, dynamic=False)
-
-    def as_it_is() -> Tensor:
-        with torch.inference_mode():
-            return _waited(network(clips))
-
-    def ours() -> Tensor:
-        with torch.inference_mode():
-            return _waited(faster(clips))
-
-    plain, begun = as_it_is(), time.monotonic()
-    moved = (ours().softmax(1) - plain.softmax(1)).abs().max()
-    first = time.monotonic() - begun
-    pair = by_turns(ours, as_it_is, repeats=repeats, clock="wall")
-    assert pair.peer is not None
-    assert pair.ratio is not None
-    return CompiledRow(name, 1e3 * pair.ours, 1e3 * pair.peer, pair.ratio, float(moved), first)
-
-
-def _waited(made: Tensor) -> Tensor:
-    if made.is_cuda:
-        torch.cuda.synchronize()
-    return made.detach()
+def measure_compiled(name: str, repeats: int) -> CompiledTiming:
+    """Time a forward pass on a GPU, compiled and not."""
+    network, clips = build_network(name, "cuda", CROPS_AT_ONCE["cuda"])
+    eager, compiled = make_forward(network, clips), make_forward(torch.compile(network, dynamic=False), clips)
+    scores = eager().softmax(1)
+    first_s = time_call(compiled, "wall")
+    change = float((compiled().softmax(1) - scores).abs().max())
+    times = compare(compiled, eager, repeats=repeats, clock="wall")
+    return CompiledTiming(name, 1e3 * times.ours, 1e3 * times.peer, times.ratio, change, first_s)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, and say by the exit status whether any is slower."""
-    parser = make_parser(__doc__, strict="exit with 1 if one is slower")
+    """Print the timings of each recogniser, and return the exit code."""
+    parser = make_parser(__doc__, strict="exit with 1 if a recogniser is slower than the plain one")
     parser.add_argument("--only", choices=CLIPS, action="append", help="a model; may be repeated")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--compiled", action="store_true", help="torch.compile beside none, on a GPU")
+    add_device_option(parser)
+    parser.add_argument("--compiled", action="store_true", help="compare with and without torch.compile, on a GPU")
     parser.add_argument("--repeats", type=int, default=5)
-    asked = parser.parse_args(arguments)
-    torch.set_num_threads(1)
-    if asked.compiled and asked.device == "cpu":
-        parser.error("--compiled is for a GPU: give --device cuda")
-    print(f"{platform.machine()}, torch {torch.__version__}, {asked.device}, median of {asked.repeats}")
+    options = parser.parse_args(arguments)
+    limit_threads()
+    if options.compiled and options.device == "cpu":
+        parser.error("--compiled needs a GPU: add --device cuda")
+    print(f"{platform.machine()}, torch {torch.__version__}, {options.device}, median of {options.repeats}")
     print(f"{'model':16} {'ours, ms':>9} {'plain, ms':>10} {'times faster':>13}")
-    rows: list[Row] = []
-    for name in asked.only or CLIPS:
-        row = compiled(name, asked.repeats) if asked.compiled else measured(name, asked.device, asked.repeats)
+    rows: list[RecogniserTiming] = []
+    for name in options.only or CLIPS:
+        if options.compiled:
+            row: RecogniserTiming = measure_compiled(name, options.repeats)
+        else:
+            row = measure(name, options.device, options.repeats)
         rows.append(row)
-        said = f"{row.model:16} {row.ours_ms:9.1f} {row.plain_ms:10.1f} {row.ratio:13.2f}"
-        if isinstance(row, CompiledRow):
-            said += f"   scores move by {row.moved:.1e}, first after {row.first_s:.0f} s"
-        print(said, flush=True)
-    return finish(asked, [asdict(row) for row in rows], missed=any(row.ratio < AIM for row in rows))
+        line = f"{row.model:16} {row.ours_ms:9.1f} {row.plain_ms:10.1f} {row.ratio:13.2f}"
+        if isinstance(row, CompiledTiming):
+            line += f"   scores change by {row.moved:.1e}, first call {row.first_s:.0f} s"
+        print(line, flush=True)
+    return finish(options, [asdict(row) for row in rows], missed=any(row.ratio < TARGET for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Who each corruption is measured against, and how many times faster it has to be."""
+"""Other implementations that each corruption is compared with, and the targets of the ratios."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bench.transcriptions import glass, kinetics_c, thumos14_c, ucf101_p
 SEVERITY = 3
 FPS = 30.0
 
-# From a clip to the work on its frame t, or to the work on all of it. What a user would prepare once is
-# prepared here, outside the measured call.
+# From a clip to a function of the index of a frame, or to a function for the whole clip. Preparation that a user would
+# do once is not part of the measured call.
 OnFrame = Callable[[Frames], Callable[[int], Any]]
 OnClip = Callable[[Frames], Callable[[], Any]]
 
@@ -43,32 +43,32 @@ NOT_SLOWER = 1.0
 
 @dataclass(frozen=True)
 class Rival:
-    """Somebody else's way of doing what a spec of ours does.
+    """Another implementation of a corruption.
 
     Attributes:
         spec: profile and name, without severity.
-        who: whose way it is.
-        on_frame: for work done frame by frame.
-        on_clip: for work that needs the clip.
-        target: the least ratio that satisfies.
-        counted: whether it enters the geometric mean; the second rival of one spec does not.
+        name: name of the implementation.
+        on_frame: for implementations that go frame by frame.
+        on_clip: for implementations that need the whole clip.
+        target: smallest ratio that meets the target.
+        counted: whether the ratio is in the geometric mean; that of the second rival of a corruption is not.
     """
 
     spec: str
-    who: str
+    name: str
     on_frame: OnFrame | None = None
     on_clip: OnClip | None = None
     target: float = NOT_SLOWER
     counted: bool = True
 
 
-def rivals() -> list[Rival]:
-    """All of them, by profile."""
+def list_rivals() -> list[Rival]:
+    """Return all rivals, by profile."""
     return [*_imagenet_c(), *_kinetics_c(), *_ucf101_p(), *_thumos14_c()]
 
 
-# Specs for which nobody else offers code; only their own cost can be shown.
-ALONE = (
+# Corruptions without another implementation; only their own cost is measured.
+WITHOUT_PEER = (
     "thumos14-c/jittering",
     "thumos14-c/frame_rate",
     "thumos14-c/slow_motion",
@@ -82,8 +82,9 @@ def _package(profile: str, name: str, *, severity: int = SEVERITY, target: float
     def on_frame(frames: Frames) -> Callable[[int], Any]:
         return lambda t: peer(name, frames[t], severity)
 
-    wanted = TARGETS.get(name, NOT_SLOWER) if target is None else target
-    return Rival(f"{profile}/{name}", "imagecorruptions 1.1.2", on_frame, target=wanted)
+    if target is None:
+        target = TARGETS.get(name, NOT_SLOWER)
+    return Rival(f"{profile}/{name}", "imagecorruptions 1.1.2", on_frame, target=target)
 
 
 def _imagenet_c() -> list[Rival]:
@@ -98,7 +99,7 @@ def _imagenet_c() -> list[Rival]:
             lambda frames: lambda t: glass.glass_blur(frames[t], SEVERITY),
             target=TARGETS["glass_blur"],
         ),
-        Rival(slow.spec, slow.who, slow.on_frame, counted=False),
+        Rival(slow.spec, slow.name, slow.on_frame, counted=False),
     ]
 
 
@@ -107,12 +108,12 @@ def _kinetics_c() -> list[Rival]:
 
     def temporal_blur(profile: str) -> Rival:
         reach = kinetics_c.BLUR_REACH[profile][SEVERITY - 1]
-        # The original gives 2 reach frames fewer; the clip is lengthened for it so that both give as many.
-        lengthened = [0] * reach, [-1] * reach
+        # The original returns 2 * reach frames fewer than it gets, so its clip is padded to give both the same length.
+        before, after = [0] * reach, [-1] * reach
 
         def on_clip(frames: Frames) -> Callable[[], Any]:
-            longer = np.concatenate([frames[lengthened[0]], frames, frames[lengthened[1]]])
-            return lambda: kinetics_c.temporal_blur(longer, reach)
+            padded = np.concatenate([frames[before], frames, frames[after]])
+            return lambda: kinetics_c.temporal_blur(padded, reach)
 
         return Rival(f"{profile}/motion_blur", "transcription", on_clip=on_clip)
 
@@ -149,11 +150,11 @@ def _kinetics_c() -> list[Rival]:
 def _ucf101_p() -> list[Rival]:
     legacy, rng = np.random.RandomState(0), Random(0)
 
-    def noise(name: str, strike: Callable[..., Any]) -> Rival:
+    def noise(name: str, corrupt: Callable[..., Any]) -> Rival:
         return Rival(
             f"ucf101-p/{name}",
             "transcription",
-            lambda frames: lambda t: strike(frames[t], SEVERITY, legacy),
+            lambda frames: lambda t: corrupt(frames[t], SEVERITY, legacy),
             target=TARGETS[name],
         )
 
@@ -164,9 +165,9 @@ def _ucf101_p() -> list[Rival]:
 
         return Rival(f"ucf101-p/{name}", "transcription", on_clip=on_clip)
 
-    def held(name: str, draw: Callable[[int, int], list[int]]) -> Rival:
-        # Only the generator, which works on lists of frames, repeats what it samples; the trainer's clip gets
-        # short.
+    def sampling(name: str, draw: Callable[[int, int], list[int]]) -> Rival:
+        # Only the program that generates the data, which works on lists of frames, repeats the sampled ones; the
+        # trainer shortens the clip.
         return Rival(
             f"ucf101-p/{name}",
             "transcription",
@@ -182,8 +183,8 @@ def _ucf101_p() -> list[Rival]:
         _package("ucf101-p", "motion_blur", target=SPATIAL_MOTION_BLUR),
         noise("shot_noise", ucf101_p.shot_noise),
         noise("speckle_noise", ucf101_p.speckle_noise),
-        held("sampling", ucf101_p.sampling_order),
-        held("reverse_sampling", ucf101_p.reverse_order),
+        sampling("sampling", ucf101_p.sampling_order),
+        sampling("reverse_sampling", ucf101_p.reverse_order),
         order("jumble", lambda n: ucf101_p.jumble_order(n, SEVERITY, rng)),
         order("box_jumble", lambda n: ucf101_p.box_jumble_order(n, SEVERITY, rng)),
         order("freeze", lambda n: ucf101_p.freeze_order(n, SEVERITY, rng)),
@@ -197,14 +198,14 @@ def _thumos14_c() -> list[Rival]:
     rng = Random(0)
     overlay = thumos14_c.hand()
 
-    def frame_by_frame(name: str, strike: Callable[[Frames, int], Any]) -> Rival:
-        return Rival(f"thumos14-c/{name}", "transcription", lambda frames: lambda t: strike(frames, t))
+    def frame_by_frame(name: str, corrupt: Callable[[Frames, int], Any]) -> Rival:
+        return Rival(f"thumos14-c/{name}", "transcription", lambda frames: lambda t: corrupt(frames, t))
 
     return [
         frame_by_frame("black_frame", lambda frames, t: thumos14_c.black_frame(frames[t])),
         frame_by_frame("overexposure", lambda frames, t: thumos14_c.overexposure(frames[t])),
         frame_by_frame("occlusion", lambda frames, t: thumos14_c.occlusion(frames[t], overlay)),
         frame_by_frame("packet_loss", lambda frames, t: thumos14_c.packet_loss(frames, t, rng)),
-        # Severity is the share of frames there; the strength is always ImageNet-C's fifth.
+        # Severity is the share of frames there; the strength is always that of severity 5 in ImageNet-C.
         _package("thumos14-c", "motion_blur", severity=5, target=SPATIAL_MOTION_BLUR),
     ]

@@ -1,13 +1,13 @@
-"""What running a benchmark costs besides the model: `python -m bench.running`.
+"""Overhead of running a benchmark, apart from the model: `python -m bench.running`.
 
-Three questions, each with a check that the answers agree to the bit:
+Three comparisons, each with a check that the results are equal to the bit:
 
-- how many frames a second are decoded, corrupted and handed to a model that does nothing, against decoding alone;
-- how much faster two processes are than one;
-- what Ray adds to the same work on the same cores, where it is installed.
+- decoding, corrupting and passing frames to a model without cost, compared with decoding alone;
+- two processes, compared with one;
+- Ray on the same cores, where it is installed, compared with processes.
 
-Videos are drawn and encoded for the purpose. The clock on the wall says little on a machine that does other things as
-well, so the CPU time of the work itself stands beside it.
+Videos are generated and encoded for the benchmark. Wall time says little on a machine that runs other programs, so the
+CPU time of the work itself is printed too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.clips import write_texture_video
 from bench.timing import finish, make_parser
 from jostle.core.types.clip import Frames
 from jostle.datasets.class_matching import match_classes
@@ -35,7 +36,6 @@ from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.io.video.decode import Reader
-from jostle.io.video.encode import Writer
 from jostle.parallel.workers import available_cpus, map_unordered
 
 SIZE, FPS = (240, 320), 25
@@ -43,50 +43,50 @@ SPECS = ("ucf101-p/gaussian_noise:3", "ucf101-p/defocus_blur:3", "freeze:3")
 CELLS = (CLEAN_CELL, *(Cell(spec, (spec,), None, "main", True) for spec in SPECS))
 CLASSES = ("still", "moving")
 ALONE, ONE, TWO, RAY = "decoding alone", "one process", "two processes", "two processes of Ray"
-EFFICIENT = 0.8  # of two processes, beside twice the speed of one
+EFFICIENCY = 0.8  # target of two processes, relative to twice the speed of one
 
 
-class Glance:
-    """A model that costs next to nothing: two numbers from every pixel."""
+class BrightnessModel:
+    """A model that costs next to nothing: two scores from the mean brightness."""
 
-    name, spec = "glance", None
+    name, spec = "brightness", None
 
     def __call__(self, clip_frames: Frames) -> Any:
         light = np.asarray(clip_frames).reshape(len(clip_frames), -1)[:, ::97].mean(1, dtype=np.float64)
         return np.stack([light, 255 - light], 1).astype(np.float32) / 255
 
 
-def load() -> RecognitionPredictor:
-    """What looks at a video: in one process as in another."""
-    match = match_classes("glance", CLASSES, CLASSES, numbered=True)
-    return RecognitionPredictor(Glance(), Sampling(), match)
+def load_predictor() -> RecognitionPredictor:
+    """Return the predictor of the brightness model."""
+    match = match_classes("brightness", CLASSES, CLASSES, numbered=True)
+    return RecognitionPredictor(BrightnessModel(), Sampling(), match)
 
 
 @dataclass(frozen=True)
-class Warm:
-    """Starts a process with a short video, which has libraries and kernels loaded; then takes the time of each."""
+class TimedWorkerFactory:
+    """Worker start function: processes a short video, to load libraries and kernels, and times every other one."""
 
     short: VideoJob
 
     def __call__(self) -> Callable[[VideoJob], tuple[Any, float]]:
-        attempt = WorkerFactory(load)()
+        attempt = WorkerFactory(load_predictor)()
         attempt(self.short)
 
-        def clocked(order: VideoJob) -> tuple[Any, float]:
-            begun = time.process_time()
-            return attempt(order), time.process_time() - begun
+        def timed(job: VideoJob) -> tuple[Any, float]:
+            start = time.process_time()
+            return attempt(job), time.process_time() - start
 
-        return clocked
+        return timed
 
 
 @dataclass(frozen=True)
-class Way:
-    """Seconds of one way of doing it.
+class RunTiming:
+    """Seconds of a run of the benchmark.
 
     Attributes:
-        wall: on the clock on the wall, without the start of processes.
-        cpu: of the work itself, in all processes together; other programs do not disturb it.
-        start: of processes, on the wall.
+        wall: wall time without the start of processes.
+        cpu: CPU time of the work itself, in all processes together.
+        start: wall time of the start of processes.
     """
 
     wall: float
@@ -95,114 +95,102 @@ class Way:
 
 
 def write_videos(folder: Path, count: int, frames: int) -> list[Path]:
-    """Textures that drift, which neither coder nor decoder gets for nothing."""
-    paths = []
-    for number in range(count):
-        rng = np.random.default_rng(number)
-        ground = rng.integers(0, 256, (SIZE[0] // 8, SIZE[1] // 8, 3)).repeat(8, 0).repeat(8, 1).astype(np.uint8)
-        paths.append(folder / f"{number}-{frames}.mp4")
-        with Writer(paths[-1], size=SIZE, fps=FPS) as writer:
-            for tick in range(frames):
-                writer.write(np.roll(ground, (tick, 2 * tick), (0, 1)), tick)
+    """Write random videos, and return their paths."""
+    paths = [folder / f"{number}-{frames}.mp4" for number in range(count)]
+    for number, path in enumerate(paths):
+        write_texture_video(path, size=SIZE, fps=FPS, frames=frames, block=(8, 8), seed=number)
     return paths
 
 
-def decoded(paths: Sequence[Path]) -> int:
-    """Decode all videos and do nothing; how many frames."""
-    frames = 0
+def decode_videos(paths: Sequence[Path]) -> None:
+    """Decode all frames of videos and drop them."""
     for path in paths:
         with Reader(path, threads=1) as reader:
             for lo in range(0, len(reader), 64):
-                frames += len(reader.block(lo, min(lo + 64, len(reader))))
-    return frames
+                reader.block(lo, min(lo + 64, len(reader)))
 
 
-def way_of(
-    do: Callable[[Sequence[VideoJob]], Any], orders: Sequence[VideoJob], turns: int
-) -> tuple[Way, dict[str, bytes]]:
-    """The medians of some turns, and what was found in each video and cell, as bytes."""
-    walls, cpus, starts, found = [], [], [], {}
+def time_run(
+    run: Callable[[Sequence[VideoJob]], Any], jobs: Sequence[VideoJob], turns: int
+) -> tuple[RunTiming, dict[str, bytes]]:
+    """Return the medians of several turns, and the outputs for each video and cell as bytes."""
+    walls, cpus, starts, outputs = [], [], [], {}
     for _ in range(turns):
-        begun, cpu, since = time.perf_counter(), 0.0, None
-        for order, (result, seconds) in do(orders):
+        start, cpu, ready = time.perf_counter(), 0.0, None
+        for job, (result, seconds) in run(jobs):
             cpu += seconds
-            if since is None:  # by then all processes have started, as videos are of one length
-                since = time.perf_counter() - seconds
+            if ready is None:  # by then all processes have started, as videos have the same length
+                ready = time.perf_counter() - seconds
             for cell, scores in result.outputs.items():
-                found[f"{order.name} {cell}"] = scores.tobytes()
-        walls.append(time.perf_counter() - (since or begun))
-        starts.append((since or begun) - begun)
+                outputs[f"{job.name} {cell}"] = scores.tobytes()
+        walls.append(time.perf_counter() - (ready or start))
+        starts.append((ready or start) - start)
         cpus.append(cpu)
-    return Way(*(statistics.median(taken) for taken in (walls, cpus, starts))), found
+    return RunTiming(*(statistics.median(times) for times in (walls, cpus, starts))), outputs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; exit with 1 under --strict when the target is missed."""
+    """Print the timings of all runs, and return the exit code."""
     parser = make_parser(__doc__)
     parser.add_argument("--videos", type=int, default=8)
-    parser.add_argument("--seconds", type=int, default=8, help="of each video")
+    parser.add_argument("--seconds", type=int, default=8, help="length of each video")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--no-ray", action="store_true")
     options = parser.parse_args(arguments)
     with_ray = not options.no_ray and importlib.util.find_spec("ray") is not None
     with tempfile.TemporaryDirectory() as folder:
-        short = orders_of(write_videos(Path(folder), 1, 8))[0]
-        orders = orders_of(write_videos(Path(folder), options.videos, options.seconds * FPS))
-        found = measured(orders, short, options.turns, with_ray=with_ray)
+        short = make_jobs(write_videos(Path(folder), 1, 8))[0]
+        jobs = make_jobs(write_videos(Path(folder), options.videos, options.seconds * FPS))
+        timings = measure(jobs, short, options.turns, with_ray=with_ray)
     frames = options.videos * options.seconds * FPS
     print(f"{options.videos} videos of {options.seconds} s, {SIZE[1]}x{SIZE[0]}, {frames} frames, {len(CELLS)} cells")
-    print(
-        f"on {available_cpus()} cores of {platform.processor() or platform.machine()}; results are the same to the bit"
-    )
+    print(f"on {available_cpus()} cores of {platform.processor() or platform.machine()}; results are equal to the bit")
     print(f"{'':24} {'wall, s':>8} {'CPU, s':>8} {'start, s':>9}")
-    for name, way in found.items():
-        print(f"{name:24} {way.wall:8.2f} {way.cpu:8.2f} {way.start:9.2f}")
-    alone, one, two = found[ALONE], found[ONE], found[TWO]
-    print(
-        f"decoding alone gives {frames / alone.cpu:.0f} frames a second of a core; decoded once and shown in ", end=""
-    )
-    print(f"{len(CELLS)} cells they are {frames * len(CELLS) / one.cpu:.0f}")
+    for name, timing in timings.items():
+        print(f"{name:24} {timing.wall:8.2f} {timing.cpu:8.2f} {timing.start:9.2f}")
+    alone, one, two = timings[ALONE], timings[ONE], timings[TWO]
+    print(f"decoding alone: {frames / alone.cpu:.0f} frames a second of a core; ", end="")
+    print(f"decoded once and processed in {len(CELLS)} cells: {frames * len(CELLS) / one.cpu:.0f}")
     gain = one.wall / two.wall
-    print(f"two processes are {gain:.2f} times as fast as one (aim {2 * EFFICIENT:g}), ", end="")
-    print(f"for {two.cpu / one.cpu:.2f} of its CPU time")
-    if RAY in found:
-        ray = found[RAY]
-        print(
-            f"Ray takes {ray.wall / two.wall:.2f} of the time and {ray.cpu / two.cpu:.2f} of the CPU time of processes"
-        )
-    numbers = {name: asdict(way) for name, way in found.items()} | {"frames": frames, "cells": len(CELLS)}
-    return finish(options, numbers, missed=gain < 2 * EFFICIENT)
+    print(f"two processes are {gain:.2f} times as fast as one (target {2 * EFFICIENCY:g}), ", end="")
+    print(f"with {two.cpu / one.cpu:.2f} times its CPU time")
+    if RAY in timings:
+        ray = timings[RAY]
+        print(f"Ray takes {ray.wall / two.wall:.2f} times the wall time of processes, ", end="")
+        print(f"and {ray.cpu / two.cpu:.2f} times their CPU time")
+    numbers: dict[str, Any] = {name: asdict(timing) for name, timing in timings.items()}
+    return finish(options, numbers | {"frames": frames, "cells": len(CELLS)}, missed=gain < 2 * EFFICIENCY)
 
 
-def orders_of(paths: Sequence[Path]) -> list[VideoJob]:
-    """One for each video, in every cell."""
+def make_jobs(paths: Sequence[Path]) -> list[VideoJob]:
+    """Return a job for each video, with all cells."""
     return [VideoJob(path.stem, path, CELLS, 0) for path in paths]
 
 
-def measured(orders: Sequence[VideoJob], short: VideoJob, turns: int, *, with_ray: bool) -> dict[str, Way]:
-    """Every way of doing it, in the order of the table."""
-    paths, start = [order.path for order in orders], Warm(short)
-    decoded(paths[:1])
-    begun, cpu = time.perf_counter(), time.process_time()
+def measure(jobs: Sequence[VideoJob], short: VideoJob, turns: int, *, with_ray: bool) -> dict[str, RunTiming]:
+    """Time decoding alone and each kind of run, in the order of the table."""
+    paths, factory = [job.path for job in jobs], TimedWorkerFactory(short)
+    decode_videos(paths[:1])
+    start, cpu = time.perf_counter(), time.process_time()
     for _ in range(turns):
-        decoded(paths)
-    found = {ALONE: Way((time.perf_counter() - begun) / turns, (time.process_time() - cpu) / turns)}
-    found[ONE], known = way_of(lambda given: map_unordered(start, given, 1), orders, turns)
-    found[TWO], same = way_of(lambda given: map_unordered(start, given, 2), orders, turns)
-    assert same == known
+        decode_videos(paths)
+    timings = {ALONE: RunTiming((time.perf_counter() - start) / turns, (time.process_time() - cpu) / turns)}
+    timings[ONE], expected = time_run(lambda some: map_unordered(factory, some, 1), jobs, turns)
+    timings[TWO], outputs = time_run(lambda some: map_unordered(factory, some, 2), jobs, turns)
+    assert outputs == expected
     if with_ray:
         from jostle.parallel.cluster.connection import Cluster
 
-        begun = time.perf_counter()
+        start = time.perf_counter()
         with Cluster(jobs=2) as cluster:
-            up = time.perf_counter() - begun
-            way, same = way_of(lambda given: cluster.map_unordered(start, given, 2), orders, turns)
-        found[RAY] = replace(way, start=way.start + up)
-        assert same == known
-    return found
+            connect_s = time.perf_counter() - start
+            timing, outputs = time_run(lambda some: cluster.map_unordered(factory, some, 2), jobs, turns)
+        timings[RAY] = replace(timing, start=timing.start + connect_s)
+        assert outputs == expected
+    return timings
 
 
 if __name__ == "__main__":
-    from bench import running  # so that other processes find the same module
+    from bench import running  # so that other processes can import the same module
 
     sys.exit(running.main())

@@ -1,8 +1,8 @@
-"""What scoring and diagnosing cost, beside the public evaluators' algorithm: `python -m bench.scoring`.
+"""Cost of scoring and diagnosis, compared with the public evaluators' algorithm: `python -m bench.scoring`.
 
-One run, one thread, the same predictions. The rival is a plain transcription over data frames, whose cost is linear in
-predictions and takes minutes; by default it is given a tenth of them and the ratio is of the cost of one prediction.
-`--whole` gives it all. Answers are compared before anything is timed.
+Both sides process the same predictions on one thread. The rival is a plain transcription over data frames, which takes
+minutes; as its time is linear in the predictions, it gets a tenth of them by default and the ratio is that of the cost
+of one prediction. With `--whole` it gets all. Results are compared before anything is timed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,25 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from bench.detections import made_predictions, made_truth
-from bench.timing import by_turns, finish, make_parser, seconds
+from bench.detections import make_predictions, make_truth
+from bench.timing import compare, finish, make_parser, time_call, time_median
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.io.files.annotations import read_predictions, write_predictions
 from jostle.metrics.diagnosis import diagnose, styles
 from jostle.metrics.score import score
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
 COUNT = 200_000
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
 DRAWS = 1000
@@ -37,8 +42,8 @@ CURVE = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 @dataclass(frozen=True)
-class Row:
-    """One contest: seconds, ours for `count` predictions and the rival's for `rival_count`."""
+class ScoringTiming:
+    """Seconds of an analysis, ours for `count` predictions and the rival's for `rival_count`."""
 
     what: str
     count: int
@@ -49,7 +54,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """How many times longer the rival takes over one prediction."""
+        """Cost of one prediction by the rival, relative to ours."""
         return (self.rival_s / self.rival_count) / (self.ours_s / self.count)
 
     def __str__(self) -> str:
@@ -60,21 +65,21 @@ class Row:
         )
 
 
-def first(predictions: Predictions, count: int) -> Predictions:
-    """The first rows."""
+def head(predictions: Predictions, count: int) -> Predictions:
+    """Return the first `count` predictions."""
     columns = {name: getattr(predictions, name)[:count] for name in ("video", "start", "end", "label", "score")}
     return Predictions(predictions.videos, predictions.classes, **columns)
 
 
-def frames(truth: Truth, predictions: Predictions):  # type: ignore[no-untyped-def]
-    """Both as the rival has them."""
+def make_frames(truth: Truth, predictions: Predictions) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return ground truth and predictions as data frames for the rival."""
     import pandas as pd
 
     names, classes = np.array(truth.videos), np.array(truth.classes)
-    real = pd.DataFrame(
+    truth_frame = pd.DataFrame(
         {"video": names[truth.video], "start": truth.start, "end": truth.end, "label": classes[truth.label]}
     )
-    found = pd.DataFrame(
+    prediction_frame = pd.DataFrame(
         {
             "video": np.array(predictions.videos)[predictions.video],
             "start": predictions.start,
@@ -83,119 +88,102 @@ def frames(truth: Truth, predictions: Predictions):  # type: ignore[no-untyped-d
             "score": predictions.score,
         }
     )
-    return real, found
+    return truth_frame, prediction_frame
 
 
-def contests(count: int, rival_count: int) -> list[Row]:
-    """mAP, diagnosis and resampling, after a check that the answers agree."""
+def time_rival(name: str, work: Callable[[], T]) -> tuple[T, float]:
+    """Return the result and the seconds of an analysis by the rival."""
+    results: list[T] = []
+    seconds = time_call(lambda: results.append(work()))
+    print(f"  rival, {name}: {seconds:.1f} s", file=sys.stderr)
+    return results[0], seconds
+
+
+def compare_analyses(count: int, rival_count: int) -> list[ScoringTiming]:
+    """Time mAP, diagnosis and resampling, after a check that the results agree."""
     import pandas as pd
 
     from bench.transcriptions import detection as rival
 
-    truth = made_truth()
-    predictions = made_predictions(truth, count)
-    some = first(predictions, rival_count)
-    real, found = frames(truth, some)
+    truth = make_truth()
+    predictions = make_predictions(truth, count)
+    part = head(predictions, rival_count)
+    frames = make_frames(truth, part)
 
-    theirs: dict[str, object] = {}
+    ours = score(part, truth, protocol="activitynet", tious=TIOUS)
+    mean_ap, mean_ap_s = time_rival("mAP", lambda: rival.mean_ap(*frames, TIOUS))
+    check_equal("mAP", ours.map, mean_ap)
 
-    def timed(name: str, work: Callable[[], object]) -> float:
-        def once() -> None:
-            theirs[name] = work()
-
-        taken = seconds(once)
-        print(f"  rival, {name}: {taken:.1f} s", file=sys.stderr)
-        return taken
-
-    ours = score(some, truth, protocol="activitynet", tious=TIOUS)
-    rival_map = timed("mAP", lambda: rival.mean_ap(real, found, TIOUS))
-    agree("mAP", ours.map, theirs["mAP"])
-
-    explained = diagnose(some, truth, style="thumos14")
+    diagnosis = diagnose(part, truth, style="thumos14")
     buckets = {
-        name: pd.Series([c.labels[i] for i in c.bucket]) for name, c in explained.instances.characteristics.items()
+        name: pd.Series([c.labels[i] for i in c.bucket]) for name, c in diagnosis.instances.characteristics.items()
     }
-    diagnosis = rival.Diagnosis(real, found, styles["thumos14"].tious)
-    rival_diagnosis = sum(
-        timed(name, work)
-        for name, work in (
-            ("impact", diagnosis.impact),
-            ("sensitivity", lambda: diagnosis.sensitivity(buckets)),
-            ("misses", lambda: diagnosis.false_negatives(buckets)),
-        )
-    )
-    agree("impact", list(explained.false_positives.impact.values()), list(theirs["impact"].values()))  # type: ignore[attr-defined]
-    for name, buckets_of in theirs["sensitivity"].items():  # type: ignore[attr-defined]
-        for bucket, value in buckets_of.items():
-            agree(f"sensitivity {name} {bucket}", explained.sensitivity.buckets[name][bucket], value)
-    for name, rates in theirs["misses"].items():  # type: ignore[attr-defined]
+    rival_diagnosis = rival.Diagnosis(*frames, styles["thumos14"].tious)
+    impact, impact_s = time_rival("impact", rival_diagnosis.impact)
+    sensitivity, sensitivity_s = time_rival("sensitivity", lambda: rival_diagnosis.sensitivity(buckets))
+    misses, misses_s = time_rival("misses", lambda: rival_diagnosis.false_negatives(buckets))
+    check_equal("impact", list(diagnosis.false_positives.impact.values()), list(impact.values()))
+    for name, scores in sensitivity.items():
+        for bucket, value in scores.items():
+            check_equal(f"sensitivity {name} {bucket}", diagnosis.sensitivity.buckets[name][bucket], value)
+    for name, rates in misses.items():
         for bucket, value in rates.items():
-            agree(f"misses {name} {bucket}", explained.false_negatives.buckets[name][bucket], value)
+            check_equal(f"misses {name} {bucket}", diagnosis.false_negatives.buckets[name][bucket], value)
 
-    made = score(predictions, truth, tious=TIOUS)
+    whole = score(predictions, truth, tious=TIOUS)
     diagnose(predictions, truth, style="thumos14")
-    drawing = seconds(lambda: made.resamples.mean_aps(draws=DRAWS, seed=0))
+    resampling_s = time_call(lambda: whole.resamples.mean_aps(draws=DRAWS, seed=0))
+    score_s = time_median(lambda: score(predictions, truth, tious=TIOUS), repeats=5, clock="cpu")
+    diagnosis_s = time_median(lambda: diagnose(predictions, truth), repeats=5, clock="cpu")
+    rival_diagnosis_s = impact_s + sensitivity_s + misses_s
     return [
-        Row(
-            "mAP at five thresholds",
-            count,
-            turns(lambda: score(predictions, truth, tious=TIOUS)),
-            rival_count,
-            rival_map,
-            500,
-        ),
-        Row(
-            "the full diagnosis", count, turns(lambda: diagnose(predictions, truth)), rival_count, rival_diagnosis, 500
-        ),
-        Row(f"{DRAWS} resamples, rival: one pass", count, drawing, rival_count, rival_map, 10),
+        ScoringTiming("mAP at five thresholds", count, score_s, rival_count, mean_ap_s, 500),
+        ScoringTiming("the full diagnosis", count, diagnosis_s, rival_count, rival_diagnosis_s, 500),
+        ScoringTiming(f"{DRAWS} resamples, rival: one pass", count, resampling_s, rival_count, mean_ap_s, 10),
     ]
 
 
-def turns(work: Callable[[], object]) -> float:
-    return by_turns(work, None, repeats=5, clock="cpu").ours
-
-
-def agree(what: str, ours: object, theirs: object) -> None:
+def check_equal(what: str, ours: object, theirs: object) -> None:
+    """Exit unless both results agree to 1e-9."""
     if not np.allclose(np.array(ours, float), np.array(theirs, float), rtol=0, atol=1e-9):
         raise SystemExit(f"{what}: {ours} is not {theirs}; nothing was timed")
 
 
-def reading(count: int) -> str:
-    """JSON of many predictions, beside the standard parser alone."""
-    predictions = made_predictions(made_truth(), count)
+def compare_reading(count: int) -> str:
+    """Time reading predictions from JSON and the standard parser alone, and return a line with both."""
+    predictions = make_predictions(make_truth(), count)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "predictions.json"
         write_predictions(predictions, path)
         text = path.read_text()
-        pair = by_turns(lambda: read_predictions(path), lambda: json.loads(text), repeats=3, clock="cpu")
-    assert pair.peer is not None
-    took = f"{pair.ours:.2f} s beside {pair.peer:.2f} s of json.loads ({pair.ours / pair.peer:.2f}x)"
-    return f"reading {count:,} from JSON: {took}"
+        times = compare(lambda: read_predictions(path), lambda: json.loads(text), repeats=3, clock="cpu")
+    ratio = times.ours / times.peer
+    return f"reading {count:,} from JSON: {times.ours:.2f} s, json.loads {times.peer:.2f} s ({ratio:.2f}x)"
 
 
-def curve_point(count: int) -> None:
-    """Score and diagnose in a process of its own, so that its peak memory is its own."""
-    truth = made_truth()
-    score(made_predictions(truth, 1000), truth, tious=TIOUS)
-    diagnose(made_predictions(truth, 1000), truth)  # compiled
-    predictions = made_predictions(truth, count)
-    forget_peak()
-    scoring = seconds(lambda: score(predictions, truth, tious=TIOUS))
-    scored = peak_mb()
-    explaining = seconds(lambda: diagnose(predictions, truth))
+def measure_point(count: int) -> None:
+    """Score and diagnose in this process, whose peak memory is that of the predictions, and print JSON."""
+    truth = make_truth()
+    score(make_predictions(truth, 1000), truth, tious=TIOUS)
+    diagnose(make_predictions(truth, 1000), truth)  # compiles
+    predictions = make_predictions(truth, count)
+    reset_peak()
+    score_s = time_call(lambda: score(predictions, truth, tious=TIOUS))
+    score_peak_mb = peak_mb()
+    diagnose_s = time_call(lambda: diagnose(predictions, truth))
     columns = sum(getattr(predictions, name).nbytes for name in ("video", "start", "end", "label", "score"))
-    point = {"count": count, "score_s": scoring, "diagnose_s": explaining, "columns_mb": columns / 1e6}
-    print(json.dumps(point | {"score_peak_mb": scored, "peak_mb": peak_mb()}))
+    point = {"count": count, "score_s": score_s, "diagnose_s": diagnose_s, "columns_mb": columns / 1e6}
+    print(json.dumps(point | {"score_peak_mb": score_peak_mb, "peak_mb": peak_mb()}))
 
 
-def forget_peak() -> None:
-    """Start counting peak memory afresh, where the system can: making the predictions took more than scoring them."""
+def reset_peak() -> None:
+    """Reset peak memory, where the system can: generating the predictions needs more than scoring them."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_mb() -> float:
-    """Peak memory of this process since it began, or since `forget_peak`."""
+    """Return the peak memory of this process since it started, or since `reset_peak`."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -203,42 +191,40 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
-def curve() -> list[dict[str, float]]:
-    made = []
+def measure_curve() -> list[dict[str, float]]:
+    """Return the points of the curve, each measured in a process of its own."""
+    points = []
     for count in CURVE:
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.scoring", "--point", str(count)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        made.append(json.loads(done.stdout))
-    return made
+        command = [sys.executable, "-m", "bench.scoring", "--point", str(count)]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        points.append(json.loads(output))
+    return points
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the comparisons and the curve, and return the exit code."""
     parser = make_parser(__doc__)
     parser.add_argument("--whole", action="store_true", help="give the rival all predictions")
-    parser.add_argument("--no-curve", action="store_true", help="leave out ten thousand to ten million")
+    parser.add_argument("--no-curve", action="store_true", help="skip the curve from ten thousand to ten million")
     parser.add_argument("--point", type=int, help=argparse.SUPPRESS)
-    words = parser.parse_args()
-    if words.point:
-        curve_point(words.point)
-        return
+    options = parser.parse_args(arguments)
+    if options.point:
+        measure_point(options.point)
+        return 0
     print(f"{COUNT:,} predictions, 3,300 instances, 212 videos, CPU seconds of one thread")
-    rows = contests(COUNT, COUNT if words.whole else COUNT // 10)
+    rows = compare_analyses(COUNT, COUNT if options.whole else COUNT // 10)
     for row in rows:
         print(row)
-    print(reading(400_000))
-    points = [] if words.no_curve else curve()
+    print(compare_reading(400_000))
+    points = [] if options.no_curve else measure_curve()
     for point in points:
         print(
             f"{point['count']:>11,.0f} predictions ({point['columns_mb']:4.0f} MB): score {point['score_s']:7.3f} s, "
             f"diagnose {point['diagnose_s']:7.3f} s, peak {point['score_peak_mb']:.0f} and {point['peak_mb']:.0f} MB"
         )
     numbers = {"rows": [asdict(row) | {"ratio": row.ratio} for row in rows], "curve": points}
-    raise SystemExit(finish(words, numbers, missed=any(row.ratio < row.target for row in rows)))
+    return finish(options, numbers, missed=any(row.ratio < row.target for row in rows))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,8 +1,8 @@
-"""What a whole benchmark takes on cores, by a sample: `python -m bench.whole_benchmark`.
+"""CPU time of a whole benchmark, estimated from a sample: `python -m bench.whole_benchmark`.
 
-`jostle run kinetics400-p` on a few videos of ten seconds at 340 x 256, clean and in all 90 cells, to a model that
-wants what VideoMAE-B wants and costs next to nothing; CPU seconds of one process, which other programs do not disturb.
-What that makes for all videos of the set is a product, not a measurement, and is printed as such.
+`jostle run kinetics400-p` on a few videos of ten seconds at 340 x 256, clean and in all 90 cells, with a model that has
+the input of VideoMAE-B and costs next to nothing; CPU seconds of one process. The time for all videos of the data set
+is extrapolated, not measured.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import jostle
 from bench.clips import frames_for
-from bench.running import Glance
-from bench.timing import finish, hold_to_one_thread, make_parser
+from bench.running import BrightnessModel
+from bench.timing import finish, limit_threads, make_parser, time_call
 from jostle.io.video.encode import Writer
 from jostle.models.input_spec import InputSpec
 
@@ -31,8 +31,8 @@ SHORT = 20  # frames
 SPEC = InputSpec(frames=16, stride=4, resize=256, size=224)
 
 
-def written(folder: Path, count: int, length: int) -> str:
-    """A data set of so many videos; where their frames are from."""
+def write_dataset(folder: Path, count: int, length: int) -> str:
+    """Write a data set of `count` videos, and return a description of the source of their frames."""
     frames, source = frames_for(length, HEIGHT, WIDTH)
     for number in range(count):
         path = folder / "test" / ("still", "moving")[number % 2] / f"{number}.mp4"
@@ -44,25 +44,27 @@ def written(folder: Path, count: int, length: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print."""
+    """Print CPU seconds a video and the extrapolation, and return the exit code."""
     parser = make_parser(__doc__)
     parser.add_argument("--videos", type=int, default=3)
-    given = parser.parse_args(arguments)
-    hold_to_one_thread()
+    options = parser.parse_args(arguments)
+    limit_threads()
     with tempfile.TemporaryDirectory() as name:
-        taken = []
-        # Kernels are loaded, or compiled, by short videos in all cells.
-        for part, count, length in (("warm", 2, SHORT), ("own", given.videos, FRAMES)):
-            data = Path(name) / part
-            source = written(data, count, length)
-            ways = {"dataset": "folder", "subset": "test", "spec": SPEC, "jobs": 1, "device": "cpu"}
-            begun = time.process_time()
-            jostle.run(BENCHMARK, model=Glance(), data=data, out=Path(name) / f"{part}-run", **ways)
-            taken.append(time.process_time() - begun)
-    each = taken[1] / given.videos
-    print(f"{platform.machine()}, {source}; {given.videos} videos of {FRAMES} frames, {WIDTH} x {HEIGHT}, {BENCHMARK}")
-    print(f"{each:.2f} CPU seconds a video; {VIDEOS:,} of them would take {each * VIDEOS / 3600:.0f} core-hours")
-    return finish(given, {"seconds_a_video": each, "videos": given.videos})
+        folder = Path(name)
+
+        def run(part: str) -> None:
+            settings: dict[str, Any] = {"dataset": "folder", "subset": "test", "spec": SPEC}
+            out, model = folder / f"{part}-run", BrightnessModel()
+            jostle.run(BENCHMARK, model=model, data=folder / part, out=out, jobs=1, device="cpu", **settings)
+
+        write_dataset(folder / "warm", 2, SHORT)
+        run("warm")  # compiles or loads kernels
+        source = write_dataset(folder / "own", options.videos, FRAMES)
+        seconds = time_call(lambda: run("own")) / options.videos
+    size = f"{options.videos} videos of {FRAMES} frames, {WIDTH} x {HEIGHT}"
+    print(f"{platform.machine()}, {source}; {size}, {BENCHMARK}")
+    print(f"{seconds:.2f} CPU seconds a video; {VIDEOS:,} of them would take {seconds * VIDEOS / 3600:.0f} core-hours")
+    return finish(options, {"seconds_a_video": seconds, "videos": options.videos})
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ from jostle.corruptions.engine.placement import Timeline, parse_placement
 SHARES = (1, 5, 10)  # of each action, corrupted at severities 1 to 3
 
 
-def facts(truth: Truth) -> dict[str, str]:
-    """What is worth comparing, in words and numbers."""
+def describe(truth: Truth) -> dict[str, str]:
+    """Return the statistics of annotations, formatted, by name."""
     lengths = truth.end - truth.start
-    acted = 0.0
+    action_s = 0.0
     hits: dict[int, list[int]] = {share: [] for share in SHARES}
     for video in range(len(truth.videos)):
         rows = np.flatnonzero(truth.video == video)
@@ -30,10 +30,10 @@ def facts(truth: Truth) -> dict[str, str]:
         inside = np.zeros(frames, bool)
         for start, end in spans:
             inside[round(start) : round(end)] = True
-            one = Timeline(frames, np.array([[start, end]]))
+            timeline = Timeline(frames, np.array([[start, end]]))
             for share in SHARES:
-                hits[share].append(int(parse_placement(f"centre:{share}%").mask(one).sum()))
-        acted += inside.sum() / fps
+                hits[share].append(int(parse_placement(f"centre:{share}%").mask(timeline).sum()))
+        action_s += inside.sum() / fps
     seconds = float(truth.duration.sum())
     low, high = np.quantile(lengths, [0.1, 0.9])
     return {
@@ -45,14 +45,14 @@ def facts(truth: Truth) -> dict[str, str]:
         "length of an action: mean": f"{lengths.mean():.2f} s",
         "length of an action: median": f"{np.median(lengths):.2f} s",
         "length of an action: 10 to 90 % of them": f"{low:.1f} to {high:.1f} s",
-        "background": f"{100 * (1 - acted / seconds):.0f} %",
+        "background": f"{100 * (1 - action_s / seconds):.0f} %",
         **{f"frames corrupted in an action at {share} %": f"{np.mean(hits[share]):.2f}" for share in SHARES},
     }
 
 
-def table(truths: dict[str, Truth]) -> list[str]:
-    """The facts of several annotations as a table in Markdown."""
-    columns = [facts(truth) for truth in truths.values()]
+def format_table(truths: dict[str, Truth]) -> list[str]:
+    """Return the statistics of several annotations as a table in Markdown."""
+    columns = [describe(truth) for truth in truths.values()]
     lines = ["| | " + " | ".join(truths) + " |", "| --- |" + " ---: |" * len(columns)]
     lines += [f"| {name} | " + " | ".join(column[name] for column in columns) + " |" for name in columns[0]]
     return lines
@@ -66,7 +66,7 @@ def main(*paths: str) -> None:
         name = "THUMOS14" if "BaseballPitch" in whole.classes else "puppets"
         for subset in dict.fromkeys(whole.subsets):
             truths[f"{name} {subset.lower()}"] = jostle.load_truth(path, subset=subset)
-    sys.stdout.write("\n".join(table(truths)) + "\n")
+    sys.stdout.write("\n".join(format_table(truths)) + "\n")
 
 
 if __name__ == "__main__":

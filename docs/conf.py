@@ -1,4 +1,4 @@
-"""How Sphinx builds these pages."""
+"""Configuration of Sphinx for these pages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Draws the gallery of all corruptions and writes its page: python docs/draw_gallery.py
+"""Draw the gallery of all corruptions and write its page: python docs/draw_gallery.py
 
-A film of the puppets is the model, so that nothing is needed but jostle. Names and sentences are those of the
-registry; `tests/test_gallery.py` checks that page and pictures are what this script makes.
+The frames are of a film of the puppets, so that nothing is needed but jostle. Names and summaries are those of the
+registry; `tests/reporting/figures/test_gallery.py` checks that page and pictures are up to date.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ draws such a picture of any video; the gallery of [`jostle view`](how-to/view-a-
 
 
 def main(page: Path = PAGE, images: Path = IMAGES) -> list[Path]:
-    """Write the page and a picture for each family; the paths of the files."""
+    """Write the page and a picture for each family, and return the paths of the files."""
     images.mkdir(parents=True, exist_ok=True)
     page.write_text(page_text(), encoding="utf-8")
     return [page, *(draw_family(family, images) for family in FAMILIES)]
 
 
 def members(family: str) -> list[Corruption]:
-    """The corruptions of a family, by name."""
-    return [found for found in corruptions.values() if found.family == family]
+    """Return the corruptions of a family, by name."""
+    return [corruption for corruption in corruptions.values() if corruption.family == family]
 
 
 def page_text() -> str:
-    """The page: for each family its picture, and a sentence on each of its corruptions."""
+    """Return the page: for each family its picture, and a sentence on each of its corruptions."""
     lines = [HEAD.format(count=len(corruptions))]
     for family in FAMILIES:
-        names = ", ".join(found.name for found in members(family))
+        names = ", ".join(corruption.name for corruption in members(family))
         alt = f"Clean and at severities 1 to 5: {names}"
         lines += [f"## {family.capitalize()}", "", f"![{alt}](images/gallery/{family}.jpg)", ""]
-        lines += [f"- `{found.name}`: {found.summary}" for found in members(family)]
+        lines += [f"- `{corruption.name}`: {corruption.summary}" for corruption in members(family)]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
 
 def draw_family(family: str, folder: Path) -> Path:
-    """A line of pictures for each corruption of a family: clean, then severities 1 to 5."""
+    """Draw a row of pictures for each corruption of a family, clean and at severities 1 to 5; return the path."""
     middle = round(MIDDLE_S * float(FPS))
     lo = middle - SHEET_FRAMES // 2
     clip = Clip.at_rate(VIDEO.film().draw(lo, lo + SHEET_FRAMES), FPS)
-    specs = [Spec.parse(found.name) for found in members(family)]
+    specs = [Spec.parse(corruption.name) for corruption in members(family)]
     sheet = draw_sheet(sheet_rows(clip, specs, video_id=VIDEO.id), ["clean", *"12345"], width=SIZE[1])
     target = folder / f"{family}.jpg"
     Image.fromarray(sheet).save(target, quality=QUALITY, subsampling=0, optimize=True)

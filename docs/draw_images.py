@@ -1,7 +1,7 @@
-"""Draws the figures of the pages: python docs/draw_images.py
+"""Draw the figures of the pages: python docs/draw_images.py
 
 The diagnosis is that of `examples/score_two_runs.py`, so picture and text of its page agree. The puppets are drawn
-on the spot, as `jostle generate` draws them.
+by the code of `jostle generate`.
 """
 
 from __future__ import annotations
@@ -42,26 +42,27 @@ HEIGHT = 3 * TITLE + 4 * CELL + 3 * CAPTION + 0.38
 
 
 def main(folder: Path = DOCS / "images") -> list[Path]:
-    """Write the figures; the paths of the files."""
+    """Write the figures, and return the paths of the files."""
     return [draw_diagnosis(folder), draw_puppets(folder), draw_mending(folder)]
 
 
 def draw_diagnosis(folder: Path) -> Path:
-    """Two diagnoses side by side, for `how-to/diagnose-a-detector.md`."""
+    """Draw two diagnoses side by side, for `how-to/diagnose-a-detector.md`."""
     sys.path.insert(0, str(DOCS.parent / "examples"))
     import score_two_runs as example
 
-    truth = example.made_truth()
-    clean, rough = (jostle.diagnose(found, truth).to_dict() for found in example.made_runs(truth).values())
-    with tempfile.TemporaryDirectory() as made:
-        (drawn,) = draw_clean_against_corrupted(clean, rough, Path(made), ["png"], names=("clean", "rough"))
-        target = folder / drawn.name.replace("_", "-")
-        Image.open(drawn).convert("RGB").quantize(COLOURS).save(target, optimize=True)
+    truth = example.make_truth()
+    runs = example.make_runs(truth)
+    clean, rough = (jostle.diagnose(predictions, truth).to_dict() for predictions in runs.values())
+    with tempfile.TemporaryDirectory() as scratch:
+        (path,) = draw_clean_against_corrupted(clean, rough, Path(scratch), ["png"], names=("clean", "rough"))
+        target = folder / path.name.replace("_", "-")
+        Image.open(path).convert("RGB").quantize(COLOURS).save(target, optimize=True)
     return target
 
 
 def draw_puppets(folder: Path) -> Path:
-    """The sixteen actions, one of them over time, and one video, for `how-to/use-the-puppets.md`."""
+    """Draw the sixteen actions, one of them over time, and one video, for `how-to/use-the-puppets.md`."""
     throw, video = TrimmedClip(0, "test", *ACTION).film(), Video(0, "test", 1).film()
     begins, ends = throw.actions[0].start, throw.actions[0].end
     whole = video.frames / float(FPS)
@@ -85,11 +86,7 @@ def draw_puppets(folder: Path) -> Path:
             _show(_cell(figure, top + TITLE, i), video, time, "")
         bar = HEIGHT - top - TITLE - CELL
         _timeline(figure.add_axes((0.0, 0.0, 1.0, bar / HEIGHT)), video, middles)
-        with tempfile.TemporaryDirectory() as made:
-            (drawn,) = save(figure, Path(made), "puppets", ["png"])
-            target = folder / "puppets.jpg"
-            Image.open(drawn).convert("RGB").save(target, quality=QUALITY, subsampling=0, optimize=True)
-    return target
+        return _save_jpeg(figure, folder / "puppets.jpg")
 
 
 def draw_mending(folder: Path) -> Path:
@@ -103,7 +100,7 @@ def draw_mending(folder: Path) -> Path:
         is_damaged[lo:hi] = True
         damaged[lo:hi] = jostle.corrupt(clean, spec, placement=f"frames:{lo}-{hi}")[lo:hi]
     mended = jostle.mend(damaged, struck=is_damaged)
-    drawn = range(1, MENDED[0], MENDED[0] // MENDED[1])
+    indices = range(1, MENDED[0], MENDED[0] // MENDED[1])
     size = (WIDTH - (MENDED[1] - 1) * GAP) / MENDED[1]
     height = 2 * (TITLE + size) + 2 * GAP
     with canvas(WIDTH, height) as (figure, (only,)):
@@ -112,7 +109,7 @@ def draw_mending(folder: Path) -> Path:
         for row, (words, frames) in enumerate((("damaged", damaged), ("mended", mended))):
             top = row * (TITLE + size + GAP)
             figure.text(0.0, 1 - (top + 0.6 * TITLE) / height, words, fontsize=10.5, va="center")
-            for column, t in enumerate(drawn):
+            for column, t in enumerate(indices):
                 left, bottom = column * (size + GAP) / WIDTH, 1 - (top + TITLE + size) / height
                 axes = figure.add_axes((left, bottom, size / WIDTH, size / height))
                 axes.imshow(frames[t], interpolation="lanczos")
@@ -120,10 +117,13 @@ def draw_mending(folder: Path) -> Path:
                 axes.set_yticks([])
                 for side in axes.spines.values():
                     side.set(visible=bool(is_damaged[t]), color=ORANGE if row == 0 else BLUE, linewidth=2.5)
-        with tempfile.TemporaryDirectory() as made:
-            (drawn,) = save(figure, Path(made), "mended", ["png"])
-            target = folder / "mended.jpg"
-            Image.open(drawn).convert("RGB").save(target, quality=QUALITY, subsampling=0, optimize=True)
+        return _save_jpeg(figure, folder / "mended.jpg")
+
+
+def _save_jpeg(figure: Figure, target: Path) -> Path:
+    with tempfile.TemporaryDirectory() as scratch:
+        (path,) = save(figure, Path(scratch), target.stem, ["png"])
+        Image.open(path).convert("RGB").save(target, quality=QUALITY, subsampling=0, optimize=True)
     return target
 
 
@@ -132,13 +132,13 @@ def _title(figure: Figure, top: float, words: str) -> None:
 
 
 def _cell(figure: Figure, top: float, column: int) -> Axes:
-    """Axes of one frame, some inches below the top."""
+    """Return the axes of a frame, a number of inches below the top."""
     left, bottom = column * (CELL + GAP) / WIDTH, 1 - (top + CELL) / HEIGHT
     return figure.add_axes((left, bottom, CELL / WIDTH, CELL / HEIGHT))
 
 
 def _show(axes: Axes, film: Film, time: float, caption: str) -> None:
-    """The frame of a film at a time, with some words below."""
+    """Show the frame of a film at a time, with a caption below."""
     frame = min(int(time * float(FPS)), film.frames - 1)
     axes.imshow(film.draw(frame, frame + 1)[0], interpolation="lanczos")
     axes.axis("off")
@@ -146,7 +146,7 @@ def _show(axes: Axes, film: Film, time: float, caption: str) -> None:
 
 
 def _timeline(axes: Axes, film: Film, marks: npt.NDArray[np.float64]) -> None:
-    """A bar for each action of a film; the marks are the moments of the frames above."""
+    """Draw a bar for each action of a film, and marks at the times of the frames above."""
     whole = film.frames / float(FPS)
     axes.barh(0, whole, height=0.6, color=GREY, alpha=0.45)
     for action in film.actions:

@@ -1,8 +1,7 @@
-"""Takes the pictures of the report and of the viewer: python docs/draw_screenshots.py RUN OTHER-RUN
+"""Take the screenshots of the report and of the viewer: python docs/draw_screenshots.py RUN OTHER-RUN
 
-The runs are what `docs/how-to/read-the-report.md` makes: one detector on `puppets-c`, trained clean, then robust. The
-first is the one whose cells and videos are drawn. Needs playwright and a chromium: the one that CHROMIUM names, or the
-one on the path.
+The runs are those of `docs/how-to/read-the-report.md`: one detector on `puppets-c`, trained clean, then robust. Cells
+and videos are those of the first. Needs playwright and chromium, from the environment variable CHROMIUM or the path.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ import jostle
 
 DOCS = Path(__file__).resolve().parent
 WIDE, PHONE = 920, 390  # points; the pages are read at about this width
-SHARP = 1.25  # pixels a point
+SCALE = 1.25  # pixels a point
 COLOURS = 256  # of the palette, as films are on the pages
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 MARGIN = 16
 CELL = "thumos14-c-occlusion-3"
 GALLERY_QUERY = "profile=jostle&corruption=snow&severity=3"  # in the gallery of the viewer
 
-# The two players are there, and show the frame that they were sent to.
-ARRIVED = """() => {
+# Both players exist, and have decoded the frame that they seek.
+PLAYERS_READY = """() => {
   const videos = [...document.querySelectorAll('video')];
   return videos.length === 2 && videos.every((video) => video.readyState >= 2 && !video.seeking);
 }"""
@@ -48,17 +47,17 @@ ALL_LOADED = "() => [...document.images].every((image) => image.complete)"
 
 @dataclass(frozen=True)
 class Camera:
-    """A browser and where its pictures go."""
+    """A browser, and the folder of its screenshots."""
 
     browser: Any
     folder: Path
 
     @contextmanager
-    def page(self, width: int, height: int, scheme: str = "light", sharp: float = SHARP) -> Iterator[Any]:
-        """A page of a given size, and no animation on it."""
+    def page(self, width: int, height: int, scheme: str = "light", scale: float = SCALE) -> Iterator[Any]:
+        """Yield a page of a given size, without animations."""
         context = self.browser.new_context(
             viewport={"width": width, "height": height},
-            device_scale_factor=sharp,
+            device_scale_factor=scale,
             color_scheme=scheme,
             reduced_motion="reduce",
             locale="en-GB",
@@ -69,43 +68,43 @@ class Camera:
     def take(
         self, page: Any, name: str, *, first: str | None = None, last: str | None = None, margin: int = MARGIN
     ) -> Path:
-        """A picture of a page from one element to another, or from its top, or of as much as the window shows."""
+        """Save the part of a page from one element (default: its top) to another (default: the end of the window)."""
         size = page.viewport_size
         top = page.locator(first).first.bounding_box()["y"] - margin if first else 0
         end = page.locator(last).first.bounding_box() if last else None
         bottom = end["y"] + end["height"] + margin if end else size["height"]
         clip = {"x": 0, "y": round(top), "width": size["width"], "height": round(bottom) - round(top)}
-        taken = Image.open(BytesIO(page.screenshot(clip=clip, full_page=True))).convert("RGB")
+        picture = Image.open(BytesIO(page.screenshot(clip=clip, full_page=True))).convert("RGB")
         target = self.folder / f"{name}.png"
-        in_palette(taken).save(target, optimize=True)
+        in_palette(picture).save(target, optimize=True)
         return target
 
 
 def in_palette(picture: Image.Image) -> Image.Image:
-    """A picture in few colours, a third of the bytes: of two ways of choosing them, the one that comes nearer."""
+    """Return a picture in few colours, a third of the bytes, by the better of two methods of choosing them."""
 
-    def off(made: Image.Image) -> float:
-        return sum(ImageStat.Stat(ImageChops.difference(made.convert("RGB"), picture)).sum2)
+    def squared_error(quantised: Image.Image) -> float:
+        return sum(ImageStat.Stat(ImageChops.difference(quantised.convert("RGB"), picture)).sum2)
 
     method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
-    return min((picture.quantize(COLOURS, method, kmeans, dither=dither) for kmeans in (0, 1)), key=off)
+    return min((picture.quantize(COLOURS, method, kmeans, dither=dither) for kmeans in (0, 1)), key=squared_error)
 
 
 def main(runs: list[Path], folder: Path = DOCS / "images") -> list[Path]:
-    """Write the pictures; the paths of the files."""
+    """Write the screenshots, and return the paths of the files."""
     from playwright.sync_api import sync_playwright
 
     path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as started, tempfile.TemporaryDirectory() as scratch:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as scratch:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         camera = Camera(browser, folder)
-        taken = [*of_the_report(camera, runs, Path(scratch)), *of_the_viewer(camera, runs[0], Path(scratch))]
+        paths = [*take_report(camera, runs, Path(scratch)), *take_viewer(camera, runs[0], Path(scratch))]
         browser.close()
-    return taken
+    return paths
 
 
-def of_the_report(camera: Camera, runs: list[Path], scratch: Path) -> Iterator[Path]:
-    """Its top, one of the videos hit hardest, and the top on a phone in dark mode."""
+def take_report(camera: Camera, runs: list[Path], scratch: Path) -> Iterator[Path]:
+    """Yield pictures of the top of the report, of one of the most affected videos, and of the top on a phone."""
     address = jostle.report(runs, scratch / "report.html").as_uri()
     with camera.page(WIDE, 800) as page:
         page.goto(address)
@@ -117,19 +116,19 @@ def of_the_report(camera: Camera, runs: list[Path], scratch: Path) -> Iterator[P
         yield camera.take(page, "report-dark")
 
 
-def of_the_viewer(camera: Camera, run: Path, scratch: Path) -> Iterator[Path]:
-    """The run, a cell, its most affected video at the first corrupted frame, and the gallery."""
-    with viewer(run, scratch) as address, camera.page(WIDE, 700) as page:
-        here = urlsplit(address)._replace(query="").geturl()
+def take_viewer(camera: Camera, run: Path, scratch: Path) -> Iterator[Path]:
+    """Yield pictures of the run, a cell, its most affected video at the first corrupted frame, and the gallery."""
+    with start_viewer(run, scratch) as address, camera.page(WIDE, 700) as page:
+        root = urlsplit(address)._replace(query="").geturl()
         page.goto(address)
         page.wait_for_selector(".heatmap")
         wait_until(lambda: "interval" not in page.inner_text(".numbers"))
         yield camera.take(page, "viewer-run", last="main > :last-child")
-        page.goto(f"{here}/cells/{CELL}")
+        page.goto(f"{root}/cells/{CELL}")
         page.wait_for_selector("table.videos")
         yield camera.take(page, "viewer-cell", last="table.videos tr >> nth=10", margin=0)
         page.click("table.videos tbody a >> nth=0")
-        page.mouse.move(0, 0)  # nothing is to look pointed at
+        page.mouse.move(0, 0)  # so that nothing is highlighted
         page.wait_for_selector(".timeline")
         settle(page)
         page.keyboard.press("s")
@@ -137,14 +136,14 @@ def of_the_viewer(camera: Camera, run: Path, scratch: Path) -> Iterator[Path]:
         wait_until(lambda: page.locator("text=/^1 of /").count())
         settle(page)
         yield camera.take(page, "viewer-video", last="main > :last-child")
-        page.goto(f"{here}/gallery?{GALLERY_QUERY}")
+        page.goto(f"{root}/gallery?{GALLERY_QUERY}")
         settle(page)
         yield camera.take(page, "viewer-gallery", last="main > :last-child")
 
 
 @contextmanager
-def viewer(run: Path, scratch: Path) -> Iterator[str]:
-    """`jostle view` on a run until the block ends; its address."""
+def start_viewer(run: Path, scratch: Path) -> Iterator[str]:
+    """Start `jostle view` on a run, yield its address, and stop it when the block ends."""
     command = [sys.executable, "-m", "jostle", "view", str(run), "--no-browser"]
     environment = os.environ | {"JOSTLE_CACHE": str(scratch)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -153,28 +152,28 @@ def viewer(run: Path, scratch: Path) -> Iterator[str]:
         lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=lambda: lines.put(out.readline()), daemon=True).start()
         try:
-            yield lines.get(timeout=PATIENCE_S).strip()
+            yield lines.get(timeout=TIMEOUT_S).strip()
         finally:
             process.send_signal(signal.SIGINT)
 
 
 def settle(page: Any) -> None:
-    """Wait until both films are rendered and stand still."""
-    wait_until(lambda: page.evaluate(ARRIVED))
-    time.sleep(0.5)  # the picture follows the event
+    """Wait until both players have decoded their frames."""
+    wait_until(lambda: page.evaluate(PLAYERS_READY))
+    time.sleep(0.5)  # the picture is drawn after the event
 
 
 def wait_until(holds: Callable[[], object]) -> None:
-    """Playwright's own way of waiting is against the policy of the viewer's pages."""
-    end = time.monotonic() + PATIENCE_S
+    """Wait until a condition holds; Playwright's own `wait_for_function` violates the policy of the viewer's pages."""
+    end = time.monotonic() + TIMEOUT_S
     while not holds():
         if time.monotonic() > end:
-            raise TimeoutError(f"a page was not ready after {PATIENCE_S:.0f} s")
+            raise TimeoutError(f"a page was not ready after {TIMEOUT_S:.0f} s")
         time.sleep(0.1)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Takes the pictures of the report and of the viewer.")
+    parser = argparse.ArgumentParser(description="Take the screenshots of the report and of the viewer.")
     parser.add_argument("run", type=Path, nargs=2)
-    for written in main(parser.parse_args().run):
-        print(written)
+    for path in main(parser.parse_args().run):
+        print(path)

@@ -1,7 +1,7 @@
-"""Writes the reference pages from the registries, the docstrings and the command line itself.
+"""Write the reference pages from the registries, the docstrings and the command line itself.
 
-Run by `make reference`. The pages are committed, so that links into them lead somewhere in a checkout, and
-`tests/test_docs.py` fails when they have fallen behind the code.
+Run by `make reference`. The pages are committed, so that links to them work in a checkout, and `tests/test_docs.py`
+fails when they are out of date.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ WRITTEN_BY = "% Written by docs/generate_reference.py; change the code it is mad
 
 
 def write_pages(folder: Path) -> list[Path]:
-    """Write every generated page into `folder`; pages that have not changed are left alone."""
-    written = []
+    """Write every generated page that has changed into `folder`, and return the paths of all."""
+    paths = []
     for name, make in PAGES.items():
         path, text = folder / name, WRITTEN_BY + make()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths
 
 
 def write_names(path: Path) -> None:
-    """Write the names of jostle's own networks and benchmarks, for those who must not import anything to know them."""
+    """Write the names of jostle's own networks and benchmarks, for code that must not import the packages."""
     registries: Sequence[Registry[Any]] = (detectors, extractors, recognisers, object_detectors, datasets)
     names: dict[str, Any] = {
         registry.plural: [name for name in registry if registry.part(name) is None] for registry in registries
@@ -76,7 +76,7 @@ def write_names(path: Path) -> None:
 
 
 def corruptions_page() -> str:
-    """Every registered corruption, by family."""
+    """Return the page of all registered corruptions, by family."""
     lines = [
         "# Corruptions",
         "",
@@ -88,39 +88,39 @@ def corruptions_page() -> str:
         "(codec) or the order of frames (time). [Concepts](../concepts.md#four-levels) explains them.",
     ]
     families: dict[str, list[Corruption]] = {}
-    for found in corruptions.values():
-        families.setdefault(found.family, []).append(found)
+    for corruption in corruptions.values():
+        families.setdefault(corruption.family, []).append(corruption)
     for family, members in sorted(families.items()):
         lines += ["", f"## {family}", "", _module_summary(members[0])]
-        for found in members:
-            lines += ["", f"### {found.name}", "", *_corruption(found)]
+        for corruption in members:
+            lines += ["", f"### {corruption.name}", "", *_corruption(corruption)]
     return "\n".join(lines) + "\n"
 
 
-def _corruption(found: Corruption) -> list[str]:
-    values = [_value(value) for value in found.scale]
+def _corruption(corruption: Corruption) -> list[str]:
+    values = [_value(value) for value in corruption.scale]
     rows = [["value", *values]]
-    if found.placements:
-        rows.append(["placement", *(f"`{place}`" for place in found.placements)])
-    facts = [f"Level: {found.level}.", f"From: {_citation(found.cites)}."]
-    if found.reach is not None:
-        reaches = [found.reach(value) for value in found.scale]
+    if corruption.placements:
+        rows.append(["placement", *(f"`{place}`" for place in corruption.placements)])
+    facts = [f"Level: {corruption.level}.", f"From: {_citation(corruption.cites)}."]
+    if corruption.reach is not None:
+        reaches = [corruption.reach(value) for value in corruption.scale]
         before, after = (max(side) for side in zip(*reaches, strict=True))
         facts.append(f"Reads at most {before} frames before and {after} after.")
-    lines = [*_docstring(found.function), "", " ".join(facts), ""]
+    lines = [*_docstring(corruption.function), "", " ".join(facts), ""]
     lines += _table(["severity", *"12345"], rows)
-    options = _options(found.function)
+    options = _options(corruption.function)
     if options:
         lines += ["", "Options, set by profiles: " + ", ".join(options) + "."]
     users = [f"`{table.name}/{name}`" for table in profiles.values() for name, entry in table.entries.items()
-             if entry.corruption == found.name]  # fmt: skip
+             if entry.corruption == corruption.name]  # fmt: skip
     if users:
         lines += ["", "Used by " + ", ".join(users) + "."]
     return lines
 
 
 def profiles_page() -> str:
-    """Every profile with its lines."""
+    """Return the page of all profiles with their entries."""
     lines = [
         "# Profiles",
         "",
@@ -153,7 +153,7 @@ def _entry(entry: Entry) -> list[str]:
 
 
 def placements_page() -> str:
-    """Every kind of placement."""
+    """Return the page of all kinds of placements."""
     lines = [
         "# Placements",
         "",
@@ -167,7 +167,7 @@ def placements_page() -> str:
 
 
 def protocols_page() -> str:
-    """Every protocol with its rules."""
+    """Return the page of all protocols with their rules."""
     lines = [
         "# Protocols",
         "",
@@ -177,27 +177,27 @@ def protocols_page() -> str:
         "",
         *protocol_table(),
     ]
-    for found in protocols.values():
-        lines += ["", f"## {found.name}", "", found.summary, "", f"From: {_citation(found.cites)}."]
+    for protocol in protocols.values():
+        lines += ["", f"## {protocol.name}", "", protocol.summary, "", f"From: {_citation(protocol.cites)}."]
     return "\n".join(lines) + "\n"
 
 
 def protocol_table() -> list[str]:
-    """The rules side by side: one line a rule, one column a protocol."""
-    known = protocols.values()
-    rows = [[rule, *(say(found) for found in known)] for rule, say in RULES.items()]
-    return _table(["", *(f"`{found.name}`" for found in known)], rows)
+    """Return a table with a row for each rule and a column for each protocol."""
+    columns = protocols.values()
+    rows = [[rule, *(describe(protocol) for protocol in columns)] for rule, describe in RULES.items()]
+    return _table(["", *(f"`{protocol.name}`" for protocol in columns)], rows)
 
 
-def _duplicates(found: Protocol) -> str:
-    near = found.duplicate_tolerance
+def _duplicates(protocol: Protocol) -> str:
+    near = protocol.duplicate_tolerance
     return "all count" if near is None else f"the first counts, if both ends are within {near:g} s"
 
 
-def _shortest(found: Protocol) -> str:
-    if found.shortest is None:
+def _shortest(protocol: Protocol) -> str:
+    if protocol.shortest is None:
         return "all count"
-    return f"left out below {found.shortest:g} s" if found.shortest > 1e-9 else "left out if of no length"
+    return f"left out below {protocol.shortest:g} s" if protocol.shortest > 1e-9 else "left out if of no length"
 
 
 RULES: dict[str, Callable[[Protocol], str]] = {
@@ -225,7 +225,7 @@ RULES: dict[str, Callable[[Protocol], str]] = {
 
 
 def styles_page() -> str:
-    """Every style of diagnosis with its buckets."""
+    """Return the page of all styles of diagnosis with their buckets."""
     lines = [
         "# Styles of diagnosis",
         "",
@@ -258,7 +258,7 @@ def _edges(buckets: Buckets) -> str:
 
 
 def metrics_page() -> str:
-    """Every metric with its formula."""
+    """Return the page of all metrics with their formulas."""
     lines = [
         "# Metrics",
         "",
@@ -270,21 +270,21 @@ def metrics_page() -> str:
              for m in metrics.values()],
         ),
     ]  # fmt: skip
-    for found in metrics.values():
-        lines += ["", f"## {found.name}", "", *_object(found.compute)]
+    for metric in metrics.values():
+        lines += ["", f"## {metric.name}", "", *_object(metric.compute)]
     return "\n".join(lines) + "\n"
 
 
-def _better(found: Metric) -> str:
-    return "higher" if found.higher_is_better else "lower"
+def _better(metric: Metric) -> str:
+    return "higher" if metric.higher_is_better else "lower"
 
 
-def _home(found: Metric) -> str:
-    return f"`{found.compute.__module__}.{found.compute.__name__}`"
+def _home(metric: Metric) -> str:
+    return f"`{metric.compute.__module__}.{metric.compute.__name__}`"
 
 
 KINDS: tuple[Kind, ...] = ("truth", "predictions", "labels")
-HELD = {  # what a format keeps besides segments, labels and scores, in words
+HELD = {  # descriptions of data that a format can keep besides segments, labels and scores
     "subset": "subsets",
     "duration": "durations",
     "fps": "frame rates",
@@ -304,7 +304,7 @@ HELD = {  # what a format keeps besides segments, labels and scores, in words
 
 
 def formats_page() -> str:
-    """Every file format, what it can hold and what it keeps."""
+    """Return the page of all file formats and the data that they keep."""
     lines = [
         "# File formats",
         "",
@@ -327,20 +327,24 @@ def formats_page() -> str:
 
 
 def formats_table() -> list[str]:
-    """One line a format: what it is, what can be read and written, and which ending means it."""
+    """Return a table of formats with the kinds of data they read and write, and their file endings."""
     return _table(
         ["format", "is", "reads", "writes", "ending"],
         [[f"`{name}`", formats[name].about, *_abilities(formats[name])] for name in formats],
     )
 
 
-def _abilities(found: Format) -> list[str]:
-    readers = {"truth": found.read_truth, "predictions": found.read_predictions, "labels": found.read_labels}
+def _abilities(file_format: Format) -> list[str]:
+    readers = {
+        "truth": file_format.read_truth,
+        "predictions": file_format.read_predictions,
+        "labels": file_format.read_labels,
+    }
     reads = ", ".join(KIND_NAMES[kind] for kind in KINDS if readers[kind])
-    writes = [kind for kind in KINDS if found.can_write(kind)]
+    writes = [kind for kind in KINDS if file_format.can_write(kind)]
     endings = []
     for kind in writes:
-        for ending in found.writes.get(kind, ()):
+        for ending in file_format.writes.get(kind, ()):
             text = f"`{ending}`" if ending else "a folder"
             if text not in endings:
                 endings.append(text)
@@ -349,12 +353,12 @@ def _abilities(found: Format) -> list[str]:
 
 
 def faults_table() -> list[str]:
-    """The faults of DETAD's public program that are mended here."""
+    """Return a table of the faults of DETAD's public program and the behaviour of jostle."""
     return _table(["the public program", "jostle"], [[fault.original, fault.ours] for fault in MENDED_FAULTS])
 
 
 def faults_page() -> str:
-    """Return the faults and the tests that are marked with them."""
+    """Return the page of the faults and the tests that are marked with them."""
     sys.path.insert(0, str(DOCS.parent / "tests"))
     from helpers.faults import marked_tests
 
@@ -373,10 +377,10 @@ def faults_page() -> str:
 
 
 def detectors_page() -> str:
-    """Every detector: its settings, and what each variant changes."""
+    """Return the page of all detectors, their settings and variants."""
     families: dict[type, list[Variant]] = {}
-    for found in detectors.values():
-        families.setdefault(found.model, []).append(found)
+    for variant in detectors.values():
+        families.setdefault(variant.model, []).append(variant)
     lines = [
         "# Detectors",
         "",
@@ -397,12 +401,12 @@ def detectors_page() -> str:
         *_settings_table(FrameConfig, only=list(FrameConfig.__annotations__)),
     ]
     for model, variants in sorted(families.items(), key=lambda item: item[0].__name__):
-        base = min(variants, key=lambda found: len(found.name))
+        base = min(variants, key=lambda variant: len(variant.name))
         title = WRITTEN.get(model.__name__, model.__name__)
         own = type(base.config())
         base_kind = next(kind for kind in (PointConfig, FrameConfig, DetectorConfig) if issubclass(own, kind))
         shared = {field.name: field.default for field in dataclasses.fields(base_kind)}
-        rows = [[f"`{found.name}`", found.summary, _changed(found.config(), own)] for found in variants]
+        rows = [[f"`{variant.name}`", variant.summary, _changed(variant.config(), own)] for variant in variants]
         lines += ["", f"## {title}", "", _first_paragraph(importlib.import_module(model.__module__).__doc__)]
         lines += ["", f"From: {_citation(DETECTOR_WORKS[model.__name__])}.", ""]
         lines += _table(["name", "is", "settings that differ from the defaults"], rows)
@@ -431,7 +435,7 @@ def _changed(config: DetectorConfig, kind: type[DetectorConfig]) -> str:
 
 
 def _settings_table(kind: type, *, only: Sequence[str] | None = None) -> list[str]:
-    """One line a field of a settings class: its default, and what its docstring says."""
+    """Return a table of the fields of a settings class, with their defaults and descriptions."""
     descriptions: dict[str, str] = {}
     for base in (FeatureGrid, *reversed(kind.__mro__)):  # those of the grid serve classes that repeat its fields
         descriptions |= _attributes(base)
@@ -459,20 +463,20 @@ def _as_toml(value: Any) -> str:
 
 
 def _attributes(kind: type) -> dict[str, str]:
-    """What the docstring of a class says about each attribute."""
+    """Return the descriptions of attributes in the docstring of a class."""
     _, _, listed = (inspect.cleandoc(kind.__doc__ or "")).partition("Attributes:\n")
-    made: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     name = ""
     for line in listed.split("\n\n")[0].splitlines():
-        if found := re.match(r" {4}(\w+): (.*)", line):
-            name, made[found[1]] = found[1], found[2]
+        if match := re.match(r" {4}(\w+): (.*)", line):
+            name, descriptions[match[1]] = match[1], match[2]
         elif name:
-            made[name] += f" {line.strip()}"
-    return made
+            descriptions[name] += f" {line.strip()}"
+    return descriptions
 
 
 def extractors_page() -> str:
-    """List every extractor and its input."""
+    """Return the page of all extractors and their inputs."""
     lines = [
         "# Extractors",
         "",
@@ -482,14 +486,14 @@ def extractors_page() -> str:
         "",
         *_table(
             ["name", "is", "feature", "window", "every", "frames resized to", "crops", "weights"],
-            [_extractor(found) for found in extractors.values()],
+            [_extractor(kind) for kind in extractors.values()],
         ),
     ]
     return "\n".join(lines) + "\n"
 
 
 def models_page() -> str:
-    """List every recogniser with its input, and the video-language models."""
+    """Return the page of all recognisers with their inputs, and of the video-language models."""
     lines = [
         "# Models",
         "",
@@ -499,7 +503,7 @@ def models_page() -> str:
         "",
         *_table(
             ["name", "is", "clip", "frames resized to", "crops", "views and settings", "weights"],
-            [_recogniser(found) for found in recognisers.values()],
+            [_recogniser(kind) for kind in recognisers.values()],
         ),
         "",
         "*Views* are named ways of looking at a video, `views=published` in Python and after `--input`: the clips and "
@@ -522,21 +526,27 @@ def models_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _recogniser(found: RecogniserKind) -> list[str]:
-    spec = found.spec
+def _recogniser(recogniser: RecogniserKind) -> list[str]:
+    spec = recogniser.spec
     inputs = ["as its weights say"] * 3
     if spec is not None:
         rate = f" at {spec.fps:g} a second" if spec.fps else ""
         over = f" over {spec.frames * spec.step}" if spec.spread == "span" else ""
         inputs = [f"{spec.frames} frames{over}{rate}", _resized(spec), f"{spec.crops}, {spec.size} × {spec.size}"]
-    beside = [f"`views={name}`" for name in found.views] + [
-        f"`{name}={not value}`" for name, value in found.options.items()
+    beside = [f"`views={name}`" for name in recogniser.views] + [
+        f"`{name}={not value}`" for name, value in recogniser.options.items()
     ]
-    return [f"`{found.name}`", _first_paragraph(found.load.__doc__), *inputs, ", ".join(beside), found.source]
+    return [
+        f"`{recogniser.name}`",
+        _first_paragraph(recogniser.load.__doc__),
+        *inputs,
+        ", ".join(beside),
+        recogniser.source,
+    ]
 
 
 def _views() -> list[list[str]]:
-    """Views and what they change, those of several models that change the same in one row."""
+    """Return rows of views and their changes; models whose view changes the same share a row."""
     rows: dict[tuple[str, str], list[str]] = {}
     for kind in recognisers.values():
         for name, changes in kind.views.items():
@@ -553,26 +563,26 @@ def _resized(spec: InputSpec) -> str:
     return f"{size[1]} × {size[0]}" if isinstance(size, tuple) else f"short side {size}" if size else "as they are"
 
 
-def _extractor(found: ExtractorKind) -> list[str]:
-    spec = found.spec
+def _extractor(extractor: ExtractorKind) -> list[str]:
+    spec = extractor.spec
     return [
-        f"`{found.name}`",
-        _first_paragraph(found.build.__doc__),
-        f"{found.dim} numbers",
-        f"{spec.frames} frames" + (f" at {spec.fps:g} a second" if spec.fps else "") + f", {_lengths(found)}",
+        f"`{extractor.name}`",
+        _first_paragraph(extractor.build.__doc__),
+        f"{extractor.dim} numbers",
+        f"{spec.frames} frames" + (f" at {spec.fps:g} a second" if spec.fps else "") + f", {_lengths(extractor)}",
         f"{spec.stride} frames",
         _resized(spec),
         f"{spec.crops}, {spec.size} × {spec.size}",
-        found.source,
+        extractor.source,
     ]
 
 
-def _lengths(found: ExtractorKind) -> str:
-    return "no other" if found.least_frames == found.most_frames else f"at least {found.least_frames}"
+def _lengths(extractor: ExtractorKind) -> str:
+    return "no other" if extractor.least_frames == extractor.most_frames else f"at least {extractor.least_frames}"
 
 
 def datasets_page() -> str:
-    """Every data set there is a name for, and its subsets."""
+    """Return the page of all registered data sets and their subsets."""
     rows = [
         [f"`{d.name}`", d.summary, d.task or "any", ", ".join(f"`{s}`" for s in d.subsets) or "its own"]
         for d in datasets.values()
@@ -590,7 +600,7 @@ def datasets_page() -> str:
 
 
 def benchmarks_page() -> str:
-    """Every benchmark: its cells, how it is measured and what its paper leaves open; and the keys of a recipe."""
+    """Return the page of all benchmarks, with cells, metrics and notes, and of the keys of a recipe."""
     rows = [
         [
             f"[{b.name}](#{_anchor(b.name)})",
@@ -610,29 +620,31 @@ def benchmarks_page() -> str:
         "",
         *_table(["name", "data", "cells that count", "measured by"], rows),
     ]
-    for found in benchmarks.values():
-        lines += ["", f"## {found.name}", "", *_benchmark(found)]
+    for benchmark in benchmarks.values():
+        lines += ["", f"## {benchmark.name}", "", *_benchmark(benchmark)]
     lines += ["", "## Keys of a recipe", "", "At the top of the file:", "", *_settings_table(Recipe)]
     lines += ["", "In each `[[groups]]`:", "", *_settings_table(Group)]
     lines += ["", "In `[sampling]`:", "", *_settings_table(Sampling)]
     return "\n".join(lines) + "\n"
 
 
-def _benchmark(found: Recipe) -> list[str]:
-    counted = f" {found.items:,} {'anchors' if found.task == 'frames' else 'videos'}." if found.items else ""
+def _benchmark(benchmark: Recipe) -> list[str]:
+    counted = (
+        f" {benchmark.items:,} {'anchors' if benchmark.task == 'frames' else 'videos'}." if benchmark.items else ""
+    )
     lines = [
-        found.summary,
+        benchmark.summary,
         "",
-        f"{found.title}, version {found.version}. From: {', '.join(map(_citation, found.cites))}.{counted}",
+        f"{benchmark.title}, version {benchmark.version}. From: {', '.join(map(_citation, benchmark.cites))}.{counted}",
         "",
-        f"Measured by {found.measure}{f', by the rules of `{found.protocol}`' if found.protocol else ''}."
-        + (f" Input: {_describe_sampling(found.sampling)}." if found.sampling else ""),
+        f"Measured by {benchmark.measure}{f', by the rules of `{benchmark.protocol}`' if benchmark.protocol else ''}."
+        + (f" Input: {_describe_sampling(benchmark.sampling)}." if benchmark.sampling else ""),
         "",
-        f"Fingerprint: `{found.fingerprint}`.",
+        f"Fingerprint: `{benchmark.fingerprint}`.",
     ]
     rows = []
-    for group in found.groups:
-        cells = [cell for cell in found.cells if cell.group == group.name]
+    for group in benchmark.groups:
+        cells = [cell for cell in benchmark.cells if cell.group == group.name]
         name = f"`{group.name}`" + (", beside" if group.beside else "")
         kinds = dict.fromkeys(cell.name.rpartition(":")[0] if "@" not in cell.name else cell.name for cell in cells)
         places = {cell.placement or " ".join(spec.placement for spec in cell.parsed): None for cell in cells}
@@ -641,7 +653,7 @@ def _benchmark(found: Recipe) -> list[str]:
         )
     if rows:
         lines += ["", *_table(["group", "cells", "corruptions", "placement"], rows)]
-    return [*lines, "", *(f"- {note}" for note in found.notes)]
+    return [*lines, "", *(f"- {note}" for note in benchmark.notes)]
 
 
 def _describe_sampling(rule: Sampling) -> str:
@@ -657,7 +669,7 @@ def _describe_sampling(rule: Sampling) -> str:
 
 
 def published_page() -> str:
-    """Every table of every paper that comes with jostle, and which of their figures do not add up."""
+    """Return the page of all published tables, and of their figures that do not add up."""
     rows = [
         [
             f"[{t.name}](#{_anchor(t.name)})",
@@ -689,15 +701,15 @@ def published_page() -> str:
 
 
 def slips_table() -> list[str]:
-    """The figures that do not follow from the others."""
+    """Return a table of the published figures that do not follow from the others."""
     sys.path.insert(0, str(DOCS.parent / "tests"))
     from helpers.published_slips import slips
 
     rows = []
     for slip in slips():
-        of = slip.row.labels.get("benchmark")
-        what = f"`{of}`: {slip.row.label}" if of else slip.row.label
-        rows.append([slip.table.source, what, slip.column, slip.table.format_value(slip.column, slip.printed),
+        benchmark = slip.row.labels.get("benchmark")
+        label = f"`{benchmark}`: {slip.row.label}" if benchmark else slip.row.label
+        rows.append([slip.table.source, label, slip.column, slip.table.format_value(slip.column, slip.printed),
                      f"{slip.found:g}", slip.why])  # fmt: skip
     return _table(["table", "row", "figure", "printed", "found", "from"], rows)
 
@@ -720,7 +732,7 @@ def _published(table: PublishedTable) -> list[str]:
 
 
 def training_page() -> str:
-    """Every table and key of a training file."""
+    """Return the page of all tables and keys of a training file."""
     lines = [
         "# Training file",
         "",
@@ -732,7 +744,7 @@ def training_page() -> str:
         "[Train a recogniser](../how-to/train-a-recogniser.md) shows, one with "
         '`task = "end-to-end"` [those](#a-detector-of-frames) of a detector that looks at frames itself, '
         'and one with `task = "inspection"` [its own](#an-inspector), which '
-        "[Find struck frames](../how-to/mend.md#train-it-for-your-cameras) shows.",
+        "[Find damaged frames](../how-to/mend.md#train-it-for-your-cameras) shows.",
         "",
         "## At the top",
         "",
@@ -760,13 +772,13 @@ def training_page() -> str:
 
 
 def training_tables(settings: type) -> dict[str, type]:
-    """The tables of a training file and the classes that hold them."""
+    """Return the classes of the tables of a training file, by name."""
     hints = get_type_hints(settings)
     return {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind) and isinstance(kind, type)}
 
 
 def cli_page() -> str:
-    """The help of every verb."""
+    """Return the page of the options of all commands."""
     command: Any = typer.main.get_command(app)
     lines = [
         "# Command line",
@@ -793,23 +805,23 @@ def _parameters(parameters: Iterable[Any]) -> list[str]:
     rows = []
     for parameter in parameters:
         if _is_argument(parameter):
-            written = f"`{parameter.metavar or parameter.name.upper()}`"
+            usage = f"`{parameter.metavar or parameter.name.upper()}`"
         else:
-            written = ", ".join(f"`{flag}`" for flag in parameter.opts)
+            usage = ", ".join(f"`{flag}`" for flag in parameter.opts)
             if parameter.metavar:
-                written += f" `{parameter.metavar}`"
+                usage += f" `{parameter.metavar}`"
         choices = getattr(parameter.type, "choices", ())
         if choices:
-            written += f" `{'|'.join(choices)}`"
+            usage += f" `{'|'.join(choices)}`"
         default = parameter.default
         silent = default is None or default is False or getattr(parameter, "count", False)
         value = "required" if parameter.required else "" if silent else f"`{default}`"
-        rows.append([written, parameter.help or "", value, f"`{parameter.envvar}`" if parameter.envvar else ""])
+        rows.append([usage, parameter.help or "", value, f"`{parameter.envvar}`" if parameter.envvar else ""])
     return _table(["argument or option", "meaning", "default", "environment"], rows) if rows else []
 
 
 def python_page() -> str:
-    """Return the public names, each with the first paragraph of its docstring."""
+    """Return the page of the public names, each with the first paragraph of its docstring."""
     lines = [
         "# Python",
         "",
@@ -825,7 +837,7 @@ def python_page() -> str:
 
 
 def api_page() -> str:
-    """Return the public names with signatures and whole docstrings; Sphinx writes this page when it builds."""
+    """Return the page of the public names with signatures and docstrings, which Sphinx writes when it builds."""
     lines = ["# Python API in full"]
     for module in PUBLIC:
         lines += ["", f"## {module}", "", _first_paragraph(importlib.import_module(module).__doc__)]
@@ -875,7 +887,7 @@ def _arguments(thing: Any) -> str:
 
 
 def _split(arguments: str) -> list[str]:
-    """Arguments at their commas, but not at those inside brackets."""
+    """Split arguments at commas that are not inside brackets."""
     parts, depth = [""], 0
     for character in arguments:
         depth += (character in "([{") - (character in ")]}")
@@ -887,11 +899,10 @@ def _split(arguments: str) -> list[str]:
 
 
 def errors_page() -> str:
-    """The family of exceptions."""
-    things = [thing for thing in vars(errors).values() if inspect.isclass(thing)]
-    family = [thing for thing in things if issubclass(thing, errors.JostleError)]
+    """Return the page of all exceptions and exit codes."""
+    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
     rows = []
-    for error in family:
+    for error in (value for value in classes if issubclass(value, errors.JostleError)):
         bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__ if base is not Exception)
         rows.append([f"`{error.__name__}`", bases, str(error.exit_code), _first_paragraph(error.__doc__)])
     lines = [
@@ -924,7 +935,7 @@ EXIT_CODES = {
 
 
 def _docstring(thing: Any) -> list[str]:
-    """A docstring in Google's style as Markdown: sections become lists, examples code."""
+    """Convert a docstring in Google's style to Markdown: sections become lists, examples code."""
     lines: list[str] = []
     section, example = False, False
     for line in (inspect.getdoc(thing) or "").splitlines():
@@ -934,8 +945,8 @@ def _docstring(thing: Any) -> list[str]:
         elif line.startswith(">>> ") and not example:
             lines += ["```pycon", line]
             section, example = False, True
-        elif found := SECTION.match(line):
-            lines += [f"{found[1]}:", ""]
+        elif match := SECTION.match(line):
+            lines += [f"{match[1]}:", ""]
             section = True
         elif section and re.match(r" {4}\S", line):
             name, colon, rest = line.strip().partition(": ")
@@ -952,8 +963,8 @@ def _first_paragraph(text: str | None) -> str:
     return " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
 
 
-def _module_summary(found: Corruption) -> str:
-    return _first_paragraph(importlib.import_module(found.function.__module__).__doc__)
+def _module_summary(corruption: Corruption) -> str:
+    return _first_paragraph(importlib.import_module(corruption.function.__module__).__doc__)
 
 
 def _options(function: Callable[..., Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """Corrupt every video under a folder: python examples/corrupt_folder.py VIDEOS OUT SPEC [SEED]
 
-Videos that are already there are left alone, so a run that was stopped goes on where it was. A video that cannot be
-used is named and set aside; the exit code is then 4.
+Videos that exist already are skipped, so that an interrupted run continues. A video that cannot be used is reported and
+set aside; the exit code is then 4.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Train a detector clean and robust, in seconds and on a CPU: python examples/train_small_detector.py [FOLDER]
 
 Generates a small set of features, trains one detector on clean features and another on features with blacked-out frames
-too, and prints the scores of both on held-out videos. With a FOLDER everything stays there: features, truth.json,
-clean.toml and robust.toml for `jostle train`, the two runs and their predictions. Put your own features in their place.
+too, and prints the scores of both on held-out videos. With a FOLDER all files are kept there: features, truth.json,
+clean.toml and robust.toml for `jostle train`, the two runs and their predictions. Replace the features by your own.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ weight = 0.3
 
 
 def black(features: Features, frame: int) -> None:
-    """Black out a frame: every row whose window holds it becomes the feature of darkness."""
+    """Black out a frame: every row whose window contains it becomes the feature of black frames."""
     first = np.arange(len(features)) * STRIDE
     features[(first <= frame) & (frame < first + WINDOW)] = -1.0
 
@@ -118,14 +118,14 @@ def main(folder: str | None = None) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(folder or temporary)
         write_dataset(work)
-        with contextlib.chdir(work):  # the settings name folders from where we stand
+        with contextlib.chdir(work):  # paths in the settings are relative to it
             print("training   clean videos  corrupted videos")
             for name in ("clean", "robust"):
-                print(f"{name:10} {'  '.join(scores(name))}")
+                print(f"{name:10} {'  '.join(train_and_score(name))}")
 
 
-def scores(name: str) -> list[str]:
-    """Train as `name`.toml says, and score its predictions on test videos."""
+def train_and_score(name: str) -> list[str]:
+    """Train with the settings of `name`.toml, and return the scores of its predictions on test videos."""
     truth = jostle.load_truth("truth.json", subset="test")
     run = jostle.train(f"{name}.toml", f"{name}-run")
     detector = jostle.load_detector("temporalmaxer", weights=run.weights)
@@ -138,5 +138,5 @@ def scores(name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # more of them only wait for each other in a network this small
+    torch.set_num_threads(1)  # more threads slow down a network this small
     main(*sys.argv[1:])

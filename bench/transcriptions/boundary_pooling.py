@@ -1,4 +1,4 @@
-"""AFSD's boundary max pooling as it is defined: region after region."""
+"""AFSD's boundary max pooling by its definition, one region after another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def boundary_max_pool(x: Tensor, regions: Tensor) -> Tensor:
-    """(B, C, M) from (B, C, T) and regions (B, M, 4); torch finds the gradient."""
+    """Pool (B, C, T) features in (B, M, 4) regions to (B, C, M), differentiably."""
     half, last = x.shape[1] // 2, x.shape[2] - 1
     videos = []
     for video, rows in zip(x, regions.trunc().long().clamp(0, last).tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""E2E-TAD's deformable attention as it is defined: video after video, head after head, point after point."""
+"""E2E-TAD's deformable attention by its definition, one video, head and point after another."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ import torch
 from torch import Tensor
 
 
-def attended(value: Tensor, place: Tensor, weight: Tensor) -> Tensor:
-    """(B, heads, Q, d) from values (B, heads, T, d), places and weights (B, heads, Q, points).
+def attend(value: Tensor, position: Tensor, weight: Tensor) -> Tensor:
+    """Return (B, heads, Q, d) weighted sums of (B, heads, T, d) values, differentiably.
 
-    Between two steps their linear mixture is seen, outside of the sequence nothing. Torch finds the gradient.
+    Values between two steps are interpolated linearly; outside the sequence they are zero.
+
+    Args:
+        position, weight: (B, heads, Q, points).
     """
     steps = value.shape[2]
     videos = []
-    for rows, places, weights in zip(value, place, weight, strict=True):
+    for rows, positions, weights in zip(value, position, weight, strict=True):
         heads = []
         for head in range(len(rows)):
-            made = torch.zeros_like(rows[head, :1])
-            for point in range(places.shape[-1]):
-                at, share = places[head, :, point], weights[head, :, point]
-                before = at.detach().floor()
-                for step, near in ((before, before + 1 - at), (before + 1, at - before)):
+            total = torch.zeros_like(rows[head, :1])
+            for point in range(positions.shape[-1]):
+                x, point_weight = positions[head, :, point], weights[head, :, point]
+                before = x.detach().floor()
+                for step, proximity in ((before, before + 1 - x), (before + 1, x - before)):
                     inside = (step >= 0) & (step < steps)
-                    seen = rows[head][step.clamp(0, steps - 1).long()]
-                    made = made + seen * (share * near * inside)[:, None]
-            heads.append(made)
+                    sample = rows[head][step.clamp(0, steps - 1).long()]
+                    total = total + sample * (point_weight * proximity * inside)[:, None]
+            heads.append(total)
         videos.append(torch.stack(heads))
     return torch.stack(videos)

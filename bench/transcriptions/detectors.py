@@ -1,9 +1,9 @@
-"""ActionFormer, TriDet and TemporalMaxer as their programs compute them: every sequence padded, level after level.
+"""ActionFormer, TriDet and TemporalMaxer as their original programs compute them, on padded sequences.
 
 Written from the published definitions, with the originals' cost: inputs are padded to the training length and every
-layer works on the padding; local attention copies overlapping chunks; heads, decoding and labels loop over levels and
-videos; at test a batch holds one video. Parameters have the originals' names, so that one checkpoint fits both
-sides. Labels, losses and post-processing are in `detector_steps.py`.
+layer processes the padding; local attention copies overlapping chunks; heads, decoding and targets loop over levels
+and videos; a test batch holds one video. Parameters have the originals' names, so that one checkpoint fits both
+sides. Targets, losses and post-processing are in `detector_steps.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Sizes:
 
 
 class Norm(nn.Module):
-    """Mean and variance over channels at every step."""
+    """Layer normalisation over the channels of every step."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Norm(nn.Module):
 
 
 class MaskedConv(nn.Module):
-    """Convolution over everything, then zeros in the padding."""
+    """Convolution of the whole sequence, whose outputs in the padding are set to zero."""
 
     def __init__(
         self, dim: int, out: int, kernel: int, stride: int = 1, *, groups: int = 1, bias: bool = False
@@ -64,7 +64,7 @@ class MaskedConv(nn.Module):
 
 
 class DropPath(nn.Module):
-    """A learned scale for each channel; whole residuals dropped in training."""
+    """Learned scale of each channel, and stochastic depth: residuals are dropped at random in training."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -73,12 +73,14 @@ class DropPath(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.scale * x
         if self.training:
-            kept = torch.rand(len(x), 1, 1, device=x.device) < 0.9
-            x = x / 0.9 * kept
+            mask = torch.rand(len(x), 1, 1, device=x.device) < 0.9
+            x = x / 0.9 * mask
         return x
 
 
 class Scale(nn.Module):
+    """Learned scale of a whole tensor."""
+
     def __init__(self) -> None:
         super().__init__()
         self.scale = nn.Parameter(torch.tensor(1.0))
@@ -87,39 +89,39 @@ class Scale(nn.Module):
         return x * self.scale
 
 
-def overlapping(x: Tensor, size: int, step: int) -> Tensor:
-    """(B, n, size, d) copies of stretches of (B, T, d), `step` apart."""
+def copy_chunks(x: Tensor, size: int, step: int) -> Tensor:
+    """Return (B, n, size, d) copies of overlapping chunks of (B, T, d), `step` apart."""
     return x.unfold(1, size, step).transpose(2, 3).contiguous()
 
 
-def band(q: Tensor, k: Tensor, w: int) -> Tensor:
-    """(B, T, 2w + 1) products of each query with the keys up to w steps away, -inf outside the sequence.
+def band_products(q: Tensor, k: Tensor, w: int) -> Tensor:
+    """Return (B, T, 2w + 1) products of queries with keys up to w steps away, -inf outside the sequence.
 
-    Chunks of 2w steps, w apart, are multiplied in full; then their diagonals are laid out as columns. Read with rows
-    one longer than they are, a chunk's products S[x, x + j] stand in column j, and S[x + 1, x + j - 2w] behind them.
+    Chunks of 2w steps, w apart, are multiplied in full; then their diagonals become columns. Viewed with rows
+    one longer than they are, a chunk's products S[x, x + j] are in column j, followed by S[x + 1, x + j - 2w].
     """
     batch, length, _ = q.shape
-    products = torch.einsum("bcxd,bcyd->bcxy", overlapping(q, 2 * w, w), overlapping(k, 2 * w, w))
+    products = torch.einsum("bcxd,bcyd->bcxy", copy_chunks(q, 2 * w, w), copy_chunks(k, 2 * w, w))
     chunks = products.shape[1]
     flat = F.pad(products.flatten(2), (0, 2 * w))
     skewed = flat.view(batch, chunks, 2 * w, 2 * w + 1)
-    made = q.new_full((batch, length // w, w, 2 * w + 1), -torch.inf)
-    made[:, :-1, :, w:] = skewed[:, :, :w, : w + 1]
-    made[:, -1, :, w:] = skewed[:, -1, w:, : w + 1]
-    made[:, 1:, :, :w] = skewed[:, :, w - 1 : -1, w + 1 :]
+    band = q.new_full((batch, length // w, w, 2 * w + 1), -torch.inf)
+    band[:, :-1, :, w:] = skewed[:, :, :w, : w + 1]
+    band[:, -1, :, w:] = skewed[:, -1, w:, : w + 1]
+    band[:, 1:, :, :w] = skewed[:, :, w - 1 : -1, w + 1 :]
     if w > 1:
-        made[:, 0, 1:, 1:w] = skewed[:, 0, : w - 1, w + 2 :]
-    made = made.view(batch, length, 2 * w + 1)
-    place = torch.arange(length, device=q.device)[:, None] + torch.arange(-w, w + 1, device=q.device)
-    return made.masked_fill((place < 0) | (place >= length), -torch.inf)
+        band[:, 0, 1:, 1:w] = skewed[:, 0, : w - 1, w + 2 :]
+    band = band.view(batch, length, 2 * w + 1)
+    step = torch.arange(length, device=q.device)[:, None] + torch.arange(-w, w + 1, device=q.device)
+    return band.masked_fill((step < 0) | (step >= length), -torch.inf)
 
 
-def spread(attention: Tensor, v: Tensor, w: int) -> Tensor:
-    """(B, T, d) sums of values weighted by (B, T, 2w + 1) attention, chunk by chunk."""
+def band_sums(attention: Tensor, v: Tensor, w: int) -> Tensor:
+    """Return (B, T, d) sums of values weighted by (B, T, 2w + 1) attention, chunk by chunk."""
     batch, length, _ = v.shape
     padded = F.pad(v, (0, 0, w, w))
-    values = overlapping(padded, 3 * w, w)  # (B, T/w, 3w, d)
-    rows = F.pad(attention.reshape(batch, length // w, w, 2 * w + 1), (0, w))  # row x begins x steps late
+    values = copy_chunks(padded, 3 * w, w)  # (B, T/w, 3w, d)
+    rows = F.pad(attention.reshape(batch, length // w, w, 2 * w + 1), (0, w))  # row x starts x steps late
     flat = rows.flatten(2)[:, :, : w * 3 * w]
     return torch.einsum("bcxy,bcyd->bcxd", flat.reshape(batch, -1, w, 3 * w), values).reshape(batch, length, -1)
 
@@ -135,20 +137,22 @@ class LocalAttention(nn.Module):
         self.proj = nn.Conv1d(dim, dim, 1)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        made = []
+        projections = []
         for name in ("query", "key", "value"):
             y, out_mask = getattr(self, f"{name}_conv")(x, mask)
-            made.append(getattr(self, name)(getattr(self, f"{name}_norm")(y)))
-        batch, dim, length = made[0].shape
+            projections.append(getattr(self, name)(getattr(self, f"{name}_norm")(y)))
+        batch, dim, length = projections[0].shape
         q, k, v = (
-            y.view(batch, self.heads, -1, length).transpose(2, 3).reshape(batch * self.heads, length, -1) for y in made
+            y.view(batch, self.heads, -1, length).transpose(2, 3).reshape(batch * self.heads, length, -1)
+            for y in projections
         )
-        logits = band(q / (dim // self.heads) ** 0.5, k, self.w)
-        hidden = (~out_mask).to(q.dtype).transpose(1, 2) * -1e4  # (B, T, 1)
-        seen = band(torch.ones_like(hidden), hidden, self.w)  # the mask of the keys goes through the same chunks
-        logits = logits + seen.repeat_interleave(self.heads, 0)
+        logits = band_products(q / (dim // self.heads) ** 0.5, k, self.w)
+        penalty = (~out_mask).to(q.dtype).transpose(1, 2) * -1e4  # (B, T, 1)
+        penalties = band_products(torch.ones_like(penalty), penalty, self.w)  # of keys in the padding, by chunks too
+        logits = logits + penalties.repeat_interleave(self.heads, 0)
         attention = torch.softmax(logits, -1) * out_mask.transpose(1, 2).repeat_interleave(self.heads, 0)
-        y = spread(attention, v, self.w).view(batch, self.heads, length, -1).transpose(2, 3).reshape(batch, dim, length)
+        sums = band_sums(attention, v, self.w)
+        y = sums.view(batch, self.heads, length, -1).transpose(2, 3).reshape(batch, dim, length)
         return self.proj(y) * out_mask, out_mask
 
 
@@ -230,7 +234,11 @@ class Neck(nn.Module):
 
 
 class Tower(nn.Module):
-    """Two convolutions and a third, shared by all levels; `last` is what the originals call the third."""
+    """Head of three convolutions, shared by all levels.
+
+    Args:
+        last: name of the third convolution in the original.
+    """
 
     def __init__(self, dim: int, out: int, last: str, *, prior: float = 0.0, scaled: bool = False) -> None:
         super().__init__()
@@ -243,7 +251,7 @@ class Tower(nn.Module):
             self.scale = nn.ModuleList(Scale() for _ in RANGES)
 
     def forward(self, levels: list[Tensor], masks: list[Tensor]) -> list[Tensor]:
-        made = []
+        outputs = []
         for level, (x, mask) in enumerate(zip(levels, masks, strict=True)):
             for conv, norm in zip(self.head, self.norm, strict=True):
                 x, _ = conv(x, mask)
@@ -251,12 +259,12 @@ class Tower(nn.Module):
             x, _ = getattr(self, self.last)(x, mask)
             if hasattr(self, "scale"):
                 x = torch.relu(self.scale[level](x))
-            made.append(x.transpose(1, 2))
-        return made
+            outputs.append(x.transpose(1, 2))
+        return outputs
 
 
 class Original(nn.Module):
-    """One of the three detectors.
+    """Network of one of the three detectors, as in its original program.
 
     Args:
         name: `actionformer`, `tridet` or `temporalmaxer`.
@@ -286,8 +294,8 @@ class Original(nn.Module):
         self.reg_head = Tower(dim, 2 * (sizes.bins + 1) if name == "tridet" else 2, "offset_head", scaled=True)
         self.normaliser = 100.0
 
-    def padded(self, features: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """(B, C, M) zero-padded features of (C, T) each, and their (B, 1, M) mask."""
+    def pad(self, features: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Pad (C, T) features of each video with zeros to (B, C, M), and return them with their (B, 1, M) mask."""
         longest, step = max(x.shape[-1] for x in features), 576 if self.name == "actionformer" else 32
         length = self.sizes.max_length if longest <= self.sizes.max_length else -(-longest // step) * step
         batch = features[0].new_zeros(len(features), features[0].shape[0], length)
@@ -297,26 +305,26 @@ class Original(nn.Module):
         return batch, (torch.arange(length, device=batch.device) < sizes[:, None])[:, None]
 
     def forward(self, features: list[Tensor]) -> dict[str, Any]:
-        """Raw outputs of (C, T) sequences, a list over levels of (B, T_l, .) each."""
-        levels, masks = self.backbone(*self.padded(features))
+        """Return the raw outputs of (C, T) sequences, a list over levels of (B, T_l, .) each."""
+        levels, masks = self.backbone(*self.pad(features))
         levels = self.neck(levels)
-        made: dict[str, Any] = {"cls": self.cls_head(levels, masks), "reg": self.reg_head(levels, masks)}
+        outputs: dict[str, Any] = {"cls": self.cls_head(levels, masks), "reg": self.reg_head(levels, masks)}
         if self.name == "tridet":
             detached = [x.detach() for x in levels]
-            made["start"], made["end"] = self.start_head(detached, masks), self.end_head(detached, masks)
-        made["mask"] = [mask[:, 0] for mask in masks]
-        made["points"] = [self.points(level, x.shape[-1], x.device) for level, x in enumerate(levels)]
-        return made
+            outputs["start"], outputs["end"] = self.start_head(detached, masks), self.end_head(detached, masks)
+        outputs["mask"] = [mask[:, 0] for mask in masks]
+        outputs["points"] = [self.points(level, x.shape[-1], x.device) for level, x in enumerate(levels)]
+        return outputs
 
     @staticmethod
     def points(level: int, length: int, device: torch.device) -> Tensor:
-        """(T_l, 4) position, least and largest distance, stride."""
-        place = torch.arange(length, device=device)[:, None] * 2.0**level
+        """Return the (T_l, 4) position, smallest and largest distance and stride of the points of a level."""
+        position = torch.arange(length, device=device)[:, None] * 2.0**level
         rest = torch.tensor([*RANGES[level], 2**level], dtype=torch.float32, device=device)
-        return torch.cat([place, rest.expand(length, 3)], 1)
+        return torch.cat([position, rest.expand(length, 3)], 1)
 
     def offsets(self, outputs: dict[str, Any], level: int) -> Tensor:
-        """(B, T_l, 2), or for TriDet (B, T_l, K, 2), distances to start and end in units of the stride."""
+        """Return (B, T_l, 2), or (B, T_l, K, 2) for TriDet, distances to start and end in units of the stride."""
         reg = outputs["reg"][level]
         if self.name != "tridet":
             return reg

@@ -1,7 +1,7 @@
-"""Glass blur with the shuffle compiled: the fastest published form, that of imagecorruptions after 1.1.2.
+"""Glass blur with a compiled shuffle: the fastest published implementation, of imagecorruptions after 1.1.2.
 
-The release on PyPI shuffles in a Python loop, over a second a frame; a ratio against that would flatter
-anybody. The arithmetic is otherwise the same: scikit-image's float64 gaussian before and after.
+The release on PyPI shuffles in a Python loop, which takes more than a second a frame and is no fair reference.
+The arithmetic is the same otherwise: scikit-image's float64 Gaussian filter before and after.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ GLASS = ((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2))  # sig
 
 @numba.njit
 def shuffle(image: Frame, reach: int, rounds: int) -> None:
-    """Give each pixel, bottom right first, the present colour of a neighbour drawn at random, in place.
+    """Set each pixel, starting at the bottom right, to the current colour of a random neighbour, in place.
 
-    The published line is written as a swap, but both sides are views of one array: the neighbour keeps its
-    own colour. The pair of offsets is drawn as an array of two, as there; Numba keeps a random state of its
-    own.
+    The published line is written as a swap, but both sides are views of one array, so the neighbour keeps its
+    own colour. The pair of offsets is drawn as an array of two, as there; Numba has a random state of its own.
     """
     height, width = image.shape[:2]
     for _ in range(rounds):
@@ -33,7 +32,7 @@ def shuffle(image: Frame, reach: int, rounds: int) -> None:
 
 
 def glass_blur(frame: Frame, severity: int) -> Frame:
-    """Gaussian, shuffle, gaussian."""
+    """Blur a frame as if seen through glass: a Gaussian filter, a shuffle, and the filter again."""
     sigma, reach, rounds = GLASS[severity - 1]
     image = (gaussian(frame / 255.0, sigma=sigma, channel_axis=-1) * 255).astype(np.uint8)
     shuffle(image, reach, rounds)

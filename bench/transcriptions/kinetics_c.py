@@ -1,4 +1,4 @@
-"""Mini Kinetics-C and Mini SSV2-C (Yi et al., NeurIPS 2021): rain, fog, contrast, blur in time, rate."""
+"""Mini Kinetics-C and Mini SSV2-C (Yi et al., NeurIPS 2021): rain, fog, contrast, temporal blur and frame rate."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
-Legacy = np.random.RandomState  # the Mersenne Twister behind `np.random.normal` and its like
+Legacy = np.random.RandomState  # the Mersenne Twister behind `np.random.normal`
 
-RAIN_AREA = (770, 770, 770, 500, 400)  # one drop for so many pixels
+RAIN_AREA = (770, 770, 770, 500, 400)  # pixels for each drop
 RAIN_LENGTH = (10, 30, 60, 60, 80)
 RAIN_CONTRAST = (0.8, 0.8, 0.7, 0.6, 0.5)
 CONTRAST = (0.5, 0.4, 0.3, 0.2, 0.1)
@@ -20,10 +20,9 @@ FRAME_RATE = {"kinetics-c": (20, 16, 12, 9, 6), "ssv2-c": (10, 8, 6, 4, 2)}
 
 
 def rain(frame: Frame, severity: int, rng: Legacy) -> Frame:
-    """Streaks of fixed length drawn anew on every frame, then less contrast.
+    """Draw random streaks of fixed length on a frame and lower its contrast.
 
-    The slant that is drawn only limits where a drop may start: every line runs from (x, y) to (x - 1, y +
-    length).
+    The random slant only limits where a drop may start: every line runs from (x, y) to (x - 1, y + length).
     """
     height, width = frame.shape[:2]
     length = RAIN_LENGTH[severity - 1]
@@ -41,17 +40,17 @@ def rain(frame: Frame, severity: int, rng: Legacy) -> Frame:
 
 
 def contrast(frame: Frame, severity: int) -> Frame:
-    """Each channel drawn towards its own mean over the frame."""
+    """Move each channel of a frame towards its mean."""
     x = frame / 255.0
     means = np.mean(x, axis=(0, 1), keepdims=True)
     return (np.clip((x - means) * CONTRAST[severity - 1] + means, 0, 1) * 255).astype(np.uint8)
 
 
 def fog(frames: Frames, severity: int, rng: Legacy) -> Frames:
-    """One map for the video, laid over each frame.
+    """Blend one height map into every frame of a video.
 
-    The original crops frames to 224x224 under a map of side 256. Here the frame stays whole and the map grows
-    to the next power of two, so that both sides of a comparison write the same number of pixels.
+    The original crops frames to 224x224 under a map of side 256. Here the frame stays whole and the side of the map is
+    the next power of two, so that both sides of a comparison write the same number of pixels.
     """
     thickness, decay = FOG[severity - 1]
     height, width = frames.shape[1:3]
@@ -66,7 +65,7 @@ def fog(frames: Frames, severity: int, rng: Legacy) -> Frames:
 
 
 def diamond_square(side: int, decay: float, rng: Legacy) -> npt.NDArray[np.float64]:
-    """A height map on a torus in 0..1, `side` a power of two: the root of every fog in this family."""
+    """Return a periodic height map in 0..1, whose `side` is a power of two, by the diamond-square algorithm."""
     grid = np.zeros((side, side))
     step, wobble = side, 100.0
 
@@ -88,7 +87,7 @@ def diamond_square(side: int, decay: float, rng: Legacy) -> npt.NDArray[np.float
 
 
 def temporal_blur(frames: Frames, reach: int) -> Frames:
-    """The mean of frames i - reach .. i + reach - 1 for every i that has them all: (T - 2 reach, H, W, 3)."""
+    """Return (T - 2 reach, H, W, 3) means of frames i - reach .. i + reach - 1 for every i that has them all."""
     out = []
     for i in range(reach, len(frames) - reach):
         total = np.zeros(frames.shape[1:], np.float64)
@@ -99,13 +98,12 @@ def temporal_blur(frames: Frames, reach: int) -> Frames:
 
 
 def frame_rate(frames: Frames, rate: float, *, fps: float) -> Frames:
-    """The clip at a lower rate: each frame gives way to the last one of the slower grid, length kept."""
-    picked = [frames[int(np.ceil(int(t * rate / fps) * fps / rate))] for t in range(len(frames))]
-    return np.array(picked)
+    """Lower the frame rate of a clip and keep its length: each frame becomes the last one of the slower grid."""
+    return np.array([frames[int(np.ceil(int(t * rate / fps) * fps / rate))] for t in range(len(frames))])
 
 
 def noisy_bytes(packets: list[bytes], amount: int) -> list[bytes]:
-    """The packets of one stream after FFmpeg's `noise` filter: a running sum picks bytes and values."""
+    """Damage the packets of a stream as FFmpeg's `noise` filter does: a running sum selects bytes and values."""
     state, out = 0, []
     for packet in packets:
         data = bytearray(packet)

@@ -1,4 +1,4 @@
-"""E2E-TAD's parts of regions as they are defined: region after region, part after part."""
+"""E2E-TAD's RoIAlign by its definition, one region and bin after another."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import torch
 from torch import Tensor
 
 
-def roi_align(x: Tensor, regions: Tensor, parts: int) -> Tensor:
-    """(B, R, C, parts) from (B, T, C) and regions (B, R, 2) in steps; torch finds the gradient."""
-    steps = x.shape[1]
+def roi_align(features: Tensor, regions: Tensor, parts: int) -> Tensor:
+    """Pool (B, T, C) features in (B, R, 2) regions, in steps, to (B, R, C, parts), differentiably."""
+    steps = features.shape[1]
     videos = []
-    for video, rows in zip(x, regions.tolist(), strict=True):
-        made = []
+    for video, rows in zip(features, regions.tolist(), strict=True):
+        pooled = []
         for start, end in rows:
             size = max(end - start, 1.0) / parts
             count = math.ceil(size)
             columns = []
             for part in range(parts):
-                seen = torch.zeros_like(video[0])
-                for place in range(count):
-                    at = start + (part + (place + 0.5) / count) * size
-                    if at <= steps:
-                        at = min(at, steps - 1)
-                        before = int(at)
-                        later = at - before
-                        seen = seen + (1 - later) * video[before] + later * video[min(before + 1, steps - 1)]
-                columns.append(seen / count)
-            made.append(torch.stack(columns, -1))
-        videos.append(torch.stack(made))
+                total = torch.zeros_like(video[0])
+                for sample in range(count):
+                    x = start + (part + (sample + 0.5) / count) * size
+                    if x <= steps:
+                        x = min(x, steps - 1)
+                        before = int(x)
+                        weight = x - before
+                        total = total + (1 - weight) * video[before] + weight * video[min(before + 1, steps - 1)]
+                columns.append(total / count)
+            pooled.append(torch.stack(columns, -1))
+        videos.append(torch.stack(pooled))
     return torch.stack(videos)

@@ -1,6 +1,6 @@
-"""THUMOS14-C (Zeng et al., CVPR 2024): what the released extractors do to a frame of bytes.
+"""THUMOS14-C (Zeng et al., CVPR 2024): corruptions of uint8 frames as in the released extractors.
 
-Its motion blur is the one of ImageNet-C at severity 5 and is taken from `bench.peer`.
+Its motion blur is that of ImageNet-C at severity 5, for which `bench.peer` is used.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ import numpy.typing as npt
 Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
 
-EXPOSURE, BLOCKS = 100, 2000  # the I3D program; 180 and 1400 in the VideoMAE one
+EXPOSURE, BLOCKS = 100, 2000  # of the I3D program; 180 and 1400 in that for VideoMAE
 STRIPS = 10
-NEIGHBOUR = 30  # frames between the damaged one and those its strips come from
+NEIGHBOUR = 30  # frames between the damaged one and those its strips are copied from
 
 
 def black_frame(frame: Frame) -> Frame:
-    """The whole frame at zero."""
+    """Return a frame of zeros."""
     return np.zeros_like(frame)
 
 
 def overexposure(frame: Frame) -> Frame:
-    """A constant added to all three channels, saturating; OpenCV adds a bare number to one only."""
+    """Add a constant to all three channels, saturating; OpenCV adds a scalar to the first only."""
     return cv2.add(frame, (EXPOSURE, EXPOSURE, EXPOSURE, 0))
 
 
 def hand(width: int = 787, height: int = 442) -> npt.NDArray[np.uint8]:
-    """A dark forearm and five fingers rising from the lower left: (height, width, 4) RGBA.
+    """Return a drawing of a dark forearm and hand from the lower left, (height, width, 4) RGBA.
 
-    The published picture is not ours to ship; only its size, place and coverage matter for the cost of
-    pasting it.
+    The published picture must not be redistributed; only its size, position and coverage matter for the cost.
     """
     overlay = np.zeros((height, width, 4), np.uint8)
     colour = (46, 34, 24, 255)
@@ -50,7 +49,7 @@ def hand(width: int = 787, height: int = 442) -> npt.NDArray[np.uint8]:
 
 
 def occlusion(frame: Frame, overlay: npt.NDArray[np.uint8]) -> Frame:
-    """The overlay pasted bottom left where its alpha is not zero, then a 7x7 median over the whole frame."""
+    """Paste the overlay at the bottom left where its alpha is not zero, and apply a 7x7 median to the frame."""
     height, width = frame.shape[:2]
     scale = min(height / overlay.shape[0], width / overlay.shape[1]) / 1.1
     size = (int(overlay.shape[1] * scale), int(overlay.shape[0] * scale))
@@ -63,7 +62,7 @@ def occlusion(frame: Frame, overlay: npt.NDArray[np.uint8]) -> Frame:
 
 
 def packet_loss(frames: Frames, t: int, rng: Random) -> Frame:
-    """Frame `t` with strips of frames 30 before and after, then smeared blocks, one Python step a block."""
+    """Return frame `t` with strips of the frames 30 before and after, and smeared blocks, drawn one by one."""
     before = frames[max(0, t - NEIGHBOUR)]
     after = frames[min(len(frames) - 1, t + NEIGHBOUR)]
     out = frames[t].copy()

@@ -1,8 +1,7 @@
-"""UCF101-P and its sisters (Schiappa et al., CVPR 2023): noise levels, frame order, rotation, translation.
+"""UCF101-P and its siblings (Schiappa et al., CVPR 2023): noise, frame order, rotation and translation.
 
-The published trainer sees a decoded clip as (C, T, H, W), a view; orders are stacked in that layout here as
-well. Where its code sets disagree, the reading is the one of the fact sheet: a clip keeps its length, the
-last short group included.
+The published trainer uses a (C, T, H, W) view of a decoded clip, so frames are stacked in that layout here as
+well. Where the published programs disagree, a clip keeps its length, including a last group that is short.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
-Legacy = np.random.RandomState  # the Mersenne Twister behind `np.random.normal` and its like
+Legacy = np.random.RandomState  # the Mersenne Twister behind `np.random.normal`
 Planes = npt.NDArray[np.uint8]  # (3, T, H, W) RGB
 
 SHOT = (250, 100, 50, 30, 15)
@@ -26,34 +25,34 @@ FREEZE_SHARE = (0.4, 0.2, 0.1, 0.05, 0.0)
 
 
 def shot_noise(frame: Frame, severity: int, rng: Legacy) -> Frame:
-    """Poisson counts of the light in each value."""
+    """Replace each value by a Poisson count of photons."""
     photons = SHOT[severity - 1]
     x = frame / 255.0
     return (np.clip(rng.poisson(x * photons) / float(photons), 0, 1) * 255).astype(np.uint8)
 
 
 def speckle_noise(frame: Frame, severity: int, rng: Legacy) -> Frame:
-    """Gaussian noise in proportion to the value."""
+    """Add Gaussian noise in proportion to each value."""
     x = frame / 255.0
     noise = rng.normal(size=x.shape, scale=SPECKLE[severity - 1])
     return (np.clip(x + x * noise, 0, 1) * 255).astype(np.uint8)
 
 
 def sampling_order(n: int, severity: int) -> list[int]:
-    """Every r-th frame, held until the next one."""
+    """Return the order of every r-th frame, held until the next one."""
     stride = STRIDE[severity - 1]
     return [t // stride * stride for t in range(n)]
 
 
 def reverse_order(n: int, severity: int) -> list[int]:
-    """The sampled frames last to first, each held r times, cut to the clip's length."""
+    """Return the order of the sampled frames from last to first, each held r times, cut to the clip's length."""
     stride = STRIDE[severity - 1]
     backwards = list(range(0, n, stride))[::-1]
     return [i for i in backwards for _ in range(stride)][:n]
 
 
 def jumble_order(n: int, severity: int, rng: Random) -> list[int]:
-    """Frames shuffled inside consecutive segments of 2^(severity+1)."""
+    """Return an order in which frames are shuffled inside consecutive segments of 2^(severity+1)."""
     length = 2 ** (severity + 1)
     order: list[int] = []
     for start in range(0, n, length):
@@ -64,7 +63,7 @@ def jumble_order(n: int, severity: int, rng: Random) -> list[int]:
 
 
 def box_jumble_order(n: int, severity: int, rng: Random) -> list[int]:
-    """Segments of 2^severity shuffled, their inner order kept."""
+    """Return an order in which segments of 2^severity frames are shuffled."""
     length = 2**severity
     boxes = [list(range(start, min(start + length, n))) for start in range(0, n, length)]
     rng.shuffle(boxes)
@@ -72,46 +71,46 @@ def box_jumble_order(n: int, severity: int, rng: Random) -> list[int]:
 
 
 def freeze_order(n: int, severity: int, rng: Random) -> list[int]:
-    """A few frames, each held until the next picked one; the first frame is shown until the first pick."""
+    """Return the order of a few random frames, each held until the next; before the first of them, frame 0 is held."""
     least = 2 if severity == 4 else 1
     picks = set(rng.sample(range(n), min(n, max(int(FREEZE_SHARE[severity - 1] * n), least))))
-    order, shown = [], 0
+    order, current = [], 0
     for t in range(n):
-        shown = t if t in picks else shown
-        order.append(shown)
+        current = t if t in picks else current
+        order.append(current)
     return order
 
 
 def gather(planes: Planes, order: list[int]) -> Planes:
-    """The frames of a channel-major clip in another order, stacked one by one."""
+    """Reorder the frames of a channel-major clip, stacked one by one."""
     return np.stack([planes[:, t] for t in order], axis=1)
 
 
 def hold(frames: Frames, order: list[int]) -> Frames:
-    """The frames of a list in another order, some several times, as they are written to a file."""
+    """Reorder or repeat the frames of a list, as they are written to a file."""
     return np.array([frames[t] for t in order])
 
 
 def rotate(frames: Frames, severity: int, rng: Random) -> Frames:
-    """Each frame by its own integer angle, nearest neighbour, black corners."""
+    """Rotate each frame by a random integer angle, with nearest-neighbour interpolation and black corners."""
     most = 6 * severity + 1
-    return np.array([turned(frame, rng.randint(-most, most)) for frame in frames])
+    return np.array([rotate_frame(frame, rng.randint(-most, most)) for frame in frames])
 
 
 def static_rotate(frames: Frames, severity: int) -> Frames:
-    """Every frame by one angle, counter-clockwise."""
-    return np.array([turned(frame, STATIC_ANGLE[severity - 1]) for frame in frames])
+    """Rotate every frame by the same angle, counter-clockwise."""
+    return np.array([rotate_frame(frame, STATIC_ANGLE[severity - 1]) for frame in frames])
 
 
-def turned(frame: Frame, angle: float) -> Frame:
-    """One frame through Pillow's rotate."""
-    from PIL import Image  # here, because the orders above are also tested where Pillow is not installed
+def rotate_frame(frame: Frame, angle: float) -> Frame:
+    """Rotate a frame by Pillow."""
+    from PIL import Image  # imported here, because the orders above are also tested without Pillow
 
     return np.array(Image.fromarray(frame).rotate(angle))
 
 
 def translate(frames: Frames, severity: int, rng: Random) -> Frames:
-    """A window of the frame's own size into the enlarged frame, at an offset drawn for each frame.
+    """Enlarge each frame and crop it to its own size at a random offset.
 
     As published: short side scaled to 256, crop 224 at an offset in [0, 8 severity - 1]. For a frame of
     another size the crop is 224/256 of the enlarged frame, which makes the result as large as the input.

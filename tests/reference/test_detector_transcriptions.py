@@ -12,14 +12,14 @@ from golden.by_rule import DETECTORS, VIDEOS, features, stored
 torch = pytest.importorskip("torch")
 
 from bench.transcriptions.detector_steps import (
-    candidates,
-    losses,
+    compute_losses,
+    decode_candidates,
     soft_nms_compiled,
     soft_nms_numpy,
-    suppressed,
+    suppress_candidates,
 )
 from bench.transcriptions.detectors import Original, Sizes
-from bench.transcriptions.vsgn import edge_by_edge
+from bench.transcriptions.vsgn import plain_vsgn
 
 from golden.public_checkpoints import drawn
 from jostle.models.detection.blocks.assignment import Actions
@@ -53,11 +53,11 @@ def test_outputs_and_predictions(original: Any, video: str) -> None:
         offsets = [original.offsets(outputs, level)[0][mask] for level, mask in enumerate(masks)]
         np.testing.assert_allclose(np.concatenate(logits), data[f"{video}_cls_logits"], atol=5e-5)
         np.testing.assert_allclose(np.concatenate(offsets), data[f"{video}_offsets"], atol=1e-4)
-        predictions = candidates(original, outputs, 0)
+        predictions = decode_candidates(original, outputs, 0)
     assert len(predictions[1]) == len(data[f"{video}_pre_nms_scores"])
     np.testing.assert_allclose(predictions[1], data[f"{video}_pre_nms_scores"], atol=1e-5)
     for suppress in (soft_nms_numpy, soft_nms_compiled):
-        segments, scores, labels = suppressed(predictions, original.sizes.max_segments, suppress)
+        segments, scores, labels = suppress_candidates(predictions, original.sizes.max_segments, suppress)
         seconds = np.clip((segments * 4 + 8) / 30, 0, VIDEOS[video][2])
         expected = [data[f"{video}_pred_{x}"] for x in ("segments", "scores", "labels")]
         assert count_matches((seconds, scores, labels), expected) == len(expected[0]) == len(seconds)
@@ -79,7 +79,7 @@ def test_losses_and_gradients(original: Any) -> None:
     own = [torch.from_numpy(data["train_video_of_segment"] == i) for i in range(2)]
     original.normaliser = 100.0
     outputs = original([columns(video) for video in VIDEOS])
-    terms = losses(original, outputs, [segments[rows] for rows in own], [labels[rows] for rows in own])
+    terms = compute_losses(original, outputs, [segments[rows] for rows in own], [labels[rows] for rows in own])
     for name, key in (("cls", "cls_loss"), ("reg", "reg_loss"), ("total", "final_loss")):
         assert terms[name].item() == pytest.approx(float(data[f"train_{key}"]), rel=1e-5)
     assert original.normaliser == pytest.approx(float(data["train_loss_normalizer_after"]))
@@ -112,7 +112,7 @@ def test_vsgn_with_graph_edges_equals_vsgn(stitch: bool) -> None:
         return {"logits": outputs.logits, "adjusted": outputs.adjusted, "total": losses.total, **slopes}
 
     ours = step()
-    with edge_by_edge():
+    with plain_vsgn():
         plain = step()
     for name, value in ours.items():
         torch.testing.assert_close(

@@ -231,7 +231,7 @@ def test_dynamic_rotation_uses_whole_angles_within_its_range(severity):
     pytest.importorskip("PIL", reason="Pillow is not installed; it comes with the report extra")
     frame = drawn_frames(1, 60, 80)[0]
     most = 6 * severity + 1
-    turned = {angle: ucf101_p.turned(frame, angle) for angle in range(-most, most + 1)}
+    turned = {angle: ucf101_p.rotate_frame(frame, angle) for angle in range(-most, most + 1)}
     rotated = corrupted(f"ucf101-p/rotate:{severity}", np.repeat(frame[None], 40, axis=0))
     angles = [
         next((a for a, expected in turned.items() if np.array_equal(expected, frame_rotated)), None)
