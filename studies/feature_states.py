@@ -141,7 +141,7 @@ def _write_states(extractor: Any, plan: Sequence[Way], finders: dict[str, Any], 
     found: dict[str, dict[str, list[int]]] = {}
     damaged: dict[str, Flags] = {}
     with Reader(path, threads=1) as reader:
-        known = {"segments": segments, "path": reader.coded_path, "bit_rate": reader.facts.bit_rate}
+        known: dict[str, Any] = {"segments": segments, "path": reader.coded_path, "bit_rate": reader.facts.bit_rate}
         frames, plain = CachedFrames(reader), None
         for way in plan:
             video = VideoFeatures(

@@ -1,4 +1,4 @@
-"""Mending in front of detectors: trained anew several times over, looked at as is, mended, and with frames known.
+"""Mending in front of detectors: trained with several seeds, on frames as they are, mended, and with known damage.
 
     python -m studies.mending WORK network training detectors cells study [--groups main ...] [--jobs 12]
     python -m studies.mending WORK shipped cells study --networks 0 --treatments clean drop --seeds 0 --films 12
@@ -97,13 +97,13 @@ def main() -> None:
 
 def derive_data(arguments: Any) -> dict[str, Any]:
     """Return the test films, and the files of the study."""
-    data = films_of(jostle.load_dataset("puppets", subset="test", jobs=arguments.jobs), arguments.films)
+    data = select_films(jostle.load_dataset("puppets", subset="test", jobs=arguments.jobs), arguments.films)
     place = Place(arguments.work, Path(data.folder) / "annotations.json")
     place.take_network()
     return {"data": data, "place": place, "names": tuple(data.videos)}
 
 
-def films_of(data: Dataset, count: int | None) -> Dataset:
+def select_films(data: Dataset, count: int | None) -> Dataset:
     """Return so many of the films, evenly spread over all."""
     names = list(data.videos)
     many = len(names) if count is None else min(count, len(names))
@@ -216,7 +216,7 @@ def draw_scores(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
 
 
 def learn(run: Training, place: Place, epochs: int | None = None) -> Record:
-    """Train a detector."""
+    """Train a detector; the record is empty."""
     config = settings_for(run, place)
     if epochs is not None:
         config = replace(config, optimiser=replace(config.optimiser, epochs=epochs, warmup_epochs=0))

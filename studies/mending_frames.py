@@ -1,4 +1,4 @@
-"""Mending in front of detectors of frames: the shipped ones, as `jostle run puppets-c --mend` looks at all test films.
+"""Mending in front of detectors of frames: the shipped ones, by `jostle run puppets-c --mend` on all test films.
 
     python -m studies.mending_frames WORK study record [--jobs 12] [--device cuda]
 
@@ -25,7 +25,7 @@ DETECTORS = ("e2e_tad",)
 
 @dataclass(frozen=True)
 class Run(GridRun):
-    """A detector with its shipped weights, and what is done about struck frames."""
+    """A detector with its shipped weights, and what is done about damaged frames."""
 
     detector: str
     weights: str
@@ -46,8 +46,8 @@ def main() -> None:
 
 def summarise(record: Record) -> str:
     """Return the clean and the corrupted score of a run, to be printed."""
-    struck = [value for cell, value in record["scores"].items() if cell != CLEAN]
-    return f"clean {100 * record['scores'][CLEAN]:.2f} corrupted {100 * np.mean(struck):.2f}"
+    corrupted = [value for cell, value in record["scores"].items() if cell != CLEAN]
+    return f"clean {100 * record['scores'][CLEAN]:.2f} corrupted {100 * np.mean(corrupted):.2f}"
 
 
 def measure(run: Run, work: Path, jobs: int, device: str, data: Path | None) -> Record:
