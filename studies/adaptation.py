@@ -1,4 +1,4 @@
-"""What helps: training, test-time adaptation, mending, and some of them together, on puppets and on film.
+"""Comparison of training, test-time adaptation and mending, alone and together, on puppets and on film.
 
     python -m studies.adaptation WORK puppet_recognition puppet_detection record
     python -m studies.adaptation WORK film_recognition record --footage FOOTAGE

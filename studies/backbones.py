@@ -129,9 +129,9 @@ def joint_losses(maps: Tensor, points: Tensor, width: int = SIZE[1]) -> tuple[Te
     place = cell[..., 1] * wide + cell[..., 0]  # (B, T, POINTS)
     cell_loss = F.cross_entropy(outputs[:, :, :, 0][inside], place[inside])
     there = outputs[:, :, :, 1:].gather(4, place[..., None, None].expand(-1, -1, -1, 4, 1))[..., 0]
-    wanted = torch.cat([middle / side - cell - 0.5, moved], -1)
+    target = torch.cat([middle / side - cell - 0.5, moved], -1)
     hit = (outputs[:, :, :, 0].argmax(-1) == place)[inside].float().mean()
-    return cell_loss, F.smooth_l1_loss(there[inside], wanted[inside], beta=0.1), hit
+    return cell_loss, F.smooth_l1_loss(there[inside], target[inside], beta=0.1), hit
 
 
 def pretrain_backbones(detectors: Sequence[str], folder: Path, *, jobs: int, minutes: float) -> None:

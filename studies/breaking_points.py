@@ -159,7 +159,7 @@ def find(records: Sequence[Record], detector: str, weights: str, mend: str = "")
 
 @table("detector", "weights", "actions found clean", *map(words, DEFAULT_KINDS))
 def kinds_table(results: Results) -> Iterator[list[str]]:
-    """How many frames lose an action, by detector, weights and kind."""
+    """Number of frames that lose an action, by detector, weights and kind."""
     for detector, weights in product(DETECTORS, ("clean", "robust")):
         record = find(results.breaking_points, detector, weights)
         cells = [_median(distribution(record, kind)) for kind in DEFAULT_KINDS]
@@ -176,7 +176,7 @@ def shares_table(results: Results) -> Iterator[list[str]]:
 
 @table("against clean weights as they are", *map(words, DEFAULT_KINDS))
 def paired_table(results: Results) -> Iterator[list[str]]:
-    """What FrameDrop weights and mending change, action by action."""
+    """Effect of FrameDrop weights and mending, action by action."""
     changes = [(detector, "FrameDrop", "robust", "") for detector in DETECTORS]
     for detector, label, weights, mend in (*changes, (MENDED, "mended", "clean", "jostle")):
         plain = find(results.breaking_points, detector, "clean")
@@ -187,7 +187,7 @@ def paired_table(results: Results) -> Iterator[list[str]]:
 
 @table("breaking points, %, by place in the action", *FIFTHS)
 def places_table(results: Results) -> Iterator[list[str]]:
-    """Where in an action the damage lies that loses it, for clean weights."""
+    """Position in an action of the damage that loses it, for clean weights."""
     for detector in DETECTORS:
         places = _places(find(results.breaking_points, detector, "clean"))
         yield [_name(detector), *places]
@@ -205,14 +205,14 @@ def places_table(results: Results) -> Iterator[list[str]]:
     "middle fifth",
 )
 def film_table(results: Results) -> Iterator[list[str]]:
-    """How many black frames lose an action on film and on puppets, and where they lie."""
+    """Number and position of black frames that lose an action, on film and on puppets."""
     for detector in DETECTORS[:3]:
         film = find(results.film_breaking, detector, FILM_RUNS["weights"])
         for where, record in (("film", film), ("puppets", find(results.breaking_points, detector, "clean"))):
             one, points = distribution(record, DEFAULT_KINDS[0]), points_of(record, DEFAULT_KINDS[0])
-            kept = [f"{record['kept']} of {record['items']}", f"{np.median([point[4] for point in points]):.0f}"]
+            items = [f"{record['kept']} of {record['items']}", f"{np.median([point[4] for point in points]):.0f}"]
             label = f"{_name(detector)}, {where}"
-            yield [label, *kept, _median(one), *_shares(one), _places({"points": points})[2]]
+            yield [label, *items, _median(one), *_shares(one), _places({"points": points})[2]]
 
 
 def _name(detector: str) -> str:

@@ -141,7 +141,7 @@ TREATMENTS: dict[str, Treatment] = {
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
+class DetectorRun(GridRun):
     """A detector, a treatment, and the seeds of detector and extractor."""
 
     detector: str
@@ -152,7 +152,7 @@ class Run(GridRun):
 
 @dataclass(frozen=True)
 class Place:
-    """Files of the study."""
+    """Paths of the files of the study."""
 
     work: Path
     truth: Path
@@ -179,15 +179,15 @@ class Place:
         return self.work / "runs" / run.folder
 
 
-def first_runs() -> list[Run]:
+def first_runs() -> list[DetectorRun]:
     """Return the runs whose weights are shipped, which also show whether the data set is too easy or too hard."""
-    return [Run(detector, treatment, 0, 0) for treatment in SHIPPED.values() for detector in DETECTORS]
+    return [DetectorRun(detector, treatment, 0, 0) for treatment in SHIPPED.values() for detector in DETECTORS]
 
 
-def study_runs() -> list[Run]:
+def study_runs() -> list[DetectorRun]:
     """Return every run of docs/results/, those of the main table first."""
     runs = [
-        Run(detector, treatment, seed, network)
+        DetectorRun(detector, treatment, seed, network)
         for treatment in MAIN
         for detector in DETECTORS
         for network in NETWORKS
@@ -200,7 +200,7 @@ def study_runs() -> list[Run]:
         (["temporalmaxer"], ["drop in actions", "drop in actions + TRC", "both", "drop x 8", "drop x 8 + TRC"]),
     ]
     for detectors, treatments in grids:
-        runs += [Run(name, how, seed, 0) for how in treatments for name in detectors for seed in SEEDS]
+        runs += [DetectorRun(name, how, seed, 0) for how in treatments for name in detectors for seed in SEEDS]
     table_6 = [f"fixed {name} + TRC" for name in CORRUPTIONS]
     return sorted(dict.fromkeys(runs), key=lambda run: (run.treatment in table_6, run.treatment not in MAIN))
 
@@ -239,7 +239,7 @@ def draw_films(jobs: int) -> None:
 def ship_detectors(place: Place) -> None:
     """Put the extractor and the detectors into the package."""
     pairs = product(DETECTORS, SHIPPED.items())
-    runs = {f"{name}_puppets-{weights}": Run(name, treatment, 0, 0) for name, (weights, treatment) in pairs}
+    runs = {f"{name}_puppets-{weights}": DetectorRun(name, treatment, 0, 0) for name, (weights, treatment) in pairs}
     weights = {name: place.run(run) / "last.safetensors" for name, run in runs.items()}
     ship_weights({EXTRACTOR: place.network(0), **weights}, extractor=EXTRACTOR)
 
@@ -247,7 +247,7 @@ def ship_detectors(place: Place) -> None:
 def train_networks(place: Place, networks: Sequence[int], jobs: int) -> None:
     """Train the extractors that are missing."""
     from studies.drawn_films import draw_films, load_films
-    from studies.puppet_net import Schedule, train_puppet_net
+    from studies.puppet_net import ExtractorSchedule, train_puppet_net
 
     missing = [number for number in networks if not place.network(number).exists()]
     if not missing:
@@ -255,7 +255,9 @@ def train_networks(place: Place, networks: Sequence[int], jobs: int) -> None:
     films = draw_films(window=16, jobs=jobs)
     held_out = load_films("validation", window=16, jobs=jobs, stride=4)
     for number in missing:
-        print(number, train_puppet_net(films, held_out, place.network(number), seed=number, schedule=Schedule()))
+        print(
+            number, train_puppet_net(films, held_out, place.network(number), seed=number, schedule=ExtractorSchedule())
+        )
 
 
 def make_features(place: Place, networks: Sequence[int], jobs: int) -> None:
@@ -304,7 +306,7 @@ def make_test_features(place: Place, number: int, jobs: int) -> None:
     make_states(data, place.states(number, "cells"), load, [Way(AS_IS, None, tuple(CELLS.values()))], jobs=jobs)
 
 
-def settings_for(run: Run, place: Place) -> TrainingConfig:
+def settings_for(run: DetectorRun, place: Place) -> TrainingConfig:
     """Return the settings of one training run."""
     extractor = {"weights": str(place.network(run.network))}
     return configure(run, place.features(run.network), place.truth, extractor, optimiser=OPTIMISER)
@@ -371,7 +373,7 @@ def load_trained(name: str, weights: Path, **settings: Any) -> Any:
     return load_detector(name, weights=weights, class_names=tuple(classes), **settings).to(get_device()).eval()
 
 
-def measure(run: Run, place: Place) -> Record:
+def measure(run: DetectorRun, place: Place) -> Record:
     """Train a detector, and score it on the test videos in every cell."""
     detector = train_detector(settings_for(run, place), place.run(run))
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")

@@ -98,7 +98,7 @@ def position_table(results: Results) -> Iterator[list[str]]:
 
 @table("detector", "trained", "video", *map(words, ERRORS))
 def diagnosis_table(results: Results) -> Iterator[list[str]]:
-    """What each kind of error costs."""
+    """Cost of each kind of error."""
     for detector, treatment, state in product(DETECTORS, ("clean", "drop"), ("clean", "corrupted")):
         records = results.of("results", detector=detector, treatment=treatment)
         costs = [mean_over_runs(partial(error, state=state, name=name), digits=2)(records) for name in ERRORS]
@@ -107,7 +107,7 @@ def diagnosis_table(results: Results) -> Iterator[list[str]]:
 
 @table("detector", "", *MEASURES, "pairs")
 def paired_table(results: Results) -> Iterator[list[str]]:
-    """What one treatment has over another, run by run: the same seeds, so the luck of an extractor cancels."""
+    """Gain of one treatment over another, run by run with the same seeds, so that the luck of an extractor cancels."""
     pairs_of = (("drop", "clean"), ("drop + TRC", "clean"), ("drop + TRC", "drop"), ("clean, two views", "clean"))
     compared = [(detector, *pair) for pair in pairs_of for detector in DETECTORS]
     compared += [("tridet", *pair) for pair in (("both + TRC", "both"), ("drop", "fixed drop"), ("drop x 8", "drop"))]

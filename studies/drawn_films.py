@@ -55,7 +55,7 @@ class Films:
 
 @dataclass(frozen=True, eq=False)
 class DrawnClips:
-    """Clips for recognisers.
+    """Drawn clips for the pretraining of recognisers.
 
     Attributes:
         frames: (N, CLIP_FRAMES, H, W, 3).

@@ -20,13 +20,13 @@ from studies.detection import (
     PUPPETS_C,
     RECIPE,
     SHIPPED,
+    DetectorRun,
     Place,
     get_place,
     make_test_features,
     make_training_features,
     summarise,
 )
-from studies.detection import Run as FeatureRun
 from studies.detection import measure as measure_on_features
 from studies.feature_states import TIOUS
 from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, ship_weights, train_run
@@ -71,23 +71,23 @@ ON_FEATURES = ("clean", "drop", "drop + TRC")
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
-    """One training run."""
+class EndToEndRun(GridRun):
+    """Training run of an end-to-end detector, or of VSGN."""
 
     detector: str
     treatment: str
     seed: int
 
     @property
-    def on_features(self) -> FeatureRun:
+    def on_features(self) -> DetectorRun:
         """The same run of a feature-based detector, on features of the shipped extractor."""
-        return FeatureRun(self.detector, self.treatment, self.seed, 0)
+        return DetectorRun(self.detector, self.treatment, self.seed, 0)
 
 
-def study_runs() -> list[Run]:
+def study_runs() -> list[EndToEndRun]:
     """Return every run of docs/results/."""
     grids = [(FRAMES, tuple(TREATMENTS)), (FEATURES, ON_FEATURES)]
-    return [Run(name, how, seed) for names, hows in grids for how in hows for name in names for seed in SEEDS]
+    return [EndToEndRun(name, how, seed) for names, hows in grids for how in hows for name in names for seed in SEEDS]
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def make_films(place: Place, detectors: Collection[str], jobs: int) -> None:
 
 
 def pretrain(work: Path, detectors: Collection[str], jobs: int, minutes: float) -> None:
-    """Pretrain the backbones."""
+    """Pretrain the backbones of some detectors."""
     from studies.backbones import pretrain_backbones
 
     chosen = [name for name in FRAMES if name in detectors]
@@ -137,13 +137,13 @@ def pretrain(work: Path, detectors: Collection[str], jobs: int, minutes: float) 
 def ship_detectors(place: Place) -> None:
     """Put the smallest detectors into the package."""
     for detector in SHIPPED_DETECTORS:
-        runs = {f"{detector}_puppets-{name}": Run(detector, how, 0) for name, how in SHIPPED.items()}
+        runs = {f"{detector}_puppets-{name}": EndToEndRun(detector, how, 0) for name, how in SHIPPED.items()}
         notes = {"extractor": "puppet_net"} if detector in FEATURES else {}
         folders = {name: place.run(run.on_features if detector in FEATURES else run) for name, run in runs.items()}
         ship_weights({name: folder / "last.safetensors" for name, folder in folders.items()}, **notes)
 
 
-def settings_for(run: Run, place: Place) -> Any:
+def settings_for(run: EndToEndRun, place: Place) -> Any:
     """Return the settings of one training run."""
     from jostle.training.detection_config import FrameTrainingConfig
 
@@ -163,7 +163,7 @@ def settings_for(run: Run, place: Place) -> Any:
     )
 
 
-def measure(run: Run, place: Place) -> Record:
+def measure(run: EndToEndRun, place: Place) -> Record:
     """Train a detector, and score it on the test films in every cell."""
     if run.detector in FEATURES:
         record = measure_on_features(run.on_features, place)

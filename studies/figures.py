@@ -30,7 +30,7 @@ class Figure:
 
     @property
     def file(self) -> str:
-        """Name beside the page."""
+        """Name of the file beside the page."""
         return f"{self.page}.svg"
 
 

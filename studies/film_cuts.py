@@ -35,7 +35,7 @@ class CutRun(GridRun):
 
 
 def study_runs() -> list[CutRun]:
-    """Return every run."""
+    """Return the runs of the study."""
     return [CutRun(way) for way in WAYS]
 
 

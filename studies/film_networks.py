@@ -218,9 +218,9 @@ def film_shifted() -> ShiftedClips:
 def centre_square(frame: Frames, side: int) -> Frames:
     """Return the centre of a frame as a square picture, 7/8 of its short side."""
     height, width = frame.shape[:2]
-    kept = min(height, width) * 7 // 8
-    top, left = (height - kept) // 2, (width - kept) // 2
-    return cv2.resize(frame[top : top + kept, left : left + kept], (side, side), interpolation=cv2.INTER_AREA)  # type: ignore[return-value]
+    size = min(height, width) * 7 // 8
+    top, left = (height - size) // 2, (width - size) // 2
+    return cv2.resize(frame[top : top + size, left : left + size], (side, side), interpolation=cv2.INTER_AREA)  # type: ignore[return-value]
 
 
 def load_classifier(name: str, weights: Path) -> Callable[[Frames], npt.NDArray[np.float32]]:

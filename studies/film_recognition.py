@@ -46,7 +46,7 @@ WHOLE = {"lr": 3e-4, "warmup_epochs": 2, "epochs": 38, "batch": 16, "average": 0
 
 @dataclass(frozen=True)
 class FilmRun(GridRun):
-    """One training run."""
+    """Training run of a recogniser on film."""
 
     network: str
     treatment: str

@@ -49,7 +49,7 @@ class ClassifierRun(GridRun):
 
 
 def study_runs() -> list[ClassifierRun]:
-    """Return every run."""
+    """Return the runs of the study."""
     return [ClassifierRun(name) for name in CLASSIFIERS]
 
 

@@ -48,7 +48,7 @@ class Descent:
         )
 
     def __call__(self, loss: Tensor) -> None:
-        """Take one step."""
+        """Take one step down the gradient of a loss."""
         descend(loss, self._parameters, self._optimiser, self._clip)
         self._schedule.step()
 

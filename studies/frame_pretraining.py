@@ -35,7 +35,7 @@ HOLDING = ("raise", "lower", "pick_up", "put_down")  # actions with any prop
 LONG = 3  # one film in so many is as those of the data set; to plan one takes three times as long as a clip
 EACH = 10  # frames of a film, at most
 APART = 8  # frames between two of them, at least
-TRIES = 3  # as many are looked at for each that is drawn, as a prop may be hidden
+TRIES = 3  # as many are tried for each that is drawn, as a prop may be hidden
 QUALITY = (55, 96)  # of JPEG, from and up to
 CELL = 8  # pixels along each side of a cell
 STEPS, BATCH, RATE, DECAY = 2500, 256, 3e-3, 0.05
@@ -116,10 +116,10 @@ def held_in(film: Film) -> tuple[Indices, npt.NDArray[np.float64], Indices]:
     few = able[evenly_spaced(len(able), TRIES * many)]
     area = np.zeros(len(few))
     visible(scene.drawing.kinds, scene.drawing.shapes[few], watched[few], *SIZE, area)
-    shown = few[area >= LEAST_AREA]
-    times = shown[evenly_spaced(len(shown), min(many, len(shown)))]
-    seen = ((at - scene.lens.centre) * scene.lens.zoom)[times] + complex(SIZE[1], SIZE[0]) / 2
-    return times, np.stack([seen.real, seen.imag], 1), held[times]
+    visible_times = few[area >= LEAST_AREA]
+    times = visible_times[evenly_spaced(len(visible_times), min(many, len(visible_times)))]
+    hands = ((at - scene.lens.centre) * scene.lens.zoom)[times] + complex(SIZE[1], SIZE[0]) / 2
+    return times, np.stack([hands.real, hands.imag], 1), held[times]
 
 
 def pretrain_classifier(drawn: DrawnFrames, out: Path, *, seed: int = 0) -> None:

@@ -61,16 +61,16 @@ SHIPPED = {"clean": "anchors", "robust": "worst"}
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
-    """One training run."""
+class FrameRun(GridRun):
+    """Training run of a frame classifier."""
 
     treatment: str
     seed: int
 
 
-def study_runs() -> list[Run]:
+def study_runs() -> list[FrameRun]:
     """Return every run, and the weights that all begin with."""
-    return [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in SEEDS)]
+    return [FrameRun(START, 0), *(FrameRun(treatment, seed) for treatment in TREATMENTS for seed in SEEDS)]
 
 
 def main() -> None:
@@ -99,11 +99,11 @@ def start_pretraining(work: Path, jobs: int) -> None:
 
 def ship_classifiers(work: Path) -> None:
     """Put the weights into the package."""
-    runs = {f"{CLASSIFIER}-{name}": Run(treatment, 0) for name, treatment in SHIPPED.items()}
+    runs = {f"{CLASSIFIER}-{name}": FrameRun(treatment, 0) for name, treatment in SHIPPED.items()}
     ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
 
 
-def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
+def settings_for(run: FrameRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
     return make_settings(
         RecognitionConfig,
@@ -124,7 +124,7 @@ def prepare(work: Path, jobs: int) -> None:
     """Draw and decode the frames to learn from and those to test with before the runs need them."""
     from jostle.training.recognition import load_split
 
-    config = settings_for(Run("anchors", 0), work, jobs=jobs)
+    config = settings_for(FrameRun("anchors", 0), work, jobs=jobs)
     load_split(config)
     test_sets(config)
 
@@ -146,7 +146,7 @@ def summarise(record: dict[str, Any]) -> str:
     return f"anchors {100 * record['right_within'][0]:.1f} pm-{K} {100 * record['right_within'][K]:.1f}"
 
 
-def measure(run: Run, work: Path) -> Record:
+def measure(run: FrameRun, work: Path) -> Record:
     """Train a classifier, and count the anchors of the test set that it gets right together with those around them."""
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier

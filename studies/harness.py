@@ -298,8 +298,8 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 def select_records(records: Iterable[Record], **fields: Any) -> list[Record]:
     """Return the records whose runs have these values, by network and seed; a value of None selects all."""
-    wanted = {key: value for key, value in fields.items() if value is not None}
-    chosen = [record for record in records if wanted.items() <= record["run"].items()]
+    required = {key: value for key, value in fields.items() if value is not None}
+    chosen = [record for record in records if required.items() <= record["run"].items()]
     return sorted(chosen, key=lambda record: (record["run"].get("network", 0), record["run"]["seed"]))
 
 

@@ -1,4 +1,4 @@
-"""Films for the inspector, drawn as unlike each other as can be: what damage has to be told apart from.
+"""Films for the inspector, drawn as unlike each other as can be: undamaged content that an inspector must not report.
 
 Textures, shapes, stills and puppets before a camera that pans, zooms, turns and shakes; things that pass before it;
 cuts, fades, flashes, captions, focus that is pulled or never there; noise, bars, slow rates; and then a codec.

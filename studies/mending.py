@@ -31,13 +31,13 @@ from studies.detection import (
     NETWORKS,
     PUPPETS_C,
     SHIPPED,
+    DetectorRun,
     Place,
     load_trained,
     make_training_features,
     settings_for,
     train_networks,
 )
-from studies.detection import Run as Training
 from studies.feature_states import KNOWN, DetectedStates, load_extractor_file, make_states, read_states
 from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, train_run
 from studies.mending_cells import ALONE, GROUPS, UNSEEN, inspector_file, plan_of
@@ -54,7 +54,7 @@ AT_HALF = 2
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
+class MendingRun(GridRun):
     """A trained detector in a group of cells."""
 
     detector: str
@@ -64,8 +64,8 @@ class Run(GridRun):
     group: str
 
     @property
-    def training(self) -> Training:
-        return Training(self.detector, self.treatment, self.seed, self.network)
+    def training(self) -> DetectorRun:
+        return DetectorRun(self.detector, self.treatment, self.seed, self.network)
 
 
 def main() -> None:
@@ -111,22 +111,22 @@ def select_films(data: Dataset, count: int | None) -> Dataset:
     return replace(data, videos={name: data.videos[name] for name in chosen})
 
 
-def study_runs(groups: Iterable[str] = EVERY) -> list[Run]:
+def study_runs(groups: Iterable[str] = EVERY) -> list[MendingRun]:
     """Return the runs of some groups."""
     return [run for group in groups for run in study(group)]
 
 
-def trainings() -> list[Training]:
+def trainings() -> list[DetectorRun]:
     """Return the training runs of every detector that is measured."""
     return [run.training for run in study("main")]
 
 
-def study(group: str) -> list[Run]:
+def study(group: str) -> list[MendingRun]:
     """Return the runs of a group."""
     treatments = TREATMENTS if group in TREATED else TREATMENTS[:1]
     networks = NETWORKS if group in TWICE else NETWORKS[:1]
     return [
-        Run(name, how, seed, network, group)
+        MendingRun(name, how, seed, network, group)
         for network in networks
         for how in treatments
         for seed in SEEDS
@@ -163,7 +163,7 @@ def take_shipped(place: Place) -> None:
 
     for detector in DETECTORS:
         for name, treatment in SHIPPED.items():
-            folder = place.run(Training(detector, treatment, 0, 0))
+            folder = place.run(DetectorRun(detector, treatment, 0, 0))
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "last.safetensors").write_bytes(trained_weights(f"{detector}_puppets", name).read_bytes())
 
@@ -177,7 +177,7 @@ def summarise(record: Record) -> str:
     return ", ".join(parts)
 
 
-def measure(run: Run, place: Place, names: Collection[str]) -> Record:
+def measure(run: MendingRun, place: Place, names: Collection[str]) -> Record:
     """Score a detector on these test films in every cell of a group, in every way."""
     detector = load_trained(f"{run.detector}_puppets", place.run(run.training) / "last.safetensors")
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
@@ -215,7 +215,7 @@ def draw_scores(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
     ]
 
 
-def learn(run: Training, place: Place, epochs: int | None = None) -> Record:
+def learn(run: DetectorRun, place: Place, epochs: int | None = None) -> Record:
     """Train a detector; the record is empty."""
     config = settings_for(run, place)
     if epochs is not None:

@@ -24,7 +24,7 @@ DETECTORS = ("e2e_tad",)
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
+class FrameDetectorRun(GridRun):
     """A detector with its shipped weights, and what is done about damaged frames."""
 
     detector: str
@@ -32,10 +32,10 @@ class Run(GridRun):
     way: str
 
 
-def study() -> list[Run]:
+def study() -> list[FrameDetectorRun]:
     """Return every run, clean weights first."""
     ways = (AS_IS, MENDED, KNOWN)
-    return [Run(name, weights, way) for name in DETECTORS for weights in SHIPPED for way in ways]
+    return [FrameDetectorRun(name, weights, way) for name in DETECTORS for weights in SHIPPED for way in ways]
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def summarise(record: Record) -> str:
     return f"clean {100 * record['scores'][CLEAN]:.2f} corrupted {100 * np.mean(corrupted):.2f}"
 
 
-def measure(run: Run, work: Path, jobs: int, device: str, data: Path | None) -> Record:
+def measure(run: FrameDetectorRun, work: Path, jobs: int, device: str, data: Path | None) -> Record:
     """Run the benchmark in one way, and draw other films from its predictions, which intervals are made of.
 
     Args:

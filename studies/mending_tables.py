@@ -140,7 +140,7 @@ def interval_table(results: Results) -> Iterator[list[str]]:
 
 @table("", "aim", "measured", "")
 def aim_table(results: Results) -> Iterator[list[str]]:
-    """What was aimed at, and what was measured."""
+    """Aims of the study, and measurements beside them."""
     clean, drop = (runs_of(results, "main", treatment) for treatment in ("clean", "drop"))
     cost = costs(clean)
     unseen = runs_of(results, UNSEEN)
@@ -169,7 +169,7 @@ def _met(reached: bool | np.bool_) -> str:
 
 @table("struck frames", *map(words, CORRUPTIONS))
 def kind_table(results: Results) -> Iterator[list[str]]:
-    """What is left under each kind and share, of detectors trained clean."""
+    """Relative robustness of detectors trained clean, by kind and share."""
     records = runs_of(results, "main")
     for way in WAYS:
         yield [way, *(slashed(left(records, way, [cell]) for cell in cells_of(kind)) for kind in CORRUPTIONS)]
@@ -177,11 +177,11 @@ def kind_table(results: Results) -> Iterator[list[str]]:
 
 @table("", CLEAN, *map(words, CORRUPTIONS))
 def frame_table(results: Results) -> Iterator[list[str]]:
-    """What the inspector found in the films."""
-    found = runs_of(results, "main")[0]["found"][MENDED]
+    """Damaged frames that the inspector finds in the films, and false alarms."""
+    counts = runs_of(results, "main")[0]["found"][MENDED]
     cells = [cells_of(kind) for kind in CORRUPTIONS]
-    yield ["struck frames found", "", *(slashed(share_found(found, [cell]) for cell in own) for own in cells)]
-    others = [f"{alarms([found[cell] for cell in own]):.2f}" for own in ([CLEAN], *cells)]
+    yield ["struck frames found", "", *(slashed(share_found(counts, [cell]) for cell in own) for own in cells)]
+    others = [f"{alarms([counts[cell] for cell in own]):.2f}" for own in ([CLEAN], *cells)]
     yield ["others taken for struck ones", *others]
 
 
@@ -257,7 +257,7 @@ def _each_detector(records: Sequence[Record], cell: str) -> list[str]:
 
 @table("struck outside of actions", *(NAMES[name] for name in DETECTORS), "found, %", "false alarms, %")
 def background_table(results: Results) -> Iterator[list[str]]:
-    """Frames struck outside of actions: mAP of each detector, the mean over its seeds, and what was found."""
+    """Damage outside of actions: mAP of each detector, the mean over its seeds, and what was found."""
     records = runs_of(results, "background")
     counts = records[0]["found"][MENDED]
     for cell in (CLEAN, *(cell.name for cell in GROUPS["background"])):
@@ -300,18 +300,18 @@ def frame_detector_table(results: Results) -> Iterator[list[str]]:
 
 @table("struck by", *(f"{word} of the clip" for word in PLACES), "found, %")
 def recognition_table(results: Results) -> Iterator[list[str]]:
-    """Right answers of networks trained clean as is / mended / known, the mean of these, and struck frames found."""
-    *runs, found = results.mending_recognition
+    """Right answers of networks trained clean as is / mended / known, the mean of these, and damaged frames found."""
+    *runs, detections = results.mending_recognition
     clean = [run["scores"] for run in runs if run["run"]["weights"] == "clean"]
     for kind in KINDS:
         cells = [f"{kind} {word}" for word in PLACES]
         right = [slashed((100 * np.mean([scores[way][cell] for scores in clean]) for way in WAYS), 0) for cell in cells]
-        yield [words(kind), *right, slashed((share_found(found["found"], [cell]) for cell in cells), 0)]
+        yield [words(kind), *right, slashed((share_found(detections["found"], [cell]) for cell in cells), 0)]
 
 
 @table("", *(NAMES[name] for name in DETECTORS[:3]), "mean")
 def way_table(results: Results) -> Iterator[list[str]]:
-    """Ways to use the knowledge of struck frames, these being known: relative robustness."""
+    """Relative robustness by other ways to use known damaged frames."""
     shares = {(one["run"]["detector"], one["run"]["way"]): 100 * one["relative"] for one in results.mending_ways}
     for way in OTHER_WAYS:
         each = [shares[name, way] for name in DETECTORS[:3]]

@@ -49,8 +49,8 @@ SENTENCES = tuple(f"A puppet {phrase}." for phrase, _ in PHRASES.values())
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """Settings of the training.
+class LanguageSchedule:
+    """Settings of the training of `puppet_language`.
 
     Attributes:
         epochs: over all films.
@@ -59,7 +59,7 @@ class Schedule:
         decay: of the weights.
         average: decay of the running average of the weights, which is what is kept.
         places: weight of the error in when phrases happen, beside the right options.
-        blind: share of films whose questions are asked without frames, so that the blind baseline is a fair one.
+        blind: share of films whose questions come without frames, so that the blind baseline is a fair one.
         dropped: highest share of frames that FrameDrop makes black, in runs.
         per_film: questions a film in a step.
     """
@@ -111,7 +111,7 @@ def vocabulary_of(items: Sequence[QuestionItem]) -> dict[str, int]:
 
 
 def extract_features(seed: int, subset: str, count: int, folder: Path, *, jobs: int) -> None:
-    """Draw the frames that are shown of the first films of a subset, and write their features, if they are missing."""
+    """Draw the sampled frames of the first films of a subset, and write their features, if they are missing."""
     path = _features_path(folder, seed, subset)
     if path.exists():
         return
@@ -208,7 +208,7 @@ def train_language(
     *,
     treatment: str,
     seed: int,
-    schedule: Schedule,
+    schedule: LanguageSchedule,
 ) -> dict[str, float]:
     """Train, write the weights, and return the accuracy on the held-out films by type."""
     torch.manual_seed(key_for(seed, NAME, treatment) % 2**63)
@@ -219,7 +219,7 @@ def train_language(
     films = len(lessons.step_s)
     steps = schedule.epochs * math.ceil(films / schedule.batch)
     step_down = Descent(network.parameters(), schedule.lr, steps=steps, decay=schedule.decay)
-    asked = _by_film(lessons)
+    by_film = _by_film(lessons)
     sentences = torch.tensor([number_words(text, vocabulary) for text in SENTENCES])
     phrase_of = torch.tensor([CLASSES.index(label) for label in PHRASES])
     black = _extractor()(np.zeros((1, 112, 112, 3), np.uint8))[0][0]
@@ -230,7 +230,9 @@ def train_language(
         losses = []
         for start in range(0, films, schedule.batch):
             chosen = order[start : start + schedule.batch]
-            loss = _loss(network.train(), lessons, chosen, asked, sentences, phrase_of, black, treatment, schedule, rng)
+            loss = _loss(
+                network.train(), lessons, chosen, by_film, sentences, phrase_of, black, treatment, schedule, rng
+            )
             step_down(loss)
             step += 1
             follow(average.state_dict(), network, step, schedule.average)
@@ -252,12 +254,12 @@ def _loss(
     network: PuppetLanguageNet,
     lessons: Lessons,
     chosen: npt.NDArray[np.int64],
-    asked: Sequence[npt.NDArray[np.int64]],
+    by_film: Sequence[npt.NDArray[np.int64]],
     sentences: Tensor,
     phrase_of: Tensor,
     black: Tensor,
     treatment: str,
-    schedule: Schedule,
+    schedule: LanguageSchedule,
     rng: np.random.Generator,
 ) -> Tensor:
     features, thumbnails = lessons.features[chosen].float(), lessons.thumbnails[chosen].float() / 255
@@ -280,15 +282,15 @@ def _loss(
     for sees in (True, False):
         rows, films = [], []
         for number, film in enumerate(chosen.tolist()):
-            if sighted[number] == sees and len(asked[film]):
-                some = rng.permutation(asked[film])[: schedule.per_film]
+            if sighted[number] == sees and len(by_film[film]):
+                some = rng.permutation(by_film[film])[: schedule.per_film]
                 rows += some.tolist()
                 films += [number] * len(some)
         if not rows:
             continue
-        seen = slice(None) if sees else slice(0)
+        visible = slice(None) if sees else slice(0)
         scores, named = network.choose(
-            lessons.question[rows], lessons.options[rows], keys[films][:, seen], values[films][:, seen]
+            lessons.question[rows], lessons.options[rows], keys[films][:, visible], values[films][:, visible]
         )
         chosen_loss = chosen_loss + F.cross_entropy(scores, lessons.right[rows], reduction="sum")
         count += len(rows)
@@ -303,8 +305,8 @@ def _loss(
 def _dropped(most: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Return which frames FrameDrop makes black: runs of 1 to 8, up to a drawn share; none for a quarter of films."""
     mask = np.zeros(FRAMES, np.bool_)
-    wanted = max(rng.uniform(-most / 3, most), 0.0) * FRAMES
-    while mask.sum() < wanted:
+    count = max(rng.uniform(-most / 3, most), 0.0) * FRAMES
+    while mask.sum() < count:
         first = int(rng.integers(FRAMES))
         mask[first : first + int(rng.integers(1, 9))] = True
     return mask
@@ -321,8 +323,8 @@ def accuracy_by_kind(network: PuppetLanguageNet, lessons: Lessons) -> dict[str, 
         keys, values = network.watch(
             lessons.features[one].float(), lessons.thumbnails[one].float() / 255, lessons.step_s[one]
         )
-        for out, seen in ((right, slice(None)), (blind, slice(0))):
-            both = (part[:, seen].expand(len(rows), -1, -1) for part in (keys, values))
+        for out, visible in ((right, slice(None)), (blind, slice(0))):
+            both = (part[:, visible].expand(len(rows), -1, -1) for part in (keys, values))
             scores, _ = network.choose(lessons.question[rows], lessons.options[rows], *both)
             out[rows] = (scores.argmax(1) == lessons.right[rows]).numpy()
     by_kind = {str(kind): round(float(right[lessons.kinds == kind].mean()), 4) for kind in np.unique(lessons.kinds)}

@@ -92,7 +92,7 @@ class SeveralModels:
 
 
 def study_runs() -> list[QuestionRun]:
-    """Return every run."""
+    """Return the runs of the study."""
     return [QuestionRun("placed", ""), QuestionRun("pictures", ""), QuestionRun("placed", "jostle")]
 
 
@@ -127,7 +127,7 @@ def weights_of(work: Path, treatment: str) -> Path:
 
 def train_models(work: Path, treatments: Iterable[str]) -> None:
     """Train those models whose weights are missing."""
-    from studies.question_training import Schedule, read_lessons, train_language
+    from studies.question_training import LanguageSchedule, read_lessons, train_language
 
     missing = [treatment for treatment in treatments if not weights_of(work, treatment).exists()]
     if not missing:
@@ -136,7 +136,7 @@ def train_models(work: Path, treatments: Iterable[str]) -> None:
     held_out, _ = read_lessons(work, HELD_OUT, vocabulary, draws=1)
     for treatment in missing:
         out = weights_of(work, treatment)
-        train_language(lessons, held_out, vocabulary, out, treatment=treatment, seed=0, schedule=Schedule())
+        train_language(lessons, held_out, vocabulary, out, treatment=treatment, seed=0, schedule=LanguageSchedule())
 
 
 def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
@@ -250,7 +250,7 @@ def cells_table(results: Results) -> Iterator[list[str]]:
 
 @table("fall, points", "cells", "questions that need order", "other questions", "difference")
 def falls_table(results: Results) -> Iterator[list[str]]:
-    """How much questions that need order and others fall, by group of cells."""
+    """Fall of questions that need order and of others, by group of cells."""
     for weights, (part, groups) in product(SHIPPED, RUNS.items()):
         record = find(results.questions, weights, cells=part)
         needs = np.array([question[4] for question in record["questions"]], np.bool_)
@@ -297,7 +297,7 @@ def sensitivity_table(results: Results) -> Iterator[list[str]]:
 
 @table("weights", "cells", "as it is, %", "mended, %", "gain, points")
 def mending_table(results: Results) -> Iterator[list[str]]:
-    """What mending changes, question by question, by group of cells."""
+    """Effect of mending, question by question, by group of cells."""
     for weights, group in product(SHIPPED, (CLEAN, *RUNS["placed"])):
         plain, mended = (find(results.questions, weights, mend) for mend in ("", "jostle"))
         yield [weights, group, *_compare(plain, mended, cells_of(group))]
@@ -305,7 +305,7 @@ def mending_table(results: Results) -> Iterator[list[str]]:
 
 @table("cells", "clean weights, %", "robust weights, %", "gain, points", "resist rate, clean, %", "robust, %")
 def robust_table(results: Results) -> Iterator[list[str]]:
-    """What training with dropped frames changes, question by question, by group of cells."""
+    """Effect of training with dropped frames, question by question, by group of cells."""
     for part, groups in RUNS.items():
         both = [find(results.questions, weights, cells=part) for weights in SHIPPED]
         for group in (CLEAN, *groups) if part == "placed" else groups:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 RECOGNISERS = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided", "puppet_slowfast", "puppet_tam")
 SHIPPED_RECOGNISERS = RECOGNISERS[:4]  # the two of the papers' own layout are twice as large, and are not kept
-WIDE = "puppet_tam_wide"  # four times the weights of its narrow kin, under the treatments that tell what these buy
+WIDE = "puppet_tam_wide"  # four times the weights of its narrow kin, under two treatments, to measure what these buy
 WIDE_TREATMENTS = ("clean", "mix")
 SEEDS = (0, 1, 2)
 SINGLE = "puppet_r2plus1d"  # learns from one corruption at a time, too
@@ -63,7 +63,7 @@ FAMILY: dict[str, tuple[str, ...]] = {
     **{f"P {family}": tuple(f"ucf101-p/{name}" for name in names) for family, names in FAMILIES.items()},
 }
 CELLS = ("clean", *(f"{name}:{level}" for names in FAMILY.values() for name in names for level in SEVERITIES))
-TWIN = {**REVERSED, **{second: first for first, second in REVERSED.items()}}  # told apart by the order alone
+TWIN = {**REVERSED, **{second: first for first, second in REVERSED.items()}}  # differs by the order alone
 
 OPTIMISER: dict[str, Any] = {
     "lr": 1e-3,
@@ -102,8 +102,8 @@ SHIPPED = {"clean": "clean", "robust": "mix"}
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
-    """One training run."""
+class RecogniserRun(GridRun):
+    """Training run of a recogniser."""
 
     recogniser: str
     treatment: str
@@ -122,16 +122,16 @@ def main() -> None:
     run_study(__doc__, "recognition", steps, jobs=CORES, at_once=6, clips=15, seeds=list(SEEDS))
 
 
-def study_runs() -> list[Run]:
+def study_runs() -> list[RecogniserRun]:
     """Return every recogniser under every treatment, and the wide one."""
     pairs = [(WIDE, t) for t in WIDE_TREATMENTS]
     pairs += [(r, t) for r in reversed(RECOGNISERS) for t in TREATMENTS]
-    return [Run(recogniser, treatment, seed) for recogniser, treatment in pairs for seed in SEEDS]
+    return [RecogniserRun(recogniser, treatment, seed) for recogniser, treatment in pairs for seed in SEEDS]
 
 
-def single_runs() -> list[Run]:
+def single_runs() -> list[RecogniserRun]:
     """Return the runs of one recogniser that learns from one corruption at a time."""
-    return [Run(SINGLE, treatment, seed) for treatment in SINGLES for seed in SEEDS]
+    return [RecogniserRun(SINGLE, treatment, seed) for treatment in SINGLES for seed in SEEDS]
 
 
 def start_pretraining(work: Path, jobs: int) -> None:
@@ -161,7 +161,7 @@ def corrupt_clips(work: Path, clips: int, jobs: int) -> None:
 def ship_networks(work: Path) -> None:
     """Put the weights into the package."""
     pairs = product(SHIPPED_RECOGNISERS, SHIPPED.items())
-    runs = {f"{recogniser}-{name}": Run(recogniser, treatment, 0) for recogniser, (name, treatment) in pairs}
+    runs = {f"{recogniser}-{name}": RecogniserRun(recogniser, treatment, 0) for recogniser, (name, treatment) in pairs}
     ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
 
 
@@ -169,7 +169,7 @@ def _start_of(work: Path, name: str) -> Path:
     return work / f"start-{name}.safetensors"
 
 
-def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
+def settings_for(run: RecogniserRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
     return make_settings(
         RecognitionConfig,
@@ -186,12 +186,12 @@ def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     )
 
 
-def prepare_clips(runs: Iterable[Run], work: Path, jobs: int) -> None:
+def prepare_clips(runs: Iterable[RecogniserRun], work: Path, jobs: int) -> None:
     """Read and corrupt the clips of every treatment before the runs need them."""
     from jostle.training.recognition import load_split
 
     for treatment in dict.fromkeys(run.treatment for run in runs):
-        load_split(settings_for(Run(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
+        load_split(settings_for(RecogniserRun(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
 
 
 def summarise(record: dict[str, Any]) -> str:
@@ -201,7 +201,7 @@ def summarise(record: dict[str, Any]) -> str:
     return f"clean {100 * cells['clean'][0]:.1f} corrupted {100 * corrupted:.1f}"
 
 
-def measure(run: Run, work: Path) -> Record:
+def measure(run: RecogniserRun, work: Path) -> Record:
     """Train a recogniser, and score it on the test clips in every cell."""
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.recogniser import load_recogniser
@@ -219,8 +219,8 @@ def predict_cells(network: Any, spec: Any, clips: TestClips, *, at_once: int = 4
     import torch
 
     device = next(network.parameters()).device
-    kept = clips.frames.shape[2]
-    frames = np.arange(spec.frames) * kept // spec.frames  # a network of more frames than are kept sees some twice
+    # A network of more frames than are stored gets some twice.
+    frames = np.arange(spec.frames) * clips.frames.shape[2] // spec.frames
     classes = np.zeros(clips.frames.shape[:2], np.int64)
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16):
         for cell, lo in product(range(len(classes)), range(0, classes.shape[1], at_once)):

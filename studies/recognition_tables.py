@@ -60,7 +60,7 @@ def cells_of(*names: str) -> list[str]:
 
 
 def _order(cells: Iterable[str]) -> Reduction:
-    """Return a reduction to the accuracy on classes told apart by order, on others, and the share of swapped twins."""
+    """Return a reduction to the accuracy on classes that differ by order, on others, and the share of swapped twins."""
     return mean_over_runs(*(partial(mean, cells=cells, what=what) for what in (ORDERED, OTHERS, SWAPPED)), digits=0)
 
 

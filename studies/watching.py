@@ -1,4 +1,4 @@
-"""Watching a stream: what is found of damage that other code made, how soon, and what falsely on clean footage.
+"""Watching a stream: detection and delay on damage by independent code, and false alarms on clean footage.
 
     python -m studies.watching WORK choose damage clean record --clips FOLDER ... --choosing FOLDER
 
@@ -78,7 +78,7 @@ class WatchRun(GridRun):
 
 
 def main() -> None:
-    """Do the steps that are arguments for."""
+    """Run the steps that are arguments."""
     arguments = parse_arguments(__doc__, STEPS, clips=[Path()], choosing=Path, count=12, clean=10**6, jobs=1, seed=0)
     peers = arguments.work / "peers.json"
     if "choose" in arguments.steps:
@@ -125,11 +125,11 @@ def read_clip(path: Path) -> tuple[Frames, float]:
 
 @dataclass(frozen=True, eq=False)
 class WatchedClip:
-    """Frames to watch.
+    """Frames of a clip to watch.
 
     Attributes:
         damaged: which of them are.
-        concealed: which of them show what their decoder concealed, where jostle decoded them.
+        concealed: which of them their decoder concealed in part, where jostle decoded them.
         file: that it decoded them from.
     """
 
@@ -159,12 +159,12 @@ def open_clip(path: Path, kind: str, seed: int) -> Iterator[WatchedClip]:
         files = [Path(folder, name) for name in ("sound.avi", "damaged.avi")]
         for file, packets in zip(files, streams, strict=True):
             write_stream(str(file), packets, OPENED[kind], frames.shape[1:3])
-        sound, shown = (decode_file(file) for file in files)
+        sound, damaged_file = (decode_file(file) for file in files)
         yield WatchedClip(
-            np.stack([frame for frame, _ in shown.values()]),
+            np.stack([frame for frame, _ in damaged_file.values()]),
             float(FPS),
-            np.array([is_visible(frame, sound[number][0]) for number, (frame, _) in shown.items()]),
-            np.array([concealed for _, concealed in shown.values()]),
+            np.array([is_visible(frame, sound[number][0]) for number, (frame, _) in damaged_file.items()]),
+            np.array([concealed for _, concealed in damaged_file.values()]),
             files[1],
         )
 
@@ -201,13 +201,13 @@ def measure_clip(run: WatchRun, clip: WatchedClip, thresholds: dict[str, float])
 
 def score(alarms: Mask, kinds: Sequence[str], damaged: Mask, words: Sequence[str]) -> Record:
     """Count found and rightly named frames, the delay to the first one, and false events."""
-    found = alarms & damaged
+    hits = alarms & damaged
     score: Record = {"events": count_events(alarms & ~damaged), "alarms": int((alarms & ~damaged).sum())}
     if damaged.any():
         first = int(np.flatnonzero(damaged)[0])
-        score |= {"found": int(found.sum()), "right": sum(kinds[t] in words for t in np.flatnonzero(found))}
-        score["delay"] = int(np.flatnonzero(found)[0]) - first if found.any() else None
-        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(found))
+        score |= {"found": int(hits.sum()), "right": sum(kinds[t] in words for t in np.flatnonzero(hits))}
+        score["delay"] = int(np.flatnonzero(hits)[0]) - first if hits.any() else None
+        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(hits))
     else:
         score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(alarms))
     return score
@@ -229,11 +229,11 @@ def poisson_interval(events: int, level: float = 0.95) -> tuple[float, float]:
     def below(mean: float, most: int) -> float:
         return sum(math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(most + 1))
 
-    def solve(wanted: float, most: int) -> float:
+    def solve(probability: float, most: int) -> float:
         lo, hi = 1e-9, 10.0 * (events + 5)
         for _ in range(100):
             middle = (lo + hi) / 2
-            lo, hi = (middle, hi) if below(middle, most) > wanted else (lo, middle)
+            lo, hi = (middle, hi) if below(middle, most) > probability else (lo, middle)
         return lo
 
     tail = (1 - level) / 2
@@ -394,8 +394,8 @@ SYSTEMS: dict[str, System] = {
 
 def summarise(record: Record) -> str:
     """Return what is printed of a record."""
-    shown = {name: one.get("found", one["events"]) for name, one in record["systems"].items()}
-    return f"{record['damaged']} of {record['frames']}: {shown}"
+    frames = {name: one.get("found", one["events"]) for name, one in record["systems"].items()}
+    return f"{record['damaged']} of {record['frames']}: {frames}"
 
 
 def write_record(results: Path) -> None:

@@ -28,7 +28,7 @@ Answer = tuple[str, float, bool]  # kind of a verdict or `decoder`, the network'
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables of confidences."""
     arguments = parse_arguments(__doc__, folder=False, clips=[Path()], count=20)
     print(fit_tables(watch_clips(sorted(find_clips(arguments.clips)), arguments.count)))
 

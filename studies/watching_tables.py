@@ -23,7 +23,7 @@ def found_share(records: Sequence[Record], kind: str, system: str) -> float | No
 
 
 def found_table(records: Sequence[Record]) -> str:
-    """Format what is found of each kind."""
+    """Format the share of damaged frames found, by kind."""
     rows = []
     for kind in (*KINDS, *OPENED):
         shares = [found_share(records, kind, system) for system in SYSTEMS]
@@ -42,8 +42,8 @@ def delay_table(records: Sequence[Record]) -> str:
         for system in STREAMS:
             scores = [record["systems"][system] for record in own]
             delays = [score["delay"] for score in scores if score["delay"] is not None]
-            found = sum(score["found"] for score in scores)
-            right = f"{100 * sum(score['right'] for score in scores) / found:.0f}" if found else "-"
+            hits = sum(score["found"] for score in scores)
+            right = f"{100 * sum(score['right'] for score in scores) / hits:.0f}" if hits else "-"
             # A stretch that is never found has an infinite delay.
             ordered = sorted([*delays, *[float("inf")] * (len(scores) - len(delays))])
             delay = median(ordered) if ordered else float("inf")

@@ -383,12 +383,12 @@ def _damage_packets(frames: Frames, kind: str, seed: int) -> tuple[Frames, Mask]
     packets, broken, extradata = damage_stream(frames, kind, seed)
     even, codec = _even(frames), CODECS[kind]
     sound = _decode(packets, codec, extradata)
-    shown, kept = [], even[0]
+    pictures, last = [], even[0]
     for picture in _decode(broken, codec, extradata):
-        kept = kept if picture is None or picture.shape != even[0].shape else picture
-        shown.append(kept)
+        last = last if picture is None or picture.shape != even[0].shape else picture
+        pictures.append(last)
     whole = [even[t] if picture is None else picture for t, picture in enumerate(sound)]
-    return np.stack(shown), np.array([is_visible(a, b) for a, b in zip(shown, whole, strict=True)])
+    return np.stack(pictures), np.array([is_visible(a, b) for a, b in zip(pictures, whole, strict=True)])
 
 
 def is_visible(frame: Frames, sound: Frames) -> bool:
