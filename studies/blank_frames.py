@@ -30,7 +30,7 @@ from jostle.training.descriptor_bank import read_bank
 from studies.detection import CORRUPTIONS
 from studies.harness import CORES, parse_arguments, run_module
 from studies.inspector_films import draw_film
-from studies.mending_cells import GROUPS
+from studies.mending import GROUPS
 
 GREYS = (0, 128, 255)
 LENGTHS = (1, 5, 12, 24, 48, MAX_GAP)

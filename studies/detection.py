@@ -39,30 +39,26 @@ from studies.harness import (
     GridRun,
     Record,
     get_device,
+    list_runs,
+    load_settings,
     run_module,
     run_study,
     ship_weights,
     train_run,
 )
 
+SETTINGS = load_settings("detection")
+DETECTORS, NETWORKS, SEEDS, MAIN = (tuple(SETTINGS[name]) for name in ("detectors", "networks", "seeds", "main"))
+OPTIMISER: dict[str, Any] = SETTINGS["optimiser"]
+TREATMENTS: dict[str, dict[str, Any]] = dict(SETTINGS["treatments"])
+for _name in CORRUPTIONS:  # table 6
+    TREATMENTS[f"fixed {_name} + TRC"] = {"data": {"corrupted": f"{{features}}/pair-{_name}"}}
+for _name in CORRUPTIONS:
+    _data = {"corrupted": f"{{features}}/pair-{_name}", "learn_from": "corrupted"}
+    TREATMENTS[f"fixed {_name}"] = {"data": _data, "weight": 0.0}
 EXTRACTOR = "puppet_net"
-DETECTORS = ("actionformer", "tridet", "temporalmaxer")
-NETWORKS = (0, 1)
-SEEDS = (0, 1, 2)
-MAIN = ("clean", "drop", "drop + TRC")
 SHIPPED = {"clean": "clean", "robust": "drop"}
 SHARES = {1: "1 %", 2: "5 %", 3: "10 %"}
-# Of the term that sums over all points of a batch: the released weights are for two videos a step, here are sixteen.
-WEIGHT = {"actionformer": 0.3 / 8, "tridet": 1.3 / 8, "temporalmaxer": 1.3 / 8, "vsgn": 1.3 / 8}
-OPTIMISER: dict[str, Any] = {
-    "lr": 1.5e-3,
-    "warmup_epochs": 5,
-    "epochs": 25,
-    "weight_decay": 0.05,
-    "batch": 16,
-    "average": 0.99,
-    "average_ramp": False,
-}
 
 RECIPE = benchmarks["puppets-c"]
 PUPPETS_C = tuple(cell.name for cell in select_cells(RECIPE)[1:])
@@ -79,64 +75,6 @@ def _record_name(cell: Cell) -> str:
 CELLS = {
     _record_name(cell): CorruptedCell(_record_name(cell), (Spec.parse(cell.specs[0]),), cell.placement)
     for cell in select_cells(RECIPE, [*PUPPETS_C, "group:one-frame", "group:position", "group:background"])[1:]
-}
-
-
-@dataclass(frozen=True)
-class Treatment:
-    """Changes to the settings of a clean run.
-
-    Attributes:
-        data: changes to `data`; `{features}` stands for the folder of the extractor's features.
-        consistency: changes to `consistency`, besides its weight.
-        weight: of the consistency, as a multiple of the detector's own; 0 for none.
-    """
-
-    data: Mapping[str, Any]
-    consistency: Mapping[str, Any]
-    weight: float = 1.0
-
-
-def _drop(learn_from: str | None = None, **changes: Any) -> dict[str, Any]:
-    drop = {"drop": {"struck": "{features}/black_frame", "placement": "pair", **changes}}
-    return drop if learn_from is None else {**drop, "learn_from": learn_from}
-
-
-def _fixed(corruption: str) -> dict[str, Any]:
-    return {"corrupted": "{features}/pair-" + corruption}
-
-
-TREATMENTS: dict[str, Treatment] = {
-    "clean": Treatment({}, {}),
-    "clean, two views": Treatment({"views": 2}, {}),
-    "drop": Treatment(_drop("corrupted"), {}, 0.0),
-    "drop + TRC": Treatment(_drop(), {}),
-    # Table E
-    "drop in actions + TRC": Treatment(_drop(placement="each:1"), {}),
-    "drop in actions": Treatment(_drop("corrupted", placement="each:1"), {}, 0.0),
-    # The released program: pairs that end with their action, drawn once.
-    "released drop + TRC": Treatment(_drop(placement="pair:released", fresh=False), {}),
-    "fixed drop": Treatment(_drop("corrupted", fresh=False), {}, 0.0),
-    # Tables A and B
-    "drop + TRC, action": Treatment(_drop(), {"selection": "action"}),
-    "drop + TRC, video": Treatment(_drop(), {"selection": "video"}),
-    "drop + MSE": Treatment(_drop(), {"divergence": "mse"}, 8.0),
-    "drop + KL": Treatment(_drop(), {"divergence": "kl"}),
-    # Why TRC gives what it gives
-    "drop + TRC x 1/4": Treatment(_drop(), {}, 0.25),
-    "drop + TRC x 4": Treatment(_drop(), {}, 4.0),
-    "drop + TRC x 16": Treatment(_drop(), {}, 16.0),
-    "drop + TRC, paper": Treatment(_drop(), {"form": "paper"}, 8.0),
-    "drop + TRC, paper x 10": Treatment(_drop(), {"form": "paper"}, 80.0),
-    "both": Treatment(_drop("both"), {}, 0.0),
-    "both + TRC": Treatment(_drop("both"), {}),
-    # A stronger drop than the paper's: as many frames in a row as the hardest cells corrupt.
-    "drop x 8": Treatment(_drop("corrupted", placement="pair:x8"), {}, 0.0),
-    "drop x 8 + TRC": Treatment(_drop(placement="pair:x8"), {}),
-    "both x 8 + TRC": Treatment(_drop("both", placement="pair:x8"), {}),
-    # Table 6
-    **{f"fixed {name} + TRC": Treatment(_fixed(name), {}) for name in CORRUPTIONS},
-    **{f"fixed {name}": Treatment({**_fixed(name), "learn_from": "corrupted"}, {}, 0.0) for name in CORRUPTIONS},
 }
 
 
@@ -181,18 +119,12 @@ class Place:
 
 def first_runs() -> list[DetectorRun]:
     """Return the runs whose weights are shipped, which also show whether the data set is too easy or too hard."""
-    return [DetectorRun(detector, treatment, 0, 0) for treatment in SHIPPED.values() for detector in DETECTORS]
+    return list_runs(DetectorRun, treatment=SHIPPED.values(), detector=DETECTORS, seed=[0], network=[0])
 
 
 def study_runs() -> list[DetectorRun]:
     """Return every run of docs/results/, those of the main table first."""
-    runs = [
-        DetectorRun(detector, treatment, seed, network)
-        for treatment in MAIN
-        for detector in DETECTORS
-        for network in NETWORKS
-        for seed in SEEDS
-    ]
+    runs = list_runs(DetectorRun, treatment=MAIN, detector=DETECTORS, network=NETWORKS, seed=SEEDS)
     single = {f"fixed {name}" for name in CORRUPTIONS}
     grids: list[tuple[Sequence[str], Sequence[str]]] = [
         (DETECTORS, ["clean, two views"]),
@@ -200,7 +132,7 @@ def study_runs() -> list[DetectorRun]:
         (["temporalmaxer"], ["drop in actions", "drop in actions + TRC", "both", "drop x 8", "drop x 8 + TRC"]),
     ]
     for detectors, treatments in grids:
-        runs += [DetectorRun(name, how, seed, 0) for how in treatments for name in detectors for seed in SEEDS]
+        runs += list_runs(DetectorRun, treatment=treatments, detector=detectors, seed=SEEDS, network=[0])
     table_6 = [f"fixed {name} + TRC" for name in CORRUPTIONS]
     return sorted(dict.fromkeys(runs), key=lambda run: (run.treatment in table_6, run.treatment not in MAIN))
 
@@ -329,22 +261,21 @@ def configure(
         weight: of the consistency, as a multiple of that for sixteen videos a step.
     """
     treatment = TREATMENTS[run.treatment]
-
-    def fill(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {**{key: fill(part) for key, part in value.items()}, **extractor}
-        return value.format(features=features) if isinstance(value, str) else value
-
-    data = {"features": str(features / "clean"), "truth": str(truth), "train": "training"}
-    weight = weight * treatment.weight * WEIGHT[run.detector]
+    changes = dict(treatment.get("data", {}))
+    if "drop" in treatment:
+        changes["drop"] = {**SETTINGS["drop"], **treatment["drop"], **extractor}
+        changes["drop"]["struck"] = changes["drop"]["struck"].format(features=features)
+    if "corrupted" in changes:
+        changes["corrupted"] = changes["corrupted"].format(features=features)
+    weight = weight * treatment.get("weight", 1.0) * SETTINGS["weight"][run.detector]
     return make_settings(
         TrainingConfig,
         {
             "detector": f"{run.detector}_puppets",
             "settings": dict(settings),
-            "data": data | {key: fill(value) for key, value in treatment.data.items()},
+            "data": {"features": str(features / "clean"), "truth": str(truth), "train": "training", **changes},
             "optimiser": optimiser,
-            "consistency": {"weight": weight, **treatment.consistency},
+            "consistency": {"weight": weight, **treatment.get("consistency", {})},
             "seed": run.seed,
             "save_every": 1e9,
         },

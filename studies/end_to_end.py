@@ -8,7 +8,7 @@ feature-based, uses the shipped extractor. Steps and runs that are done already 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,45 +29,23 @@ from studies.detection import (
 )
 from studies.detection import measure as measure_on_features
 from studies.feature_states import TIOUS
-from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, ship_weights, train_run
+from studies.harness import (
+    CORES,
+    Grid,
+    GridRun,
+    Record,
+    list_runs,
+    load_settings,
+    merge_settings,
+    run_module,
+    run_study,
+    ship_weights,
+    train_run,
+)
 
-FRAMES = ("afsd", "basictad", "e2e_tad")
-FEATURES = ("vsgn",)
-SEEDS = (0, 1)
-SHIPPED_DETECTORS = ("e2e_tad", "vsgn")  # the smallest, 10 MB together
-BLACK = {"placement": "pair"}
-# Of the consistency term beside a detector's own losses, where it is a mean over what answers for an action.
-WEIGHT = 1.0
-RATE = 1e-3
-BELOW = 0.3  # share of it that a backbone has which learns on
-# Queries find out late which of them answers for what.
-EPOCHS = {"afsd": 20, "basictad": 20, "e2e_tad": 60}
-OPTIMISER: dict[str, Any] = {"batch": 16, "warmup_epochs": 1, "average": 0.98, "weight_decay": 0.05}
-
-
-@dataclass(frozen=True)
-class Treatment:
-    """Changes to the settings of a clean run.
-
-    Attributes:
-        data: changes to `data`.
-        weight: of the consistency.
-        frozen: whether the backbone is left as it begins.
-    """
-
-    data: Mapping[str, Any]
-    weight: float = 0.0
-    frozen: bool = False
-
-
-TREATMENTS = {
-    "clean": Treatment({}),
-    "frozen, clean": Treatment({}, frozen=True),
-    "drop": Treatment({"drop": BLACK, "learn_from": "corrupted"}),
-    "drop + TRC": Treatment({"drop": BLACK}, WEIGHT),
-    "frozen, drop": Treatment({"drop": BLACK, "learn_from": "corrupted"}, frozen=True),
-}
-ON_FEATURES = ("clean", "drop", "drop + TRC")
+SETTINGS = load_settings("end_to_end")
+FRAMES, FEATURES, SEEDS = (tuple(SETTINGS[name]) for name in ("frames", "features", "seeds"))
+TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
 
 
 @dataclass(frozen=True)
@@ -86,8 +64,12 @@ class EndToEndRun(GridRun):
 
 def study_runs() -> list[EndToEndRun]:
     """Return every run of docs/results/."""
-    grids = [(FRAMES, tuple(TREATMENTS)), (FEATURES, ON_FEATURES)]
-    return [EndToEndRun(name, how, seed) for names, hows in grids for how in hows for name in names for seed in SEEDS]
+    grids = [(FRAMES, tuple(TREATMENTS)), (FEATURES, SETTINGS["on_features"])]
+    return [
+        run
+        for names, treatments in grids
+        for run in list_runs(EndToEndRun, treatment=treatments, detector=names, seed=SEEDS)
+    ]
 
 
 def main() -> None:
@@ -136,7 +118,7 @@ def pretrain(work: Path, detectors: Collection[str], jobs: int, minutes: float) 
 
 def ship_detectors(place: Place) -> None:
     """Put the smallest detectors into the package."""
-    for detector in SHIPPED_DETECTORS:
+    for detector in SETTINGS["shipped"]:
         runs = {f"{detector}_puppets-{name}": EndToEndRun(detector, how, 0) for name, how in SHIPPED.items()}
         notes = {"extractor": "puppet_net"} if detector in FEATURES else {}
         folders = {name: place.run(run.on_features if detector in FEATURES else run) for name, run in runs.items()}
@@ -147,20 +129,13 @@ def settings_for(run: EndToEndRun, place: Place) -> Any:
     """Return the settings of one training run."""
     from jostle.training.detection_config import FrameTrainingConfig
 
-    treatment = TREATMENTS[run.treatment]
-    return make_settings(
-        FrameTrainingConfig,
-        {
-            "detector": f"{run.detector}_puppets",
-            "data": {"views": 2, **treatment.data},
-            "optimiser": {**OPTIMISER, "lr": RATE, "epochs": EPOCHS[run.detector]},
-            "consistency": {"weight": treatment.weight},
-            "backbone_rate": 0.0 if treatment.frozen else BELOW,
-            "backbone_weights": str(place.work / "start" / f"{run.detector}.safetensors"),
-            "seed": run.seed,
-            "save_every": 1e9,
-        },
-    )
+    own = {
+        "detector": f"{run.detector}_puppets",
+        "optimiser": {"epochs": SETTINGS["epochs"][run.detector]},
+        "backbone_weights": str(place.work / "start" / f"{run.detector}.safetensors"),
+        "seed": run.seed,
+    }
+    return make_settings(FrameTrainingConfig, merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], own))
 
 
 def measure(run: EndToEndRun, place: Place) -> Record:

@@ -18,7 +18,7 @@ import numpy as np
 import jostle
 from jostle.core.types.truth import Truth
 from jostle.io.files.annotations import write_truth
-from studies.harness import CORES, STUDIES, Grid, GridRun, Record, run_module, run_study
+from studies.harness import CORES, STUDIES, Grid, GridRun, Record, list_runs, run_module, run_study
 
 EXAMPLES = STUDIES.parent / "examples"
 MODEL = "transnet_cuts:detect"
@@ -36,7 +36,7 @@ class CutRun(GridRun):
 
 def study_runs() -> list[CutRun]:
     """Return the runs of the study."""
-    return [CutRun(way) for way in WAYS]
+    return list_runs(CutRun, way=WAYS)
 
 
 def main() -> None:

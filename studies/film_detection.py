@@ -22,25 +22,11 @@ from jostle.datasets.dataset import Dataset
 from studies.detection import CELLS, PUPPETS_C, configure, extract_training, summarise, train_detector
 from studies.feature_states import AS_IS, WAYS, DetectedStates, Way, load_extractor_file, make_states, read_states
 from studies.film_recognition import FilmRun
-from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, write_records
+from studies.harness import CORES, Grid, GridRun, Record, list_runs, load_settings, run_module, run_study, write_records
 
-DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
-SEEDS = (0, 1, 2)
-# FrameDrop draws anew in every epoch where features are of single frames; otherwise drops are drawn once.
-TREATMENTS_OF = {
-    "lite0": ("clean", "drop", "drop + TRC"),
-    "shifted": ("clean", "fixed black_frame", "fixed black_frame + TRC"),
-}
-SETTINGS = {"input_dim": 1280, "classes": 7}
-OPTIMISER: dict[str, Any] = {
-    "lr": 1e-3,
-    "warmup_epochs": 5,
-    "epochs": 35,
-    "weight_decay": 0.05,
-    "batch": 8,
-    "average": 0.98,
-    "average_ramp": False,
-}
+SETTINGS = load_settings("film_detection")
+DETECTORS, SEEDS = tuple(SETTINGS["detectors"]), SETTINGS["seeds"]
+TREATMENTS_OF: dict[str, list[str]] = SETTINGS["treatments"]
 
 
 @dataclass(frozen=True)
@@ -56,11 +42,11 @@ class FilmDetectorRun(GridRun):
 def study_runs(networks: Iterable[str] = tuple(TREATMENTS_OF)) -> list[FilmDetectorRun]:
     """Return every run on features of some networks."""
     return [
-        FilmDetectorRun(detector, features, treatment, seed)
+        run
         for features in networks
-        for treatment in TREATMENTS_OF[features]
-        for detector in DETECTORS
-        for seed in SEEDS
+        for run in list_runs(
+            FilmDetectorRun, features=[features], treatment=TREATMENTS_OF[features], detector=DETECTORS, seed=SEEDS
+        )
     ]
 
 
@@ -80,7 +66,7 @@ def main() -> None:
         jobs=CORES,
         at_once=CORES,
         networks=tuple(TREATMENTS_OF),
-        seeds=list(SEEDS),
+        seeds=SEEDS,
     )
 
 
@@ -153,7 +139,13 @@ def measure_run(run: FilmDetectorRun, work: Path, truths: Mapping[str, Path]) ->
     extractor = {"extractor": f"film_{run.features}", "weights": str(weights_of(run.features, work))}
     # The weights of the puppets' study are for sixteen videos a step, here are eight.
     config = configure(
-        run, features / "training", truths["training"], extractor, optimiser=OPTIMISER, weight=2.0, settings=SETTINGS
+        run,
+        features / "training",
+        truths["training"],
+        extractor,
+        optimiser=SETTINGS["optimiser"],
+        weight=2.0,
+        settings=SETTINGS["detector"],
     )
     detector = train_detector(config, work / "runs" / run.folder)
     truth = jostle.load_truth(truths["test"], subset="test", protocol="thumos14")

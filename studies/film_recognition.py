@@ -22,26 +22,25 @@ import numpy as np
 from jostle.core.config import make_settings
 from jostle.training.clips import VideoClip, list_videos
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
-from studies.harness import CORES, Grid, GridRun, Record, get_device, run_module, run_study, train_run
+from studies.harness import (
+    CORES,
+    Grid,
+    GridRun,
+    Record,
+    get_device,
+    list_runs,
+    load_settings,
+    merge_settings,
+    run_module,
+    run_study,
+    train_run,
+)
 from studies.recognition import CELLS, TREATMENTS, load_cells, make_cells, predict_cells
 
-SEEDS = (0, 1, 2)
-SIZE, FRAMES = (240, 320), 8
-NETWORKS = {
-    "lite0": "EfficientNet-Lite0, frozen",
-    "lite1": "EfficientNet-Lite1, frozen",
-    "lite2": "EfficientNet-Lite2, frozen",
-    "shifted": "EfficientNet-Lite0, shifted channels",
-    "puppet_r2plus1d": "(2+1)D, from puppets",
-}
-OWN = {
-    "lite0": "studies.film_networks:frozen_lite0",
-    "lite1": "studies.film_networks:frozen_lite1",
-    "lite2": "studies.film_networks:frozen_lite2",
-    "shifted": "studies.film_networks:shifted_lite0",
-}
-FROZEN = {"lr": 3e-3, "warmup_epochs": 1, "epochs": 29, "batch": 32, "average": 0.9}
-WHOLE = {"lr": 3e-4, "warmup_epochs": 2, "epochs": 38, "batch": 16, "average": 0.95}
+SETTINGS = load_settings("film_recognition")
+NETWORKS: dict[str, str] = SETTINGS["networks"]
+OWN: dict[str, str] = SETTINGS["models"]
+SEEDS: list[int] = SETTINGS["seeds"]
 
 
 @dataclass(frozen=True)
@@ -55,19 +54,19 @@ class FilmRun(GridRun):
 
 def study_runs() -> list[FilmRun]:
     """Return every network on clean clips, and the one that is learned whole also on a mix of corruptions."""
-    runs = [FilmRun(network, "clean", seed) for network in NETWORKS for seed in SEEDS]
-    return [FilmRun("shifted", "mix", seed) for seed in SEEDS] + runs[::-1]
+    clean = list_runs(FilmRun, network=NETWORKS, treatment=["clean"], seed=SEEDS)
+    return list_runs(FilmRun, network=["shifted"], treatment=["mix"], seed=SEEDS) + clean[::-1]
 
 
 def main() -> None:
     """Run the steps that are arguments."""
     steps = {"cells": corrupt_clips, "networks": train_shifted, "study": Grid(study_runs, measure_run, summarise)}
-    run_study(__doc__, "film_recognition", steps, footage=Path, jobs=CORES, at_once=4, seeds=list(SEEDS))
+    run_study(__doc__, "film_recognition", steps, footage=Path, jobs=CORES, at_once=4, seeds=SEEDS)
 
 
 def corrupt_clips(work: Path, footage: Path, jobs: int) -> None:
     """Corrupt the test clips in every cell."""
-    make_cells(work / "cells", test_clips(footage), frames=FRAMES, size=SIZE, jobs=jobs)
+    make_cells(work / "cells", test_clips(footage), frames=SETTINGS["frames"], size=SETTINGS["size"], jobs=jobs)
 
 
 def train_shifted(work: Path, footage: Path, at_once: int, seeds: Collection[int]) -> None:
@@ -89,22 +88,15 @@ def test_clips(footage: Path) -> list[VideoClip]:
 
 def settings_for(run: FilmRun, footage: Path, work: Path) -> RecognitionConfig:
     """Return the settings of one training run."""
-    data = asdict(clips_config(footage, mirror=True, cache=str(work / "clips"), jobs=2))
     which: Mapping[str, Any] = {"recogniser": run.network, "weights": "clean"}
     if run.network in OWN:
         which = {"model": OWN[run.network]}
-    return make_settings(
-        RecognitionConfig,
-        {
-            **which,
-            "data": data,
-            "optimiser": FROZEN if run.network.startswith("lite") else WHOLE,
-            "seed": run.seed,
-            "precision": "bfloat16",
-            "save_every": 1e9,
-            **TREATMENTS[run.treatment],
-        },
-    )
+    own = {
+        "data": asdict(clips_config(footage, mirror=True, cache=str(work / "clips"), jobs=2)),
+        "optimiser": SETTINGS["optimiser"]["frozen" if run.network.startswith("lite") else "whole"],
+        "seed": run.seed,
+    }
+    return make_settings(RecognitionConfig, merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], which, own))
 
 
 def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:

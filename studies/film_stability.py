@@ -14,29 +14,15 @@ import numpy as np
 
 import jostle
 from jostle.metrics.bootstrap import share_interval
-from studies.harness import Grid, GridRun, Record, Results, run_module, run_study, table
+from studies.harness import Grid, GridRun, Record, Results, list_runs, load_settings, run_module, run_study, table
 
-CLASSIFIERS = {
-    "lite0": "EfficientNet-Lite0",
-    "lite1": "EfficientNet-Lite1",
-    "lite2": "EfficientNet-Lite2",
-    "v1_0.25_128": "MobileNet V1 0.25",
-    "v1_0.5_160": "MobileNet V1 0.5",
-    "v1_0.75_192": "MobileNet V1 0.75",
-    "v2_1.0_224": "MobileNet V2",
-}
-K = 10
+SETTINGS = load_settings("film_stability")
+CLASSIFIERS: dict[str, str] = SETTINGS["classifiers"]
+K: int = SETTINGS["k"]
 ANCHORS = range(K, 45 - K, 5)
-DOGS = tuple(range(151, 269))  # every breed
 # Classes of ImageNet that are right for the subject of a sequence.
-SUBJECTS: dict[str, tuple[int, ...]] = {
-    "blackswan": (100,),
-    "camel": (354,),
-    "cows": (345,),
-    "dog": DOGS,
-    "goat": (350,),
-    "motocross-jump": (665, 670),
-    "scooter-black": (670,),
+SUBJECTS = {
+    name: tuple(number for span in spans for number in range(*span)) for name, spans in SETTINGS["subjects"].items()
 }
 
 
@@ -50,7 +36,7 @@ class ClassifierRun(GridRun):
 
 def study_runs() -> list[ClassifierRun]:
     """Return the runs of the study."""
-    return [ClassifierRun(name) for name in CLASSIFIERS]
+    return list_runs(ClassifierRun, network=CLASSIFIERS)
 
 
 def main() -> None:

@@ -22,6 +22,9 @@ from studies.harness import (
     GridRun,
     Record,
     get_device,
+    list_runs,
+    load_settings,
+    merge_settings,
     run_module,
     run_study,
     ship_weights,
@@ -29,33 +32,10 @@ from studies.harness import (
     train_run,
 )
 
-CLASSIFIER = "puppet_frames"
-SEEDS = (0, 1, 2)
-K = 10
-
-DATA: dict[str, Any] = {
-    "dataset": "puppets-frames",
-    "train": "training",
-    "select": 0.0,
-    "seeds": [0],
-    "mirror": True,
-    "shift": 0.1,
-    "k": K,
-}
-OPTIMISER: dict[str, Any] = {
-    "lr": 1e-4,
-    "warmup_epochs": 1,
-    "epochs": 8,
-    "batch": 64,
-    "average": 0.98,
-    "average_ramp": False,
-}
-TREATMENTS: dict[str, dict[str, Any]] = {
-    "anchors": {},
-    "noise": {"noise": {"std": 0.1}},
-    "all": {"loss": "all"},
-    "worst": {"loss": "worst"},
-}
+SETTINGS = load_settings("frames")
+SEEDS: list[int] = SETTINGS["seeds"]
+TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
+CLASSIFIER, K = SETTINGS["config"]["recogniser"], SETTINGS["config"]["data"]["k"]
 START = "start"  # no treatment: the weights that all begin with
 SHIPPED = {"clean": "anchors", "robust": "worst"}
 
@@ -70,7 +50,7 @@ class FrameRun(GridRun):
 
 def study_runs() -> list[FrameRun]:
     """Return every run, and the weights that all begin with."""
-    return [FrameRun(START, 0), *(FrameRun(treatment, seed) for treatment in TREATMENTS for seed in SEEDS)]
+    return [FrameRun(START, 0), *list_runs(FrameRun, treatment=TREATMENTS, seed=SEEDS)]
 
 
 def main() -> None:
@@ -80,7 +60,7 @@ def main() -> None:
         "study": Grid(study_runs, measure, summarise, prepare),
         "weights": ship_classifiers,
     }
-    run_study(__doc__, "frames", steps, jobs=CORES, at_once=13, seeds=list(SEEDS))
+    run_study(__doc__, "frames", steps, jobs=CORES, at_once=13, seeds=SEEDS)
 
 
 def start_of(work: Path) -> Path:
@@ -105,19 +85,12 @@ def ship_classifiers(work: Path) -> None:
 
 def settings_for(run: FrameRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
-    return make_settings(
-        RecognitionConfig,
-        {
-            "recogniser": CLASSIFIER,
-            "data": {**DATA, "cache": str(work / "clips"), "jobs": jobs},
-            "optimiser": OPTIMISER,
-            "weights": str(start_of(work)),
-            "seed": run.seed,
-            "precision": "bfloat16",
-            "save_every": 1e9,
-            **TREATMENTS.get(run.treatment, {}),
-        },
-    )
+    own = {
+        "data": {"cache": str(work / "clips"), "jobs": jobs},
+        "weights": str(start_of(work)),
+        "seed": run.seed,
+    }
+    return make_settings(RecognitionConfig, merge_settings(SETTINGS["config"], TREATMENTS.get(run.treatment, {}), own))
 
 
 def prepare(work: Path, jobs: int) -> None:

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, astuple, dataclass, field
@@ -59,6 +60,25 @@ class GridRun:
     def folder(self) -> str:
         """Name of the run's folder: the values of its fields, with a hyphen for everything else."""
         return "".join(letter if letter.isalnum() else "-" for letter in " ".join(map(str, astuple(self))))
+
+
+def load_settings(study: str) -> dict[str, Any]:
+    """Read the settings of a study, `settings/STUDY.toml`."""
+    return tomllib.loads((STUDIES / "settings" / f"{study}.toml").read_text(encoding="utf-8"))
+
+
+def merge_settings(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge nested settings, of which later ones win."""
+    merged: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            merged[key] = merge_settings(merged.get(key, {}), value) if isinstance(value, Mapping) else value
+    return merged
+
+
+def list_runs(kind: type[R], **values: Iterable[Any]) -> list[R]:
+    """Return a run for every combination of values of its fields, of which the last changes fastest."""
+    return [kind(**dict(zip(values, combination, strict=True))) for combination in product(*values.values())]
 
 
 def parse_arguments(

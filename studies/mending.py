@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 import jostle
+from jostle.corruptions.engine.spec import Entry, Spec
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROFILE
 from jostle.metrics.bootstrap import video_weights
 from studies.detection import (
-    CORRUPTIONS,
+    CELLS,
     EXTRACTOR,
-    MAIN,
     NETWORKS,
     PUPPETS_C,
     SHIPPED,
@@ -38,19 +39,105 @@ from studies.detection import (
     settings_for,
     train_networks,
 )
-from studies.feature_states import KNOWN, DetectedStates, load_extractor_file, make_states, read_states
-from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, train_run
-from studies.mending_cells import ALONE, GROUPS, UNSEEN, inspector_file, plan_of
+from studies.feature_states import (
+    KNOWN,
+    WAYS,
+    CorruptedCell,
+    DetectedStates,
+    Way,
+    load_extractor_file,
+    make_states,
+    read_states,
+)
+from studies.harness import CORES, Grid, GridRun, Record, list_runs, load_settings, run_module, run_study, train_run
 
-DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
-TREATMENTS = MAIN
-SEEDS = (0, 1, 2)
-EVERY = (*GROUPS, UNSEEN)
-TREATED = ("main", "single", "extra")  # groups that robustly trained detectors are measured in, too
-TWICE = ("main",)  # groups that are measured on features of every network
-DRAWN = ("main", UNSEEN)  # groups whose relative robustness has intervals
+SETTINGS = load_settings("mending")
+DETECTORS, TREATMENTS, LENGTHS = (tuple(SETTINGS[name]) for name in ("detectors", "treatments", "lengths"))
 DRAWS = 200
 AT_HALF = 2
+
+
+def _cell(text: str, placement: str | None = None) -> CorruptedCell:
+    specs = tuple(map(Spec.parse, text.split("+")))
+    return CorruptedCell(f"{text}@{placement}" if placement else text, specs, placement)
+
+
+def _strength(kind: str, word: str, value: Any) -> CorruptedCell:
+    """Return a kind of THUMOS14-C at a strength that no table has, so that no inspector was trained on it."""
+    own = Spec.parse(f"{PROFILE}/{kind}:2").entry
+    entry = Entry(own.corruption, (value,), own.options)
+    return CorruptedCell(f"{kind} {word}", (Spec(None, own.corruption, 1, entry),), "centre:5%")
+
+
+STRENGTHS: dict[str, list[Any]] = {
+    kind: [tuple(value) if isinstance(value, list) else value for value in values]
+    for kind, values in SETTINGS["strengths"].items()
+}
+WORDS = ("weaker", "between", "stronger")
+
+
+def length_cell(kind: str, percent: float) -> str:
+    """Return the name of a cell that corrupts so much of each action."""
+    known = {1: 1, 5: 2, 10: 3}.get(percent)
+    return f"{PROFILE}/{kind}:{known}" if known else f"{PROFILE}/{kind}:1@centre:{percent:g}%"
+
+
+GROUPS: dict[str, tuple[CorruptedCell, ...]] = {
+    "main": tuple(CELLS[name] for name in PUPPETS_C),
+    "single": tuple(cell for name, cell in CELLS.items() if name not in PUPPETS_C and "background" not in name),
+    "extra": tuple(_cell(f"{PROFILE}/{kind}:{share}") for kind in (*MIXES, *EXTRA) for share in (1, 2, 3)),
+    "lengths": tuple(
+        _cell(f"{PROFILE}/{kind}:1", f"centre:{percent:g}%")
+        for kind in CORRUPTIONS
+        for percent in LENGTHS
+        if percent not in (1, 5, 10)
+    ),
+    "strengths": (
+        *(_strength(kind, word, STRENGTHS[kind][i]) for kind in STRENGTHS for i, word in enumerate(WORDS)),
+        *(_strength("black_frame", f"of grey {level}", level) for level in SETTINGS["greys"]),
+    ),
+    "together": tuple(_cell("+".join(f"{PROFILE}/{kind}:2" for kind in kinds)) for kinds in SETTINGS["together"]),
+    "background": tuple(_cell(f"{PROFILE}/{kind}:1", f"background:{SETTINGS['outside']}") for kind in CORRUPTIONS),
+}
+UNSEEN = "unseen"  # the main cells before inspectors that never met their kind
+BLANK = "black_frame"  # the kind that the rule beside the inspector's network is for
+EVERYTHING = "with all"
+ALONE = ", alone"  # behind the name of an inspector whose network speaks without the rule beside it
+
+
+def without(kind: str) -> str:
+    """Return the name of an inspector that was trained without a kind."""
+    return f"without {kind}"
+
+
+def inspector_file(folder: Path, name: str) -> Path:
+    """Return the path of the weights of an inspector of the study."""
+    return folder / (name.replace(" ", "-") + ".safetensors")
+
+
+def plan_of(group: str, inspectors: Path, kinds: Collection[str] = CORRUPTIONS) -> list[Way]:
+    """Return what is made of a film in a group of cells; the clean cell is in all.
+
+    Args:
+        kinds: of stretches of all lengths, and of kinds never met, only these.
+    """
+    of_kind = {
+        kind: tuple(cell for cell in GROUPS["main" if group == UNSEEN else group] if f"/{kind}:" in cell.name)
+        for kind in kinds
+    }
+    main = tuple(cell for own in of_kind.values() for cell in own)
+    if group != UNSEEN:
+        cells = main if group == "lengths" else GROUPS[group]
+        return [Way(name, mend, cells) for name, mend in WAYS.items()]
+    plan = [Way(KNOWN, "known", main), Way(EVERYTHING, str(inspector_file(inspectors, EVERYTHING)), main)]
+    for kind, own in of_kind.items():
+        file = str(inspector_file(inspectors, without(kind)))
+        plan += [Way(without(kind), file, own), Way(without(kind) + ALONE, file, own, rules=False)]
+    return plan
+
+
+EVERY = (*GROUPS, UNSEEN)
+DRAWN = ("main", UNSEEN)  # groups whose relative robustness has intervals
 
 
 @dataclass(frozen=True)
@@ -85,7 +172,7 @@ def main() -> None:
         groups=EVERY,
         detectors=DETECTORS,
         treatments=TREATMENTS,
-        seeds=list(SEEDS),
+        seeds=SETTINGS["seeds"],
         networks=NETWORKS,
         kinds=tuple(CORRUPTIONS),
         films=int,
@@ -123,15 +210,11 @@ def trainings() -> list[DetectorRun]:
 
 def study(group: str) -> list[MendingRun]:
     """Return the runs of a group."""
-    treatments = TREATMENTS if group in TREATED else TREATMENTS[:1]
-    networks = NETWORKS if group in TWICE else NETWORKS[:1]
-    return [
-        MendingRun(name, how, seed, network, group)
-        for network in networks
-        for how in treatments
-        for seed in SEEDS
-        for name in DETECTORS
-    ]
+    treatments = TREATMENTS if group in SETTINGS["treated"] else TREATMENTS[:1]
+    networks = NETWORKS if group in SETTINGS["twice"] else NETWORKS[:1]
+    return list_runs(
+        MendingRun, network=networks, treatment=treatments, seed=SETTINGS["seeds"], detector=DETECTORS, group=[group]
+    )
 
 
 def make_training(place: Place, networks: Iterable[int], jobs: int) -> None:

@@ -17,7 +17,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from studies.detection import RECIPE, SHIPPED
 from studies.end_to_end import score_cells
 from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS
-from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study
+from studies.harness import CORES, Grid, GridRun, Record, list_runs, run_module, run_study
 from studies.mending import draw_scores
 
 DETECTORS = ("e2e_tad",)
@@ -34,8 +34,7 @@ class FrameDetectorRun(GridRun):
 
 def study() -> list[FrameDetectorRun]:
     """Return every run, clean weights first."""
-    ways = (AS_IS, MENDED, KNOWN)
-    return [FrameDetectorRun(name, weights, way) for name in DETECTORS for weights in SHIPPED for way in ways]
+    return list_runs(FrameDetectorRun, detector=DETECTORS, weights=SHIPPED, way=(AS_IS, MENDED, KNOWN))
 
 
 def main() -> None:

@@ -32,6 +32,7 @@ from studies.harness import (
     Record,
     finish,
     get_device,
+    load_settings,
     parse_arguments,
     read_records,
     run_grid,
@@ -40,20 +41,9 @@ from studies.harness import (
 )
 from studies.recognition import SHIPPED_RECOGNISERS
 
-KINDS = (
-    "kinetics-c/shot_noise",
-    "kinetics-c/motion_blur",
-    "kinetics-c/fog",
-    "kinetics-c/contrast",
-    "kinetics-c/bit_error",
-    "kinetics-c/packet_loss",
-    "ucf101-p/gaussian_noise",
-    "ucf101-p/jpeg_compression",
-    "ucf101-p/static_rotate",
-    "ucf101-p/freeze",
-)
-SEVERITY = 5
-PLACES = {"10 %": "centre:10%", "30 %": "centre:30%", "60 %": "centre:60%", "all": "everywhere"}
+SETTINGS = load_settings("mending")["recognition"]
+KINDS: list[str] = SETTINGS["kinds"]
+PLACES: dict[str, str] = SETTINGS["places"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,7 @@ class TestClip:
 def list_cells() -> tuple[Cell, ...]:
     """Return the clean cell, and every kind in every place."""
     corrupted = [
-        Cell(f"{kind} {word}", (f"{kind}:{SEVERITY}",), place, "corrupted", True)
+        Cell(f"{kind} {word}", (f"{kind}:{SETTINGS['severity']}",), place, "corrupted", True)
         for kind in KINDS
         for word, place in PLACES.items()
     ]

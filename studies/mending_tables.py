@@ -27,13 +27,14 @@ from studies.harness import (
     table,
     words,
 )
-from studies.mending import DETECTORS, TREATMENTS
-from studies.mending_cells import (
+from studies.mending import (
     ALONE,
     BLANK,
+    DETECTORS,
     EVERYTHING,
     GROUPS,
     LENGTHS,
+    TREATMENTS,
     UNSEEN,
     length_cell,
     without,

@@ -16,7 +16,7 @@ from jostle.evaluation.recipes.thumos14_c import MIXES, PROFILE
 from jostle.training.descriptor_bank import FilmBank, read_bank
 from studies.harness import parse_arguments
 from studies.inspector import choose, train
-from studies.mending_cells import EVERYTHING, inspector_file, without
+from studies.mending import EVERYTHING, inspector_file, without
 
 SIDE = "both"  # the one that mends
 

@@ -38,6 +38,9 @@ from studies.harness import (
     GridRun,
     Record,
     get_device,
+    list_runs,
+    load_settings,
+    merge_settings,
     run_module,
     run_study,
     ship_weights,
@@ -49,12 +52,11 @@ from studies.harness import (
 if TYPE_CHECKING:
     from studies.drawn_films import DrawnClips
 
-RECOGNISERS = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided", "puppet_slowfast", "puppet_tam")
+SETTINGS = load_settings("recognition")
+RECOGNISERS, SEEDS, WIDE_TREATMENTS = (tuple(SETTINGS[name]) for name in ("recognisers", "seeds", "wide_treatments"))
+WIDE, SINGLE = SETTINGS["wide"], SETTINGS["single"]
+TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
 SHIPPED_RECOGNISERS = RECOGNISERS[:4]  # the two of the papers' own layout are twice as large, and are not kept
-WIDE = "puppet_tam_wide"  # four times the weights of its narrow kin, under two treatments, to measure what these buy
-WIDE_TREATMENTS = ("clean", "mix")
-SEEDS = (0, 1, 2)
-SINGLE = "puppet_r2plus1d"  # learns from one corruption at a time, too
 
 SEVERITIES = (1, 2, 3, 4, 5)
 FAMILY: dict[str, tuple[str, ...]] = {
@@ -65,35 +67,6 @@ FAMILY: dict[str, tuple[str, ...]] = {
 CELLS = ("clean", *(f"{name}:{level}" for names in FAMILY.values() for name in names for level in SEVERITIES))
 TWIN = {**REVERSED, **{second: first for first, second in REVERSED.items()}}  # differs by the order alone
 
-OPTIMISER: dict[str, Any] = {
-    "lr": 1e-3,
-    "warmup_epochs": 1,
-    "epochs": 14,
-    "batch": 32,
-    "average": 0.98,
-    "average_ramp": False,
-}
-SPACE = ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "static_rotate", "rotate", "translate")
-TIME = ("jumble", "freeze", "sampling")
-
-
-def _p(*names: str) -> list[str]:
-    return [f"ucf101-p/{name}" for name in names]
-
-
-TREATMENTS: dict[str, dict[str, Any]] = {
-    "clean": {},
-    "noise": {"noise": {"std": 0.1}},
-    "mix": {
-        "corruptions": {
-            "specs": _p("jpeg_compression", *SPACE, "sampling", "reverse_sampling", "jumble", "box_jumble", "freeze"),
-            "severities": [1, 2, 3],
-            "draws": 3,
-        }
-    },
-    "temporal": {"corruptions": {"specs": _p(*TIME), "severities": [1, 2, 3], "draws": 3}},
-    "patterns": {"patterns": {"share": 0.75}},
-}
 SINGLES: dict[str, dict[str, Any]] = {
     f"only {name}": {"corruptions": {"specs": [f"kinetics-c/{name}:3"], "share": 1.0, "draws": 1}}
     for name in (*SPATIAL, *TEMPORAL)
@@ -124,14 +97,13 @@ def main() -> None:
 
 def study_runs() -> list[RecogniserRun]:
     """Return every recogniser under every treatment, and the wide one."""
-    pairs = [(WIDE, t) for t in WIDE_TREATMENTS]
-    pairs += [(r, t) for r in reversed(RECOGNISERS) for t in TREATMENTS]
-    return [RecogniserRun(recogniser, treatment, seed) for recogniser, treatment in pairs for seed in SEEDS]
+    wide = list_runs(RecogniserRun, recogniser=[WIDE], treatment=WIDE_TREATMENTS, seed=SEEDS)
+    return wide + list_runs(RecogniserRun, recogniser=RECOGNISERS[::-1], treatment=TREATMENTS, seed=SEEDS)
 
 
 def single_runs() -> list[RecogniserRun]:
     """Return the runs of one recogniser that learns from one corruption at a time."""
-    return [RecogniserRun(SINGLE, treatment, seed) for treatment in SINGLES for seed in SEEDS]
+    return list_runs(RecogniserRun, recogniser=[SINGLE], treatment=SINGLES, seed=SEEDS)
 
 
 def start_pretraining(work: Path, jobs: int) -> None:
@@ -171,19 +143,14 @@ def _start_of(work: Path, name: str) -> Path:
 
 def settings_for(run: RecogniserRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
-    return make_settings(
-        RecognitionConfig,
-        {
-            "recogniser": run.recogniser,
-            "data": {"select": 0.0, "mirror": True, "cache": str(work / "clips"), "jobs": jobs},
-            "optimiser": OPTIMISER,
-            "weights": str(_start_of(work, run.recogniser)),
-            "seed": run.seed,
-            "precision": "bfloat16",
-            "save_every": 1e9,
-            **(TREATMENTS | SINGLES)[run.treatment],
-        },
-    )
+    own = {
+        "recogniser": run.recogniser,
+        "data": {"cache": str(work / "clips"), "jobs": jobs},
+        "weights": str(_start_of(work, run.recogniser)),
+        "seed": run.seed,
+    }
+    treatment = (TREATMENTS | SINGLES)[run.treatment]
+    return make_settings(RecognitionConfig, merge_settings(SETTINGS["config"], treatment, own))
 
 
 def prepare_clips(runs: Iterable[RecogniserRun], work: Path, jobs: int) -> None:
