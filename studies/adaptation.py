@@ -154,7 +154,7 @@ def train_film_detectors(work: Path, footage: Path) -> None:
     for treatment in FILM_TREATMENTS:
         run = _film_detector(treatment)
         config = configure(run, features, own["truth"], {}, optimiser=optimiser, weight=2.0, settings=detector)
-        train_detector(config, work / "runs" / run.folder)
+        train_detector(config, run.folder_in(work))
 
 
 def _film_detector(treatment: str) -> film_detection.FilmDetectorRun:
@@ -180,9 +180,9 @@ def model_options(task: str, run: AdaptationRun, work: Path, footage: Path | Non
         return {"model": "temporalmaxer_puppets", "weights": PUPPET_WEIGHTS[run.treatment], **videos}
     if task == "film_recognition":
         assert footage is not None
-        weights = work / "runs" / FilmRun("shifted", run.treatment, run.seed).folder / "last.safetensors"
+        weights = FilmRun("shifted", run.treatment, run.seed).weights_in(work)
         return {"model": OWN["shifted"], "weights": weights, "data": footage / "ucf10"}
-    weights = work / "runs" / _film_detector(run.treatment).folder / "last.safetensors"
+    weights = _film_detector(run.treatment).weights_in(work)
     detector = load_trained("temporalmaxer_puppets", weights, **film_detection.SETTINGS["detector"])
     extractor = _load_recalling_extractor(work)
     extractor.recalls = "adapt" not in WAYS[run.way]

@@ -9,7 +9,6 @@ for joints are thrown away.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from jostle.models.recognition.puppets import SPEC, PuppetRecogniser
 from jostle.models.recognition.recogniser import load_recogniser
 from studies.drawn_films import BACKGROUND, CLIP_FRAMES, POINTS, DrawnClips, Films, draw_films
 from studies.fitting import Losses, descend, fit, report, training_device
+from studies.harness import start_process, wait_for_processes
 
 JOINT_WEIGHT = {"recogniser": 1.0, "backbone": 2.0}  # of all terms about joints
 GRAIN = 0.03  # largest noise, as a stand-in for the grain of a codec
@@ -141,13 +141,9 @@ def pretrain_backbones(detectors: Sequence[str], folder: Path, *, jobs: int, min
         return
     folder.mkdir(parents=True, exist_ok=True)
     films = draw_films(window=SPAN, jobs=jobs, clips=0)
-    context = multiprocessing.get_context("fork")  # the films are shared, and no process has used the GPU yet
-    processes = [context.Process(target=_pretrain_backbone, args=(name, films, folder, minutes)) for name in missing]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert all(process.exitcode == 0 for process in processes), "a backbone has not been trained"
+    for name in missing:
+        start_process(_pretrain_backbone, name, films, folder, minutes)
+    wait_for_processes()
 
 
 def _pretrain_backbone(name: str, films: Films, folder: Path, minutes: float) -> None:

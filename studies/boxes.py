@@ -8,13 +8,10 @@ Steps that are done already are skipped. `draw` needs the cores, `train` a GPU.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -30,7 +27,7 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.objects.puppet_boxes import CLASSES, SIDE, STRIDE, BoxNetwork, puppet_boxes
 from studies.fitting import Descent, report
 from studies.frame_pretraining import compress_frame
-from studies.harness import get_device, run_module, run_study, ship_weights
+from studies.harness import get_device, map_in_processes, run_module, run_study, ship_weights
 
 FILMS = {"train": 1600, "select": 40}
 CAST = {"train": (*CASTS["training"], *CASTS["extractor"]), "select": tuple(CASTS["validation"])}
@@ -46,7 +43,11 @@ Frames = npt.NDArray[np.uint8]
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"draw": draw_all, "train": train, "weights": ship_detector}
+    steps = {
+        "draw": draw_all,
+        "train": train,
+        "weights": lambda work: ship_weights({"puppet_boxes-clean": work / "last.safetensors"}),
+    }
     run_study(__doc__, "boxes", steps, films=int, epochs=EPOCHS)
 
 
@@ -56,25 +57,18 @@ def draw_all(work: Path, films: int | None) -> None:
         draw(work / f"{part}.npz", part, min(films or count, count))
 
 
-def ship_detector(work: Path) -> None:
-    """Put the weights into the package."""
-    ship_weights({"puppet_boxes-clean": work / "last.safetensors"})
-
-
 def draw(path: Path, part: str, films: int) -> None:
     """Draw frames of films, each with a table (things, 5) of class, x1, y1, x2, y2, padded with -1; write both."""
     if path.exists():
         return
     begin = time.monotonic()
-    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        parts = list(pool.map(partial(_draw_frames, part), range(films), chunksize=4))
+    parts = map_in_processes(partial(_draw_frames, part), range(films), None, chunk=4)
     frames, things = (np.concatenate(column) for column in zip(*parts, strict=True))
     np.savez(path, frames=frames, things=things)
     print(json.dumps({"step": "draw", "part": part, "films": films, "s": round(time.monotonic() - begin)}), flush=True)
 
 
 def _draw_frames(part: str, number: int) -> tuple[Frames, npt.NDArray[np.float32]]:
-    cv2.setNumThreads(1)
     film = untrimmed(SEED, f"boxes_{part}_{number:05d}", cast=CAST[part])
     rng = rng_for(SEED, "boxes", part, number)
     numbers = sorted(rng.choice(film.frames, EACH, replace=False).tolist())

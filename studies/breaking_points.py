@@ -31,7 +31,9 @@ from studies.harness import (
     Results,
     run_module,
     run_study,
+    select_records,
     table,
+    with_interval,
     words,
 )
 
@@ -87,7 +89,7 @@ def film_options(run: ProbeRun, work: Path, footage: Path) -> dict[str, Any]:
         "dataset": "joined-clips",
         "data": footage / "ucf10",
         "subset": "test",
-        "weights": work / "runs" / trained.folder / "last.safetensors",
+        "weights": trained.weights_in(work),
         "extractor": "film_lite0",
         "extractor_weights": work / "film_lite0.safetensors",
         "kinds": DEFAULT_KINDS[:1],
@@ -153,8 +155,7 @@ def compare(first: Record, second: Record, kind: str) -> BreakingComparison:
 
 def find(records: Sequence[Record], detector: str, weights: str, mend: str = "") -> Record:
     """Return the record of one run."""
-    wanted = {"detector": detector, "weights": weights, "mend": mend}
-    return next(record for record in records if wanted.items() <= record["run"].items())
+    return select_records(records, detector=detector, weights=weights, mend=mend)[0]
 
 
 @table("detector", "weights", "actions found clean", *map(words, DEFAULT_KINDS))
@@ -228,7 +229,10 @@ def _places(record: Record) -> list[str]:
 
 def _shares(one: BreakingDistribution) -> list[str]:
     """Format the share of actions that are lost to so many frames, and to none."""
-    return [*(_share(*one.lost_to[frames]) for frames in (1, 4, 16)), f"{100 * one.unbroken / one.items:.0f}"]
+    return [
+        *(with_interval(*one.lost_to[frames], ".0f", scale=100) for frames in (1, 4, 16)),
+        f"{100 * one.unbroken / one.items:.0f}",
+    ]
 
 
 def _median(one: BreakingDistribution) -> str:
@@ -236,16 +240,10 @@ def _median(one: BreakingDistribution) -> str:
     return f"{'more' if one.median is None else f'{one.median:g}'} [{', '.join(ends)}]"
 
 
-def _share(share: float, interval: tuple[float, float] | None) -> str:
-    ends = "" if interval is None else f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
-    return f"{100 * share:.0f}{ends}"
-
-
 def _paired(first: Record, second: Record, kind: str) -> str:
     one = compare(first, second, kind)
-    ratio = "" if one.ratio is None else f", x{one.ratio:.2f}"
-    ends = "" if one.ratio_interval is None else f" [{one.ratio_interval[0]:.2f}, {one.ratio_interval[1]:.2f}]"
-    return f"{one.later} later, {one.earlier} earlier of {one.items}{ratio}{ends}"
+    ratio = "" if one.ratio is None else f", x{with_interval(one.ratio, one.ratio_interval, '.2f')}"
+    return f"{one.later} later, {one.earlier} earlier of {one.items}{ratio}"
 
 
 TABLES = {

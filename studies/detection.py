@@ -113,9 +113,6 @@ class Place:
         if not self.network(0).exists():
             self.network(0).write_bytes(weights_file(EXTRACTOR).read_bytes())
 
-    def run(self, run: GridRun) -> Path:
-        return self.work / "runs" / run.folder
-
 
 def first_runs() -> list[DetectorRun]:
     """Return the runs whose weights are shipped, which also show whether the data set is too easy or too hard."""
@@ -172,7 +169,7 @@ def ship_detectors(place: Place) -> None:
     """Put the extractor and the detectors into the package."""
     pairs = product(DETECTORS, SHIPPED.items())
     runs = {f"{name}_puppets-{weights}": DetectorRun(name, treatment, 0, 0) for name, (weights, treatment) in pairs}
-    weights = {name: place.run(run) / "last.safetensors" for name, run in runs.items()}
+    weights = {name: run.weights_in(place.work) for name, run in runs.items()}
     ship_weights({EXTRACTOR: place.network(0), **weights}, extractor=EXTRACTOR)
 
 
@@ -306,7 +303,7 @@ def load_trained(name: str, weights: Path, **settings: Any) -> Any:
 
 def measure(run: DetectorRun, place: Place) -> Record:
     """Train a detector, and score it on the test videos in every cell."""
-    detector = train_detector(settings_for(run, place), place.run(run))
+    detector = train_detector(settings_for(run, place), run.folder_in(place.work))
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
     states = DetectedStates(detector, read_states(place.states(run.network, "cells"), truth.videos), truth)
     cells = {cell: states.score(AS_IS, cell).map.tolist() for cell in ("clean", *CELLS)}

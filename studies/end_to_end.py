@@ -121,8 +121,8 @@ def ship_detectors(place: Place) -> None:
     for detector in SETTINGS["shipped"]:
         runs = {f"{detector}_puppets-{name}": EndToEndRun(detector, how, 0) for name, how in SHIPPED.items()}
         notes = {"extractor": "puppet_net"} if detector in FEATURES else {}
-        folders = {name: place.run(run.on_features if detector in FEATURES else run) for name, run in runs.items()}
-        ship_weights({name: folder / "last.safetensors" for name, folder in folders.items()}, **notes)
+        trained = {name: run.on_features if detector in FEATURES else run for name, run in runs.items()}
+        ship_weights({name: run.weights_in(place.work) for name, run in trained.items()}, **notes)
 
 
 def settings_for(run: EndToEndRun, place: Place) -> Any:
@@ -143,8 +143,8 @@ def measure(run: EndToEndRun, place: Place) -> Record:
     if run.detector in FEATURES:
         record = measure_on_features(run.on_features, place)
         return {**record, "cells": {cell: record["cells"][cell] for cell in ("clean", *PUPPETS_C)}}
-    weights = train_run(settings_for(run, place), place.run(run))
-    out = place.run(run) / "cells"
+    weights = train_run(settings_for(run, place), run.folder_in(place.work))
+    out = run.folder_in(place.work) / "cells"
     jostle.run(RECIPE.name, model=f"{run.detector}_puppets", weights=weights, out=out, jobs=1, model_processes=0)
     return {"cells": {cell: score.map.tolist() for cell, score in score_cells(out).items()}}
 

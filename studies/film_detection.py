@@ -81,7 +81,7 @@ def weights_of(network: str, work: Path) -> Path:
     """Return the weights of an extractor; those with shifted channels are of `studies.film_recognition`."""
     if network == "lite0":
         return work / "film_lite0.safetensors"
-    return work / "runs" / FilmRun(network, "clean", 0).folder / "last.safetensors"
+    return FilmRun(network, "clean", 0).weights_in(work)
 
 
 def write_lite0(work: Path) -> None:
@@ -147,7 +147,7 @@ def measure_run(run: FilmDetectorRun, work: Path, truths: Mapping[str, Path]) ->
         weight=2.0,
         settings=SETTINGS["detector"],
     )
-    detector = train_detector(config, work / "runs" / run.folder)
+    detector = train_detector(config, run.folder_in(work))
     truth = jostle.load_truth(truths["test"], subset="test", protocol="thumos14")
     states = DetectedStates(detector, read_states(features / "test", truth.videos), truth)
     scores = {

@@ -9,9 +9,7 @@ holds `ucf10/{train,test}/CLASS/*.avi`.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Collection, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +28,7 @@ from studies.harness import (
     get_device,
     list_runs,
     load_settings,
+    map_in_processes,
     merge_settings,
     run_module,
     run_study,
@@ -72,8 +71,7 @@ def corrupt_clips(work: Path, footage: Path, jobs: int) -> None:
 def train_shifted(work: Path, footage: Path, at_once: int, seeds: Collection[int]) -> None:
     """Train the networks with shifted channels alone, for other studies."""
     runs = [run for run in study_runs() if run.network == "shifted" and run.seed in seeds]
-    with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(partial(train_network, work=work, footage=footage), runs))
+    map_in_processes(partial(train_network, work=work, footage=footage), runs, at_once)
 
 
 def clips_config(footage: Path, **changes: Any) -> ClipsConfig:
@@ -114,7 +112,7 @@ def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:
 
 def train_network(run: FilmRun, work: Path, footage: Path) -> Path:
     """Train a recogniser, and return the path of its weights."""
-    return train_run(settings_for(run, footage, work), work / "runs" / run.folder, one_shape=True)
+    return train_run(settings_for(run, footage, work), run.folder_in(work), one_shape=True)
 
 
 def measure_run(run: FilmRun, work: Path, footage: Path) -> Record:

@@ -14,7 +14,18 @@ import numpy as np
 
 import jostle
 from jostle.metrics.bootstrap import share_interval
-from studies.harness import Grid, GridRun, Record, Results, list_runs, load_settings, run_module, run_study, table
+from studies.harness import (
+    Grid,
+    GridRun,
+    Record,
+    Results,
+    list_runs,
+    load_settings,
+    run_module,
+    run_study,
+    table,
+    with_interval,
+)
 
 SETTINGS = load_settings("film_stability")
 CLASSIFIERS: dict[str, str] = SETTINGS["classifiers"]
@@ -89,9 +100,7 @@ def stability_table(results: Results) -> Iterator[list[str]]:
         cells = []
         for column in (1, 2):
             right = np.array([one[column] for one in record["anchors"]], bool)
-            ends = share_interval(owners, right)
-            text = "" if ends is None else f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]"
-            cells.append(f"{100 * right.mean():.1f}{text}")
+            cells.append(with_interval(right.mean(), share_interval(owners, right), ".1f", ".0f", 100))
         accuracy, stable = shares(record)
         yield [CLASSIFIERS[record["run"]["network"]], *cells, f"{100 * (accuracy - stable):.1f}"]
 

@@ -27,7 +27,18 @@ from studies.detection_tables import (
 )
 from studies.feature_states import KNOWN, MENDED
 from studies.film_detection import DETECTORS, TREATMENTS_OF
-from studies.harness import NAMES, GridTable, Record, Results, mean_over_runs, over_runs, slashed, table, words
+from studies.harness import (
+    NAMES,
+    GridTable,
+    Record,
+    Results,
+    mean_over_runs,
+    over_runs,
+    slashed,
+    table,
+    with_interval,
+    words,
+)
 from studies.recognition_tables import KINETICS, SETS, cells_of
 
 DRAWS = 1000
@@ -70,8 +81,7 @@ class ClipAnswers:
         self, statistic: Callable[[Shares], Shares], value: float, form: str = ".0f", ends: str = ".0f"
     ) -> str:
         """Format a value in percent, with the 95 % interval of its statistic of weighted clips over draws of groups."""
-        low, high = np.quantile(statistic(self.draws), (0.025, 0.975))
-        return f"{100 * value:{form}} [{100 * low:{ends}}, {100 * high:{ends}}]"
+        return with_interval(value, np.quantile(statistic(self.draws), (0.025, 0.975)), form, ends, 100)
 
     def format_mean(self, share: Shares, form: str = ".1f", ends: str = ".0f") -> str:
         """Format the mean of (clips,) shares in percent, with its interval."""
@@ -147,8 +157,8 @@ def rank_table(results: Results) -> Iterator[list[str]]:
         drawn = np.stack([one(clips.draws) for one in left], axis=1)
         row = [label]
         for other in others:
-            low, high = np.quantile([spearmanr(one, other).statistic for one in drawn], (0.025, 0.975))
-            row.append(f"{spearmanr(whole, other).statistic:.2f} [{low:.2f}, {high:.2f}]")
+            ends = np.quantile([spearmanr(one, other).statistic for one in drawn], (0.025, 0.975))
+            row.append(with_interval(spearmanr(whole, other).statistic, ends, ".2f"))
         yield row
     yield ["puppets", "", f"{spearmanr(*others).statistic:.2f}"]
 
@@ -158,7 +168,8 @@ def paired_interval(pairs: Sequence[float]) -> str:
     from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
 
     reach = stdtrit(len(pairs) - 1, 0.975) * np.std(pairs, ddof=1) / np.sqrt(len(pairs))
-    return f"{np.mean(pairs):+.1f} [{np.mean(pairs) - reach:+.1f}, {np.mean(pairs) + reach:+.1f}]"
+    mean = float(np.mean(pairs))
+    return with_interval(mean, (mean - reach, mean + reach), "+.1f")
 
 
 @table("difference in points", "relative robustness", "corrupted", "clean")

@@ -80,7 +80,7 @@ def start_pretraining(work: Path, jobs: int) -> None:
 def ship_classifiers(work: Path) -> None:
     """Put the weights into the package."""
     runs = {f"{CLASSIFIER}-{name}": FrameRun(treatment, 0) for name, treatment in SHIPPED.items()}
-    ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
+    ship_weights({name: run.weights_in(work) for name, run in runs.items()})
 
 
 def settings_for(run: FrameRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
@@ -127,7 +127,7 @@ def measure(run: FrameRun, work: Path) -> Record:
     from jostle.training.recognition import predict_logits
 
     config = settings_for(run, work)
-    weights = start_of(work) if run.treatment == START else train_run(config, work / "runs" / run.folder)
+    weights = start_of(work) if run.treatment == START else train_run(config, run.folder_in(work))
     network = FrameClassifier(CLASSES)
     network.load_state_dict(read_weights(weights))
     network.to(get_device())

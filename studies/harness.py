@@ -33,6 +33,7 @@ CORES = os.cpu_count() or 1
 Record = dict[str, Any]
 Reduction = Callable[[Sequence[Record]], str]
 R = TypeVar("R")
+T = TypeVar("T")
 FIELD_HEADS = {"treatment": "trained", "network": "extractor"}  # of a run, in tables
 NAMES = {
     "actionformer": "ActionFormer",
@@ -60,6 +61,14 @@ class GridRun:
     def folder(self) -> str:
         """Name of the run's folder: the values of its fields, with a hyphen for everything else."""
         return "".join(letter if letter.isalnum() else "-" for letter in " ".join(map(str, astuple(self))))
+
+    def folder_in(self, work: Path) -> Path:
+        """Return the path of the run's folder."""
+        return work / "runs" / self.folder
+
+    def weights_in(self, work: Path) -> Path:
+        """Return the path of the weights that the run trains."""
+        return self.folder_in(work) / "last.safetensors"
 
 
 def load_settings(study: str) -> dict[str, Any]:
@@ -282,10 +291,21 @@ def finish(failed: Sequence[Any]) -> None:
         )
 
 
+def map_in_processes(
+    function: Callable[[T], R], items: Iterable[T], jobs: int | None, *, method: str = "spawn", chunk: int = 1
+) -> list[R]:
+    """Apply a function to items in several processes, and return the results in order."""
+    context, initializer = multiprocessing.get_context(method), use_one_thread if method == "spawn" else None
+    with ProcessPoolExecutor(jobs, context, initializer=initializer) as pool:
+        return list(pool.map(function, items, chunksize=chunk))
+
+
 def use_one_thread() -> None:
-    """Limit torch to one thread: several processes share the machine."""
+    """Limit torch and OpenCV to one thread: several processes share the machine."""
+    import cv2
     import torch
 
+    cv2.setNumThreads(1)
     torch.set_num_threads(1)
 
 
@@ -329,6 +349,18 @@ def spread(values: Iterable[float]) -> str:
     if len(many) == 1:
         return f"{many.mean():.2f}"
     return f"{many.mean():.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{many.std(ddof=1):.2f}"
+
+
+def with_interval(
+    value: float, interval: Sequence[float] | None, form: str = ".1f", ends: str = "", scale: float = 1
+) -> str:
+    """Format a scaled value, and the ends of its interval if it has one.
+
+    Args:
+        ends: format of the ends, if it differs.
+    """
+    whole = f"{scale * value:{form}}"
+    return whole if interval is None else f"{whole} [{', '.join(f'{scale * end:{ends or form}}' for end in interval)}]"
 
 
 def slashed(values: Iterable[float], digits: int = 1) -> str:

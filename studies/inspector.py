@@ -43,9 +43,9 @@ def main() -> None:
     steps = {
         "films": make_films,
         "train": train_all,
-        "choose": choose_all,
+        "choose": lambda work: choose(read_bank(work / "films.bank"), work / "last.safetensors"),
         "validate": validate_all,
-        "weights": ship_inspector,
+        "weights": lambda work: ship_weights({"inspector": work / "last.safetensors"}),
     }
     run_study(
         __doc__,
@@ -86,22 +86,12 @@ def train_all(
     train(films, out, steps_of_training, minutes, jobs, batch=batch, length=length, begin=begin, sides=sides)
 
 
-def choose_all(work: Path) -> None:
-    """Set the thresholds of the weights of WORK."""
-    choose(read_bank(work / "films.bank"), work / "last.safetensors")
-
-
 def validate_all(work: Path) -> None:
     """Test the weights of WORK on films from elsewhere; write and print the results."""
     results = Results()
     results.inspector = list(validate(read_bank(work / "held.bank"), work / "last.safetensors"))
     write_records(work / "inspector.jsonl", results.inspector)
     print(found_table(results), content_table(results), sep="\n\n", flush=True)
-
-
-def ship_inspector(work: Path) -> None:
-    """Put the weights into the package."""
-    ship_weights({"inspector": work / "last.safetensors"})
 
 
 def train(

@@ -246,9 +246,9 @@ def take_shipped(place: Place) -> None:
 
     for detector in DETECTORS:
         for name, treatment in SHIPPED.items():
-            folder = place.run(DetectorRun(detector, treatment, 0, 0))
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "last.safetensors").write_bytes(trained_weights(f"{detector}_puppets", name).read_bytes())
+            weights = DetectorRun(detector, treatment, 0, 0).weights_in(place.work)
+            weights.parent.mkdir(parents=True, exist_ok=True)
+            weights.write_bytes(trained_weights(f"{detector}_puppets", name).read_bytes())
 
 
 def summarise(record: Record) -> str:
@@ -262,7 +262,7 @@ def summarise(record: Record) -> str:
 
 def measure(run: MendingRun, place: Place, names: Collection[str]) -> Record:
     """Score a detector on these test films in every cell of a group, in every way."""
-    detector = load_trained(f"{run.detector}_puppets", place.run(run.training) / "last.safetensors")
+    detector = load_trained(f"{run.detector}_puppets", run.training.weights_in(place.work))
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
     states = DetectedStates(detector, read_states(place.states(run.network, run.group), names), truth)
     record: Record = {"films": len(states.films), "scores": {}, "found": states.found}
@@ -303,7 +303,7 @@ def learn(run: DetectorRun, place: Place, epochs: int | None = None) -> Record:
     config = settings_for(run, place)
     if epochs is not None:
         config = replace(config, optimiser=replace(config.optimiser, epochs=epochs, warmup_epochs=0))
-    train_run(config, place.run(run))
+    train_run(config, run.folder_in(place.work))
     return {}
 
 

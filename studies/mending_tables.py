@@ -25,6 +25,7 @@ from studies.harness import (
     over_runs,
     slashed,
     table,
+    with_interval,
     words,
 )
 from studies.mending import (
@@ -87,8 +88,7 @@ def interval(records: Sequence[Record], way: str, clean: str = "") -> str:
 
 def with_ends(measured: float, draws: Any) -> str:
     """Format a number, and the ends of its interval."""
-    ends = bias_corrected(draws, measured, 0.95)
-    return f"{measured:.1f}" + ("" if ends is None else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
+    return with_interval(measured, bias_corrected(draws, measured, 0.95))
 
 
 def costs(records: Sequence[Record], way: str = MENDED, clean: str = AS_IS) -> list[float]:

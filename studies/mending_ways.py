@@ -8,11 +8,9 @@ The features of a film are extracted once in every cell; every way starts from t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ from jostle.mending.damage_finders import Mending
 from jostle.mending.repair import MendedSource
 from studies.detection import DETECTORS, EXTRACTOR, load_trained
 from studies.feature_states import STRIDE, WINDOW
-from studies.harness import STUDIES, Record, parse_arguments, run_module, use_one_thread, write_records
+from studies.harness import STUDIES, Record, map_in_processes, parse_arguments, run_module, write_records
 from studies.mending import select_films
 
 RESULTS = STUDIES / "mending_ways.jsonl"
@@ -144,11 +142,11 @@ def weight_scores(segments: Segments, lost: Flags, fps: float) -> Segments:
     return replace(segments, score=segments.score * (1 - share))
 
 
-def detect_film(film: tuple[str, Path], actions: Segments) -> Detections:
+def detect_film(film: tuple[str, Path, Segments]) -> Detections:
     """Return the segments of a film by detector, way and cell."""
     from jostle.io.video.decode import Reader
 
-    (name, path), (extractor, detectors) = film, load_networks()
+    (name, path, actions), (extractor, detectors) = film, load_networks()
     detections: Detections = {}
     with Reader(path) as reader:
         known: dict[str, Any] = {
@@ -213,12 +211,10 @@ def main() -> None:
     """Measure every way, and write the records beside this file."""
     arguments = parse_arguments(__doc__, folder=False, films=4, jobs=1)
     data = select_films(jostle.load_dataset("puppets", subset="test", jobs=arguments.jobs), arguments.films)
-    films = list(data.videos.items())
-    actions = data.truth.actions
-    with ProcessPoolExecutor(arguments.jobs, get_context("spawn"), initializer=use_one_thread) as pool:
-        by_film = list(pool.map(detect_film, films, [actions[name] for name, _ in films]))
-    truth = data.truth.of_videos([name for name, _ in films])
-    detections = {name: one for (name, _), one in zip(films, by_film, strict=True)}
+    actions, names = data.truth.actions, list(data.videos)
+    films = [(name, path, actions[name]) for name, path in data.videos.items()]
+    detections = dict(zip(names, map_in_processes(detect_film, films, arguments.jobs), strict=True))
+    truth = data.truth.of_videos(names)
     write_records(RESULTS, [score_way(*key, detections, truth) for key in product(DETECTORS, WAYS)])
 
 

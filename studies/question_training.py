@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -40,7 +38,7 @@ from jostle.models.language.puppet_language import (
     split_words,
 )
 from studies.fitting import Descent, as_shipped, follow, report
-from studies.harness import use_one_thread
+from studies.harness import map_in_processes
 
 TREATMENTS = ("clean", "robust", "shuffled")
 OPTIONS = 4
@@ -116,9 +114,7 @@ def extract_features(seed: int, subset: str, count: int, folder: Path, *, jobs: 
     if path.exists():
         return
     begin = time.monotonic()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=use_one_thread) as pool:
-        rows = list(pool.map(partial(_film_features, seed, subset), range(count), chunksize=4))
+    rows = map_in_processes(partial(_film_features, seed, subset), range(count), jobs, chunk=4)
     features, thumbnails = (np.stack(column) for column in zip(*rows, strict=True))
     np.savez(path, features=features, thumbnails=thumbnails)
     print(f"features of {count} films, seed {seed}, {subset}: {time.monotonic() - begin:.0f} s", flush=True)

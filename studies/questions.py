@@ -35,8 +35,10 @@ from studies.harness import (
     markdown_table,
     run_module,
     run_study,
+    select_records,
     ship_weights,
     table,
+    with_interval,
 )
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def main() -> None:
     steps = {
         "features": make_features,
         "train": train_models,
-        "weights": ship_models,
+        "weights": lambda work: ship_weights({f"{MODEL}-{name}": weights_of(work, name) for name in SHIPPED}),
         "study": Grid(study_runs, measure_run, summarise),
     }
     run_study(__doc__, "questions", steps, jobs=CORES, treatments=TREATMENTS)
@@ -113,11 +115,6 @@ def make_features(work: Path, jobs: int) -> None:
 
     for source in (*TRAINING, *HELD_OUT):
         extract_features(*source, work, jobs=jobs)
-
-
-def ship_models(work: Path) -> None:
-    """Put the weights into the package."""
-    ship_weights({f"{MODEL}-{name}": weights_of(work, name) for name in SHIPPED})
 
 
 def weights_of(work: Path, treatment: str) -> Path:
@@ -147,7 +144,7 @@ def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
     models = {name: load_puppet_language(name if name in SHIPPED else weights_of(work, name)) for name in TREATMENTS}
     for model in models.values():
         model.features = models[TREATMENTS[0]].features  # frames are seen once for all
-    out = work / "runs" / run.folder
+    out = run.folder_in(work)
     jostle.run(
         BENCHMARK,
         model=SeveralModels(models),
@@ -208,8 +205,7 @@ def score_of(record: Record, cell: str, kind: str | None = None) -> AnswerShare:
 
 def find(records: Sequence[Record], weights: str, mend: str = "", cells: str = "placed") -> Record:
     """Return the record of one model in one run."""
-    wanted = {"cells": cells, "mend": mend}
-    record = next(record for record in records if wanted.items() <= record["run"].items())
+    record = select_records(records, cells=cells, mend=mend)[0]
     return record | {"choices": record["choices"][weights]}
 
 
@@ -228,8 +224,8 @@ def types_table(results: Results) -> str:
         items = questions_of(record).items
         for cell, label in ((CLEAN, "the video"), ("one_frame", "one frame"), ("blind", "nothing")):
             score = score_answers(answers_of(record, cell), questions_of(record))
-            cells = [_with_interval(score.by_type[kind], 0) for kind in TYPES]
-            rows.append([weights, label, _with_interval(score.overall), *cells])
+            cells = [_accuracy(score.by_type[kind], 0) for kind in TYPES]
+            rows.append([weights, label, _accuracy(score.overall), *cells])
             counts = score.by_type
         right, blind = (correct_answers(answers_of(record, cell), items).astype(float) for cell in (CLEAN, "blind"))
         parts = [np.array([kind in (item.kind, "all") for item in items]) for kind in ("all", *TYPES)]
@@ -245,7 +241,7 @@ def cells_table(results: Results) -> Iterator[list[str]]:
         columns = [find(results.questions, weights, cells=part) for weights in TREATMENTS]
         cells = [name for name, group in GROUPS.items() if group in groups]
         for cell in [CLEAN, *cells] if part == "placed" else cells:
-            yield [f"`{cell}`", *(_with_interval(score_of(record, cell)) for record in columns)]
+            yield [f"`{cell}`", *(_accuracy(score_of(record, cell)) for record in columns)]
 
 
 @table("fall, points", "cells", "questions that need order", "other questions", "difference")
@@ -272,7 +268,7 @@ def _difference(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDA
         means.append(sums.sum() / counts.sum())
         draws.append(weights @ sums / (weights @ counts))
     measured = float(means[0] - means[1])
-    return f"{100 * measured:.1f}{_ends(bias_corrected(draws[0] - draws[1], measured, 0.95), 1)}"
+    return with_interval(measured, bias_corrected(draws[0] - draws[1], measured, 0.95), scale=100)
 
 
 def falls(record: Record, cells: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -292,7 +288,11 @@ def sensitivity_table(results: Results) -> Iterator[list[str]]:
         order = score_answers(clean, questions).order
         assert order is not None
         each = [temporal_sensitivity(clean, answers_of(record, cell), questions) for cell in DISORDERED]
-        yield [weights, _with_interval(order), *(f"{100 * (one.value or 0):.0f}{_ends(one.interval)}" for one in each)]
+        yield [
+            weights,
+            _accuracy(order),
+            *(with_interval(one.value or 0, one.interval, ".0f", scale=100) for one in each),
+        ]
 
 
 @table("weights", "cells", "as it is, %", "mended, %", "gain, points")
@@ -337,15 +337,11 @@ def _compare(first: Record, second: Record, cells: Sequence[str]) -> list[str]:
 
 def _mean(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
     owners = [question[0] for question, take in zip(record["questions"], chosen, strict=True) if take]
-    return f"{100 * values[chosen].mean():.1f}{_ends(mean_interval(owners, values[chosen]), 1)}"
+    return with_interval(values[chosen].mean(), mean_interval(owners, values[chosen]), scale=100)
 
 
-def _with_interval(share: AnswerShare, digits: int = 1) -> str:
-    return f"{100 * share.accuracy:.{digits}f}{_ends(share.interval, digits)}"
-
-
-def _ends(interval: tuple[float, float] | None, digits: int = 0) -> str:
-    return "" if interval is None else f" [{100 * interval[0]:.{digits}f}, {100 * interval[1]:.{digits}f}]"
+def _accuracy(share: AnswerShare, digits: int = 1) -> str:
+    return with_interval(share.accuracy, share.interval, f".{digits}f", scale=100)
 
 
 TABLES = {

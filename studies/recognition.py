@@ -9,11 +9,10 @@ the cores: named together they work side by side.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +39,7 @@ from studies.harness import (
     get_device,
     list_runs,
     load_settings,
+    map_in_processes,
     merge_settings,
     run_module,
     run_study,
@@ -134,7 +134,7 @@ def ship_networks(work: Path) -> None:
     """Put the weights into the package."""
     pairs = product(SHIPPED_RECOGNISERS, SHIPPED.items())
     runs = {f"{recogniser}-{name}": RecogniserRun(recogniser, treatment, 0) for recogniser, (name, treatment) in pairs}
-    ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
+    ship_weights({name: run.weights_in(work) for name, run in runs.items()})
 
 
 def _start_of(work: Path, name: str) -> Path:
@@ -173,7 +173,7 @@ def measure(run: RecogniserRun, work: Path) -> Record:
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.recogniser import load_recogniser
 
-    weights = train_run(settings_for(run, work), work / "runs" / run.folder, one_shape=True)
+    weights = train_run(settings_for(run, work), run.folder_in(work), one_shape=True)
     recogniser = load_recogniser(run.recogniser, weights=read_weights(weights))
     clips = load_cells(work / "cells")
     predictions = predict_cells(recogniser.network.to(get_device()).eval(), recogniser.spec, clips)
@@ -241,8 +241,7 @@ def make_cells(folder: Path, videos: Sequence[VideoClip], *, frames: int, size: 
     folder.mkdir(parents=True, exist_ok=True)
     shape = (len(CELLS), len(videos), frames, *size, 3)
     np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_limit_threads) as pool:
-        list(pool.map(_fill, [path] * len(videos), range(len(videos)), videos, chunksize=1))
+    map_in_processes(partial(_fill, path), enumerate(videos), jobs)
     part = index.with_suffix(".part")
     part.write_text(json.dumps({"cells": CELLS, "label": [video.label for video in videos]}))
     os.replace(part, index)
@@ -255,15 +254,8 @@ def load_cells(folder: Path) -> TestClips:
     return TestClips(np.load(folder / "cells.npy", mmap_mode="r"), np.array(index["label"], np.int64))
 
 
-def _limit_threads() -> None:
-    import cv2
-    import torch
-
-    cv2.setNumThreads(1)
-    torch.set_num_threads(1)
-
-
-def _fill(path: Path, row: int, video: VideoClip) -> None:
+def _fill(path: Path, item: tuple[int, VideoClip]) -> None:
+    row, video = item
     with Reader(video.path) as reader:
         clip = Clip(reader.block(0, len(reader)), reader.pts, reader.fps)
     pixels = np.load(path, mmap_mode="r+")

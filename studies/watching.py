@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import shutil
 import time
 from collections import Counter
@@ -226,18 +225,10 @@ def poisson_interval(events: int, level: float = 0.95) -> tuple[float, float]:
     [0.0, 3.689]
     """
 
-    def below(mean: float, most: int) -> float:
-        return sum(math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(most + 1))
-
-    def solve(probability: float, most: int) -> float:
-        lo, hi = 1e-9, 10.0 * (events + 5)
-        for _ in range(100):
-            middle = (lo + hi) / 2
-            lo, hi = (middle, hi) if below(middle, most) > probability else (lo, middle)
-        return lo
+    from scipy.special import gammaincinv  # type: ignore[import-untyped, unused-ignore]
 
     tail = (1 - level) / 2
-    return (solve(1 - tail, events - 1) if events else 0.0), solve(tail, events)
+    return (float(gammaincinv(events, tail)) if events else 0.0), float(gammaincinv(events + 1, 1 - tail))
 
 
 Answers = tuple[Mask, list[str], list[float]]  # alarms, kinds, and confidences where there are any
