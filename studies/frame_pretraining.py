@@ -28,7 +28,7 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
 from jostle.training.clips import Indices, evenly_spaced
 from studies.drawn_films import SHARED, draw_shared
-from studies.fitting import Losses, fit, training_device
+from studies.fitting import Losses, RandomCrops, fit, training_device
 
 FILMS = 7000
 HOLDING = ("raise", "lower", "pick_up", "put_down")  # actions with any prop
@@ -150,17 +150,12 @@ def pretrain_classifier(drawn: DrawnFrames, out: Path, *, seed: int = 0) -> None
 def augment_frames(frames: Tensor, place: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return normalised frames (B, 1, 3, 112, 112), shifted and mirrored at random, and (B, 2) positions of hands."""
     count, device, side = len(rows), rows.device, frames.shape[1]
-    moves = torch.randint(-SHIFT, SHIFT + 1, (count, 2), device=device)
-    mirror = torch.rand(count, 1, device=device) < 0.5
-    span = torch.arange(side, device=device)
-    down, across = (span + moves[:, :1]).clamp(0, side - 1), (span + moves[:, 1:]).clamp(0, side - 1)
-    across = torch.where(mirror, across.flip(1), across)
-    pixels = frames[rows[:, None, None], down[:, :, None], across[:, None, :]].permute(0, 3, 1, 2).float() / 255
+    crops = RandomCrops(count, side, side, (-SHIFT, SHIFT + 1), device)
+    pixels = frames[rows[:, None, None], crops.rows[:, :, None], crops.columns[:, None, :]]
+    pixels = pixels.permute(0, 3, 1, 2).float() / 255
     pixels = pixels + torch.randn_like(pixels) * torch.rand(count, 1, 1, 1, device=device) * GRAIN
-    hand = place[rows] - moves.flip(1)
-    x = torch.where(mirror[:, 0], side - hand[:, 0], hand[:, 0])
     mean, std = (torch.tensor(values, device=device)[:, None, None] for values in (SPEC.mean, SPEC.std))
-    return ((pixels - mean) / std)[:, None], torch.stack([x, hand[:, 1]], 1)
+    return ((pixels - mean) / std)[:, None], crops.move_points(place[rows], side)
 
 
 def hand_loss(cells: Tensor, hand: Tensor) -> tuple[Tensor, Tensor]:

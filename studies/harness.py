@@ -90,6 +90,12 @@ def list_runs(kind: type[R], **values: Iterable[Any]) -> list[R]:
     return [kind(**dict(zip(values, combination, strict=True))) for combination in product(*values.values())]
 
 
+def choose_evenly(items: Sequence[T], count: int | None) -> list[T]:
+    """Return so many of the items, evenly over their list; all for None."""
+    count = len(items) if count is None else min(count, len(items))
+    return [items[number * len(items) // count] for number in range(count)]
+
+
 def parse_arguments(
     doc: str | None, steps: Sequence[str] = (), *, folder: bool = True, **options: Any
 ) -> argparse.Namespace:
@@ -187,11 +193,9 @@ def _bind(function: Callable[..., Any], values: Mapping[str, Any]) -> Callable[.
 
 def _is_chosen(run: Any, arguments: argparse.Namespace, options: Iterable[str]) -> bool:
     """Return whether the values of a run are among those of the options in the plural, such as `--seeds`."""
-    return all(
-        value in getattr(arguments, f"{name}s")
-        for name, value in asdict(run).items()
-        if f"{name}s" in options and isinstance(getattr(arguments, f"{name}s"), (tuple, list))
-    )
+    chosen = [(value, getattr(arguments, f"{name}s")) for name, value in asdict(run).items() if f"{name}s" in options]
+    lists = [(value, values) for value, values in chosen if isinstance(values, (tuple, list))]
+    return all(value in values for value, values in lists if isinstance(value, type(values[0])))
 
 
 def start_process(function: Callable[..., None], *arguments: Any) -> None:

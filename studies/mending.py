@@ -26,6 +26,7 @@ from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROFILE
 from jostle.metrics.bootstrap import video_weights
+from jostle.models.checkpoints import read_metadata
 from studies.detection import (
     CELLS,
     EXTRACTOR,
@@ -49,7 +50,18 @@ from studies.feature_states import (
     make_states,
     read_states,
 )
-from studies.harness import CORES, Grid, GridRun, Record, list_runs, load_settings, run_module, run_study, train_run
+from studies.harness import (
+    CORES,
+    Grid,
+    GridRun,
+    Record,
+    choose_evenly,
+    list_runs,
+    load_settings,
+    run_module,
+    run_study,
+    train_run,
+)
 
 SETTINGS = load_settings("mending")
 DETECTORS, TREATMENTS, LENGTHS = (tuple(SETTINGS[name]) for name in ("detectors", "treatments", "lengths"))
@@ -163,7 +175,9 @@ def main() -> None:
         {
             "network": train_networks,
             "training": make_training,
-            "detectors": Grid(trainings, learn, lambda record: "trained", file="trained"),
+            "detectors": Grid(
+                lambda: [run.training for run in study("main")], learn, lambda record: "trained", file="trained"
+            ),
             "shipped": take_shipped,
             "cells": make_cells,
             "study": Grid(study_runs, measure, summarise),
@@ -192,20 +206,12 @@ def derive_data(arguments: Any) -> dict[str, Any]:
 
 def select_films(data: Dataset, count: int | None) -> Dataset:
     """Return so many of the films, evenly spread over all."""
-    names = list(data.videos)
-    many = len(names) if count is None else min(count, len(names))
-    chosen = [names[i * len(names) // many] for i in range(many)]
-    return replace(data, videos={name: data.videos[name] for name in chosen})
+    return replace(data, videos={name: data.videos[name] for name in choose_evenly(list(data.videos), count)})
 
 
 def study_runs(groups: Iterable[str] = EVERY) -> list[MendingRun]:
     """Return the runs of some groups."""
     return [run for group in groups for run in study(group)]
-
-
-def trainings() -> list[DetectorRun]:
-    """Return the training runs of every detector that is measured."""
-    return [run.training for run in study("main")]
 
 
 def study(group: str) -> list[MendingRun]:
@@ -278,7 +284,8 @@ def measure(run: MendingRun, place: Place, names: Collection[str]) -> Record:
             }
     if run.group == UNSEEN:
         own = [way for way in states.numbers if way != KNOWN and not way.endswith(ALONE)]
-        record["inspectors"] = {way: _steps(place.work / "inspectors", way) for way in own}
+        files = {way: inspector_file(place.work / "inspectors", way) for way in own}
+        record["inspectors"] = {way: int(read_metadata(file)["steps"]) for way, file in files.items()}
     else:
         record["inspector"] = jostle.load_inspector().fingerprint
     return record
@@ -305,12 +312,6 @@ def learn(run: DetectorRun, place: Place, epochs: int | None = None) -> Record:
         config = replace(config, optimiser=replace(config.optimiser, epochs=epochs, warmup_epochs=0))
     train_run(config, run.folder_in(place.work))
     return {}
-
-
-def _steps(folder: Path, name: str) -> int:
-    from jostle.models.checkpoints import read_metadata
-
-    return int(read_metadata(inspector_file(folder, name))["steps"])
 
 
 if __name__ == "__main__":

@@ -54,14 +54,13 @@ LENGTH_HEADS = [f"{percent:g} %" for percent in OTHER_LENGTHS]
 
 
 def runs_of(results: Results, group: str, treatment: str = "clean", network: int = 0) -> list[Record]:
-    """Return the runs of all detectors in a group of cells, in the order of the records."""
-    wanted = {"group": group, "treatment": treatment, "network": network}
-    return [record for record in results.mending if wanted.items() <= record["run"].items()]
+    """Return the runs of all detectors in a group of cells."""
+    return results.of("mending", group=group, treatment=treatment, network=network)
 
 
 def with_rule(results: Results, group: str) -> list[Record]:
     """Return the runs of shipped weights in a group whose other runs were measured without the rule."""
-    return [record for record in results.mending_shipped if record["run"]["group"] == group]
+    return results.of("mending_shipped", group=group)
 
 
 def relative(record: Record, way: str, cells: Iterable[str], clean: str = "") -> float:

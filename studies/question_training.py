@@ -158,6 +158,7 @@ def read_lessons(
             steps.append(film.frames / float(FPS) / FRAMES)
             happens.append(_happens(film))
     words = vocabulary or vocabulary_of([item for _, item in items])
+    options = [read_question(item.text, item.options, words)[1] for _, item in items]
     lessons = Lessons(
         torch.cat(features),
         torch.cat(thumbnails),
@@ -165,7 +166,7 @@ def read_lessons(
         torch.stack(happens),
         torch.tensor([film for film, _ in items]),
         torch.tensor([number_words(item.text, words) for _, item in items]),
-        torch.stack([_padded(read_question(item.text, item.options, words)[1]) for _, item in items]),
+        torch.stack([F.pad(one, (0, 0, 0, 0, 0, OPTIONS - len(one))) for one in options]),
         torch.tensor([_labels(item) for _, item in items]),
         torch.tensor([item.answer for _, item in items]),
         np.array([item.kind for _, item in items]),
@@ -179,10 +180,6 @@ def _happens(film: Film) -> Tensor:
     for action in film.actions:
         table[CLASSES.index(action.label)] |= (times >= action.start) & (times < action.end)
     return torch.from_numpy(table)
-
-
-def _padded(options: Tensor) -> Tensor:
-    return F.pad(options, (0, 0, 0, 0, 0, OPTIONS - len(options)))
 
 
 def _labels(item: QuestionItem) -> list[int]:

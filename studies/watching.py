@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +38,7 @@ from jostle.mending import stream_inspector
 from jostle.mending.inspector import Inspector
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import Verdict
-from studies.harness import STUDIES, GridRun, Record, finish, parse_arguments, run_grid
+from studies.harness import Grid, GridRun, Record, choose_evenly, list_runs, run_module, run_study
 from studies.world_damage import (
     BEFORE,
     CODECS,
@@ -54,8 +53,6 @@ from studies.world_damage import (
     write_stream,
 )
 
-STEPS = ("choose", "damage", "clean", "record")
-RESULTS = STUDIES / "watching.jsonl"
 LOOKAHEADS = (0, 5, 15)
 FILES = (".avi", ".mp4", ".mkv")
 LONGEST = 110  # frames of a clip that is damaged
@@ -78,31 +75,40 @@ class WatchRun(GridRun):
 
 def main() -> None:
     """Run the steps that are arguments."""
-    arguments = parse_arguments(__doc__, STEPS, clips=[Path()], choosing=Path, count=12, clean=10**6, jobs=1, seed=0)
-    peers = arguments.work / "peers.json"
-    if "choose" in arguments.steps:
-        peers.write_text(json.dumps(choose_thresholds(arguments.choosing)))
-        print(peers.read_text(), flush=True)
-    paths = {path.name: path for path in sorted(find_clips(arguments.clips))}
-    clips = list(paths)
-    chosen = enumerate(spread_over(clips, arguments.count), arguments.seed)
-    runs = [WatchRun(clip, kind, seed) for seed, clip in chosen for kind in (*KINDS, *OPENED)]
-    results, failed = arguments.work / RESULTS.name, []
-    measure = partial(measure_run, paths=paths, thresholds=json.loads(peers.read_text()))
-    grid = partial(run_grid, measure=measure, results=results, at_once=arguments.jobs, summarise=summarise)
-    if "damage" in arguments.steps:
-        failed += grid(runs)
-    if "clean" in arguments.steps:
-        failed += grid([WatchRun(clip, "clean", arguments.seed) for clip in spread_over(clips, arguments.clean)])
-    finish(failed)
-    if "record" in arguments.steps:
-        write_record(results)
+    steps = {
+        "choose": write_thresholds,
+        "damage": Grid(damage_runs, measure_run, summarise),
+        "clean": Grid(clean_runs, measure_run, summarise),
+    }
+    run_study(
+        __doc__,
+        "watching",
+        steps,
+        lambda arguments: {"paths": {path.name: path for path in sorted(find_clips(arguments.clips))}},
+        clips=[Path()],
+        choosing=Path,
+        count=12,
+        clean=10**6,
+        seed=0,
+    )
 
 
-def spread_over(clips: Sequence[str], count: int) -> list[str]:
-    """Return so many of the clips, evenly over their list."""
-    count = min(count, len(clips))
-    return [clips[number * len(clips) // count] for number in range(count)]
+def write_thresholds(work: Path, choosing: Path) -> None:
+    """Choose the thresholds of filters without one, and write them."""
+    thresholds = json.dumps(choose_thresholds(choosing))
+    (work / "peers.json").write_text(thresholds)
+    print(thresholds, flush=True)
+
+
+def damage_runs(paths: dict[str, Path], count: int, seed: int) -> list[WatchRun]:
+    """Return the runs of every kind of damage, in some of the clips."""
+    chosen = enumerate(choose_evenly(list(paths), count), seed)
+    return [WatchRun(clip, kind, number) for number, clip in chosen for kind in (*KINDS, *OPENED)]
+
+
+def clean_runs(paths: dict[str, Path], clean: int, seed: int) -> list[WatchRun]:
+    """Return the runs of some of the clips as they are."""
+    return list_runs(WatchRun, clip=choose_evenly(list(paths), clean), kind=["clean"], seed=[seed])
 
 
 def find_clips(folders: Iterable[Path]) -> Iterator[Path]:
@@ -175,8 +181,9 @@ def decode_file(path: Path) -> dict[int, tuple[Frames, bool]]:
         return {round((one.time or 0) * FPS): (to_rgb(one), one.concealed) for one in pictures}
 
 
-def measure_run(run: WatchRun, paths: dict[str, Path], thresholds: dict[str, float]) -> Record:
+def measure_run(run: WatchRun, paths: dict[str, Path], work: Path) -> Record:
     """Watch one clip by every system."""
+    thresholds = json.loads((work / "peers.json").read_text())
     with open_clip(paths[run.clip], run.kind, run.seed) as clip:
         return measure_clip(run, clip, thresholds)
 
@@ -389,10 +396,5 @@ def summarise(record: Record) -> str:
     return f"{record['damaged']} of {record['frames']}: {frames}"
 
 
-def write_record(results: Path) -> None:
-    """Put the records beside this file."""
-    shutil.copyfile(results, RESULTS)
-
-
 if __name__ == "__main__":
-    main()
+    run_module("studies.watching")
