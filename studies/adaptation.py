@@ -40,10 +40,10 @@ EXTRACTOR = "film_lite0_apart"
 
 
 class RecallingExtractor(Extractor):
-    """Extractor of single frames that recalls those of earlier runs: several ways see the same frames.
+    """Extractor of single frames with a cache: several ways extract the same frames.
 
     Attributes:
-        recalls: whether it does; not where its network changes.
+        recalls: whether the cache is used; it must not be where the network changes.
     """
 
     def __init__(self, kind: ExtractorKind, network: Any) -> None:
@@ -66,7 +66,7 @@ class RecallingExtractor(Extractor):
 
 @dataclass(frozen=True)
 class AdaptationRun(GridRun):
-    """A trained model, run in a way."""
+    """Trained model, run in one way."""
 
     treatment: str
     way: str

@@ -107,7 +107,7 @@ class Place:
         return self.work / f"films-{number}" / group
 
     def take_network(self) -> None:
-        """Let the extractor that comes with jostle stand for the first one, unless it was trained."""
+        """Use the bundled extractor as the first one, unless it was trained."""
         from jostle.models.weights.shipped import weights_file
 
         if not self.network(0).exists():

@@ -33,7 +33,7 @@ SHARED: dict[str, npt.NDArray[Any]] = {}  # arrays that forked processes fill
 
 @dataclass(frozen=True, eq=False)
 class Films:
-    """Films, one after the other.
+    """Frames of films, one film after the other.
 
     Attributes:
         frames: (N, H, W, 3).
@@ -70,11 +70,11 @@ class DrawnClips:
 def draw_shared(
     arrays: dict[str, tuple[tuple[int, ...], Any]], draw: Callable[[int], None], count: int, *, jobs: int, chunk: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Have processes fill arrays in shared memory, which `draw` finds in `SHARED`; return them.
+    """Fill arrays in shared memory by several processes, which find them in `SHARED`; return them.
 
     Args:
         arrays: shape and type of each.
-        draw: draws what has a number below `count`.
+        draw: draws one film, by its number below `count`.
     """
     for name, (shape, dtype) in arrays.items():
         memory = mmap.mmap(-1, int(np.prod(shape)) * np.dtype(dtype).itemsize)

@@ -1,4 +1,4 @@
-"""A temporal detector that others trained, TransNetV2, on film: the cuts of joined videos under THUMOS14-C.
+"""A published temporal detector, TransNetV2, on film: the cuts of joined videos under THUMOS14-C.
 
     python -m studies.film_cuts WORK films study record --footage FOOTAGE
 
@@ -28,7 +28,7 @@ AROUND_S = 0.5
 
 @dataclass(frozen=True)
 class CutRun(GridRun):
-    """The detector on all videos, as they are or mended."""
+    """Run of the detector on all videos, as they are or mended."""
 
     way: str
     seed: int = 0

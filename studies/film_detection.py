@@ -31,7 +31,7 @@ TREATMENTS_OF: dict[str, list[str]] = SETTINGS["treatments"]
 
 @dataclass(frozen=True)
 class FilmDetectorRun(GridRun):
-    """A detector on features of a network, under a treatment."""
+    """Detector on features of a network, under a treatment."""
 
     detector: str
     features: str
@@ -118,10 +118,10 @@ def make_features(
         films = data["training"].folder
         extract_training(films, f"film_{network}", out / "training", ["black_frame"], of_frames=of_frames, **own)
         make_states(data["test"], out / "test", partial(load_film_extractor, network, work), plan, jobs=jobs)
-    write_records(work / "film_found.jsonl", [{"network": name, "found": sum_found(name, work)} for name in networks])
+    write_records(work / "film_found.jsonl", [{"network": name, "found": sum_counts(name, work)} for name in networks])
 
 
-def sum_found(network: str, work: Path) -> dict[str, dict[str, list[int]]]:
+def sum_counts(network: str, work: Path) -> dict[str, dict[str, list[int]]]:
     """Return, by way and cell, the sums over videos of damaged frames found, damaged, others found, and others."""
     folder = work / f"features-{network}" / "test"
     films = [film.found for film in read_states(folder, [path.stem for path in folder.glob("*.npz")])]

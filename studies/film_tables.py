@@ -1,4 +1,4 @@
-"""Tables of docs/results/ about recognisers and detectors on film, and about what helps them."""
+"""Tables of docs/results/ about recognisers and detectors on film, and about ways to help them."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def merge_settings(*parts: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def list_runs(kind: type[R], **values: Iterable[Any]) -> list[R]:
+def list_runs(kind: type[R], /, **values: Iterable[Any]) -> list[R]:
     """Return a run for every combination of values of its fields, of which the last changes fastest."""
     return [kind(**dict(zip(values, combination, strict=True))) for combination in product(*values.values())]
 
@@ -199,7 +199,7 @@ def _is_chosen(run: Any, arguments: argparse.Namespace, options: Iterable[str]) 
 
 
 def start_process(function: Callable[..., None], *arguments: Any) -> None:
-    """Call a function in a process that shares the memory of this one, which goes on and must not have used a GPU."""
+    """Start a forked process that calls a function; this one goes on, and must not have used a GPU."""
     multiprocessing.get_context("fork").Process(target=function, args=arguments).start()
 
 
@@ -212,7 +212,7 @@ def wait_for_processes() -> None:
 
 
 def run_module(name: str) -> None:
-    """Run the `main` of a module under its own name, by which worker processes find its functions."""
+    """Run the `main` of a module under its own name, so that worker processes can import its functions."""
     import_module(name).main()
 
 
@@ -450,7 +450,7 @@ class GridTable:
         return markdown_table([*heads, *(head for head, _ in self.columns)], lines)
 
 
-def fill_tables(study: str, tables: Mapping[str, Callable[[R], str]], page: str, results: R) -> str:
+def fill_tables(study: str, tables: Mapping[str, Callable[[Results], str]], page: str, results: Results) -> str:
     """Return the page with every `<!-- STUDY: NAME -->` ... `<!-- end -->` filled from the results."""
 
     def fill(match: re.Match[str]) -> str:

@@ -154,7 +154,7 @@ DRAWN = ("main", UNSEEN)  # groups whose relative robustness has intervals
 
 @dataclass(frozen=True)
 class MendingRun(GridRun):
-    """A trained detector in a group of cells."""
+    """Trained detector in a group of cells."""
 
     detector: str
     treatment: str
@@ -247,7 +247,7 @@ def make_cells(
 
 
 def take_shipped(place: Place) -> None:
-    """Let the weights that come with jostle stand for the first seed, where nothing was trained."""
+    """Use the bundled weights as those of the first seed."""
     from jostle.models.weights.shipped import trained_weights
 
     for detector in DETECTORS:

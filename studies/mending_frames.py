@@ -25,7 +25,7 @@ DETECTORS = ("e2e_tad",)
 
 @dataclass(frozen=True)
 class FrameDetectorRun(GridRun):
-    """A detector with its shipped weights, and what is done about damaged frames."""
+    """Detector with its shipped weights, and the treatment of damaged frames."""
 
     detector: str
     weights: str
@@ -50,7 +50,7 @@ def summarise(record: Record) -> str:
 
 
 def measure(run: FrameDetectorRun, work: Path, jobs: int, device: str, data: Path | None) -> Record:
-    """Run the benchmark in one way, and draw other films from its predictions, which intervals are made of.
+    """Run the benchmark in one way, and resample its films for intervals.
 
     Args:
         data: folder of other films than those of the benchmark.

@@ -187,7 +187,7 @@ def frame_table(results: Results) -> Iterator[list[str]]:
 
 @table("trained", "struck frames", "video", *map(words, ERRORS))
 def error_table(results: Results) -> Iterator[list[str]]:
-    """DETAD's errors, the mean over detectors: what each kind costs, and the share of actions that are missed."""
+    """DETAD's errors, the mean over detectors: the cost of each kind, and the share of missed actions."""
     states = (*product((AS_IS, MENDED), (CLEAN, "corrupted")), (KNOWN, "corrupted"))
     for treatment, (way, state) in product(TREATMENTS, states):
         own = [record["diagnosis"][way][state] for record in runs_of(results, "main", treatment)]
@@ -196,7 +196,7 @@ def error_table(results: Results) -> Iterator[list[str]]:
 
 @table("kind", "met", "never met", "known", "found, %", "false alarms, %", "clean mAP")
 def unseen_table(results: Results) -> Iterator[list[str]]:
-    """Kinds that an inspector never met, all as shares of the clean score as it is."""
+    """Relative robustness under kinds that an inspector was not trained on."""
     rows, records = [], runs_of(results, UNSEEN)
     everything = EVERYTHING + ALONE
     for kind in CORRUPTIONS:
@@ -216,7 +216,7 @@ def _harm(records: Sequence[Record], way: str) -> list[str]:
 
 @table("black frames, never met", "the network alone", "with the rule", "known")
 def rule_table(results: Results) -> Iterator[list[str]]:
-    """Black frames that an inspector never met, by its network alone and with the rule beside it."""
+    """Black frames before an inspector that was not trained on them, by its network alone and with the rule."""
     cells, records = cells_of(BLANK), with_rule(results, UNSEEN)
     ways = (without(BLANK) + ALONE, without(BLANK))
     for record in records:
@@ -235,14 +235,14 @@ def _by_length(records: Sequence[Record], kind: str) -> Iterator[list[str]]:
 
 @table("kind", "struck frames", *LENGTH_HEADS)
 def length_table(results: Results) -> Iterator[list[str]]:
-    """Stretches of other lengths than the benchmark's."""
+    """Relative robustness under stretches of other lengths than the benchmark's."""
     for kind in CORRUPTIONS:
         yield from ([words(kind), *row] for row in _by_length(runs_of(results, "lengths"), kind))
 
 
 @table("black frames, with the rule", *LENGTH_HEADS)
 def black_table(results: Results) -> Iterator[list[str]]:
-    """The same of black frames, with the rule beside the network; and what was found."""
+    """Relative robustness and detection of black frames of other lengths, with the rule beside the network."""
     records = with_rule(results, "lengths")
     counts = records[0]["found"][MENDED]
     yield from _by_length(records, BLANK)
@@ -257,7 +257,7 @@ def _each_detector(records: Sequence[Record], cell: str) -> list[str]:
 
 @table("struck outside of actions", *(NAMES[name] for name in DETECTORS), "found, %", "false alarms, %")
 def background_table(results: Results) -> Iterator[list[str]]:
-    """Damage outside of actions: mAP of each detector, the mean over its seeds, and what was found."""
+    """Damage outside of actions: mAP of each detector, the mean over its seeds, and the share of frames found."""
     records = runs_of(results, "background")
     counts = records[0]["found"][MENDED]
     for cell in (CLEAN, *(cell.name for cell in GROUPS["background"])):
@@ -275,7 +275,7 @@ def compared_table(results: Results, group: str, named: Mapping[str, Sequence[st
 
 @table("the central 5 % of actions", "strength", *(NAMES[name] for name in DETECTORS), "found, %")
 def strength_table(results: Results) -> Iterator[list[str]]:
-    """Strengths that no table has, and kinds on top of each other: mAP of each detector, and what was found."""
+    """Other strengths, and kinds on top of each other: mAP of each detector, and the share of frames found."""
     for group in ("strengths", "together"):
         records = runs_of(results, group)
         for cell in GROUPS[group]:

@@ -79,11 +79,11 @@ class SeveralModels:
 
     @property
     def frames(self) -> int:
-        """Number of frames that all of them want."""
+        """Number of frames of all models."""
         return next(iter(self.models.values())).frames
 
     def describe(self) -> dict[str, object]:
-        """Return what each of them says of itself."""
+        """Return the descriptions of the models."""
         return {name: model.describe() for name, model in self.models.items()}
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:

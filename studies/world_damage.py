@@ -1,4 +1,4 @@
-"""Damage as the world makes it, by code that shares nothing with jostle's corruptions: NumPy, OpenCV and PyAV alone.
+"""Realistic damage by code that shares nothing with jostle's corruptions: NumPy, OpenCV and PyAV alone.
 
 It judges the inspector of a stream, so nothing here may be trained on, and no threshold may be chosen by it on footage
 that is kept for judging. Every kind is a function of the frames of one stretch and a generator; `damage_clip` puts a
