@@ -176,7 +176,7 @@ def ship_detectors(place: Place) -> None:
 def train_networks(place: Place, networks: Sequence[int], jobs: int) -> None:
     """Train the extractors that are missing."""
     from studies.drawn_films import draw_films, load_films
-    from studies.puppet_net import ExtractorSchedule, train_puppet_net
+    from studies.puppet_net import train_puppet_net
 
     missing = [number for number in networks if not place.network(number).exists()]
     if not missing:
@@ -184,9 +184,7 @@ def train_networks(place: Place, networks: Sequence[int], jobs: int) -> None:
     films = draw_films(window=16, jobs=jobs)
     held_out = load_films("validation", window=16, jobs=jobs, stride=4)
     for number in missing:
-        print(
-            number, train_puppet_net(films, held_out, place.network(number), seed=number, schedule=ExtractorSchedule())
-        )
+        print(number, train_puppet_net(films, held_out, place.network(number), seed=number))
 
 
 def make_features(place: Place, networks: Sequence[int], jobs: int) -> None:

@@ -118,8 +118,8 @@ def train_network(run: FilmRun, work: Path, footage: Path) -> Path:
 def measure_run(run: FilmRun, work: Path, footage: Path) -> Record:
     """Train a recogniser, and predict the class of the test clips in every cell."""
     network, spec = load_network(run, train_network(run, work, footage))
-    clips = load_cells(work / "cells")
-    right = predict_cells(network.to(get_device()).eval(), spec, clips) == clips.label
+    clips, labels = load_cells(work / "cells")
+    right = predict_cells(network.to(get_device()).eval(), spec, clips) == labels
     return {
         "clips": [video.name for video in test_clips(footage)],
         "right": {cell: "".join("01"[hit] for hit in hits) for cell, hits in zip(CELLS, right.tolist(), strict=True)},

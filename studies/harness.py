@@ -34,23 +34,15 @@ Record = dict[str, Any]
 Reduction = Callable[[Sequence[Record]], str]
 R = TypeVar("R")
 T = TypeVar("T")
-FIELD_HEADS = {"treatment": "trained", "network": "extractor"}  # of a run, in tables
-NAMES = {
-    "actionformer": "ActionFormer",
-    "tridet": "TriDet",
-    "temporalmaxer": "TemporalMaxer",
-    "afsd": "AFSD",
-    "basictad": "BasicTAD",
-    "e2e_tad": "E2E-TAD",
-    "vsgn": "VSGN",
-    "puppet_c3d": "3D",
-    "puppet_r2plus1d": "(2+1)D",
-    "puppet_x3d": "channels apart",
-    "puppet_divided": "divided transformer",
-    "puppet_slowfast": "SlowFast",
-    "puppet_tam": "TAM",
-    "puppet_tam_wide": "TAM, wide",
-}
+
+
+def load_settings(study: str) -> dict[str, Any]:
+    """Read the settings of a study, `settings/STUDY.toml`."""
+    return tomllib.loads((STUDIES / "settings" / f"{study}.toml").read_text(encoding="utf-8"))
+
+
+TABLE_SETTINGS = load_settings("tables")
+NAMES: dict[str, str] = TABLE_SETTINGS["names"]
 
 
 @dataclass(frozen=True)
@@ -69,11 +61,6 @@ class GridRun:
     def weights_in(self, work: Path) -> Path:
         """Return the path of the weights that the run trains."""
         return self.folder_in(work) / "last.safetensors"
-
-
-def load_settings(study: str) -> dict[str, Any]:
-    """Read the settings of a study, `settings/STUDY.toml`."""
-    return tomllib.loads((STUDIES / "settings" / f"{study}.toml").read_text(encoding="utf-8"))
 
 
 def merge_settings(*parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -446,7 +433,7 @@ class GridTable:
             if records := results.of(self.file, **dict(zip(self.rows, key, strict=True)), **self.where):
                 cells = [reduce_records(records) for _, reduce_records in self.columns]
                 lines.append([*(NAMES.get(part, str(part)) for part in key), *cells])
-        heads = [FIELD_HEADS.get(name, name) for name in self.rows]
+        heads = [TABLE_SETTINGS["heads"].get(name, name) for name in self.rows]
         return markdown_table([*heads, *(head for head, _ in self.columns)], lines)
 
 

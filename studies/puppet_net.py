@@ -11,6 +11,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -22,38 +23,12 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.extractors.puppet_net import FRAME_DIM, SPEC, PuppetNet
 from studies.drawn_films import BACKGROUND, POINTS, Films
 from studies.fitting import Descent, as_shipped, follow, report
+from studies.harness import load_settings
+
+SCHEDULE = SimpleNamespace(**load_settings("detection")["extractor"])
 
 
-@dataclass(frozen=True)
-class ExtractorSchedule:
-    """Settings of the training of `puppet_net`.
-
-    Attributes:
-        joint_steps: steps in which only joints are learned, from single frames.
-        joint_batch: frames in such a step.
-        steps: steps in which windows are classified.
-        batch: windows in such a step, half of them showing an action.
-        lr: at its highest; it rises over the first tenth and falls along a cosine.
-        decay: of the weights.
-        average: decay of the running average of the weights, which is what is kept.
-        smoothing: of the labels.
-        joints: weight of the error in the joints beside the classes.
-    """
-
-    joint_steps: int = 3500
-    joint_batch: int = 1024
-    steps: int = 4000
-    batch: int = 192
-    lr: float = 2e-3
-    decay: float = 0.05
-    average: float = 0.998
-    smoothing: float = 0.1
-    joints: float = 10.0
-
-
-def train_puppet_net(
-    films: Films, held_out: Films, out: Path, *, seed: int, schedule: ExtractorSchedule
-) -> dict[str, float]:
+def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int) -> dict[str, float]:
     """Train, write the weights, and return the accuracy on windows of the held-out films."""
     device = torch.device("cuda")
     torch.backends.cudnn.benchmark = True
@@ -72,29 +47,29 @@ def train_puppet_net(
     of_class = [np.flatnonzero(films.label == c) for c in range(BACKGROUND + 1)]
     span = torch.arange(SPEC.frames, device=device)
     begun = time.monotonic()
-    step_down = _descent(parameters, schedule, schedule.joint_steps)
-    for step in range(schedule.joint_steps):
-        rows = torch.randint(0, len(frames), (schedule.joint_batch,), device=device)
-        moves = draw_moves(schedule.joint_batch, device)
+    step_down = _descent(parameters, SCHEDULE.joint_steps)
+    for step in range(SCHEDULE.joint_steps):
+        rows = torch.randint(0, len(frames), (SCHEDULE.joint_batch,), device=device)
+        moves = draw_moves(SCHEDULE.joint_batch, device)
         with torch.autocast("cuda", torch.bfloat16):
             pointed = pointer(network.see(augment_windows(frames[rows], moves, 1)))
         joint_loss = F.smooth_l1_loss(pointed.float(), move_joints(joints[rows], height[rows], moves, 1), beta=0.1)
-        step_down(schedule.joints * joint_loss)
+        step_down(SCHEDULE.joints * joint_loss)
         if (step + 1) % 1000 == 0:
             report("joints", step + 1, {"joints": joint_loss}, begun)
-    step_down = _descent(parameters, schedule, schedule.steps)
-    for step in range(schedule.steps):
-        chosen = torch.from_numpy(_draw_windows(of_class, schedule.batch, rng)).to(device)
+    step_down = _descent(parameters, SCHEDULE.steps)
+    for step in range(SCHEDULE.steps):
+        chosen = torch.from_numpy(_draw_windows(of_class, SCHEDULE.batch, rng)).to(device)
         rows = (first[chosen, None] + span).flatten()
-        moves = draw_moves(schedule.batch, device)
+        moves = draw_moves(SCHEDULE.batch, device)
         with torch.autocast("cuda", torch.bfloat16):
             features = network.see(augment_windows(frames[rows], moves, SPEC.frames))
-            logits = network(features.view(schedule.batch, SPEC.frames, -1))
-            class_loss = F.cross_entropy(logits.float(), label[chosen], label_smoothing=schedule.smoothing)
+            logits = network(features.view(SCHEDULE.batch, SPEC.frames, -1))
+            class_loss = F.cross_entropy(logits.float(), label[chosen], label_smoothing=SCHEDULE.smoothing)
             target = move_joints(joints[rows], height[rows], moves, SPEC.frames)
             joint_loss = F.smooth_l1_loss(pointer(features).float(), target, beta=0.1)
-        step_down(class_loss + schedule.joints * joint_loss)
-        follow(average.state_dict(), network, step, schedule.average)
+        step_down(class_loss + SCHEDULE.joints * joint_loss)
+        follow(average.state_dict(), network, step, SCHEDULE.average)
         if (step + 1) % 500 == 0:
             scores = held_out_accuracy(average.eval(), held_out)
             report("windows", step + 1, {"loss": class_loss, "joints": joint_loss, **scores}, begun)
@@ -175,8 +150,8 @@ def _uniform(count: int, window: int, low: float, high: float, device: torch.dev
     return drawn.repeat_interleave(window)[:, None, None, None]
 
 
-def _descent(parameters: list[nn.Parameter], schedule: ExtractorSchedule, steps: int) -> Descent:
-    return Descent(parameters, schedule.lr, steps=steps, decay=schedule.decay, rise=0.05, clip=5.0)
+def _descent(parameters: list[nn.Parameter], steps: int) -> Descent:
+    return Descent(parameters, SCHEDULE.lr, steps=steps, decay=SCHEDULE.decay, rise=0.05, clip=5.0)
 
 
 def _draw_windows(of_class: list[np.ndarray], batch: int, rng: np.random.Generator) -> np.ndarray:

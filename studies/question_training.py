@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,39 +39,12 @@ from jostle.models.language.puppet_language import (
     split_words,
 )
 from studies.fitting import Descent, as_shipped, follow, report
-from studies.harness import map_in_processes
+from studies.harness import load_settings, map_in_processes
 
-TREATMENTS = ("clean", "robust", "shuffled")
+SCHEDULE = SimpleNamespace(**load_settings("questions")["schedule"])
 OPTIONS = 4
 DRAWS = 6  # of questions about each film, under seeds of their own
 SENTENCES = tuple(f"A puppet {phrase}." for phrase, _ in PHRASES.values())
-
-
-@dataclass(frozen=True)
-class LanguageSchedule:
-    """Settings of the training of `puppet_language`.
-
-    Attributes:
-        epochs: over all films.
-        batch: films in a step.
-        lr: at its highest; it rises over the first tenth and falls along a cosine.
-        decay: of the weights.
-        average: decay of the running average of the weights, which is what is kept.
-        places: weight of the error in when phrases happen, beside the right options.
-        blind: share of films whose questions come without frames, so that the blind baseline is a fair one.
-        dropped: highest share of frames that FrameDrop makes black, in runs.
-        per_film: questions a film in a step.
-    """
-
-    epochs: int = 16
-    batch: int = 8
-    lr: float = 2e-3
-    decay: float = 0.05
-    average: float = 0.995
-    places: float = 4.0
-    blind: float = 0.1
-    dropped: float = 0.3
-    per_film: int = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +175,6 @@ def train_language(
     *,
     treatment: str,
     seed: int,
-    schedule: LanguageSchedule,
 ) -> dict[str, float]:
     """Train, write the weights, and return the accuracy on the held-out films by type."""
     torch.manual_seed(key_for(seed, NAME, treatment) % 2**63)
@@ -210,27 +183,25 @@ def train_language(
     average = PuppetLanguageNet(len(vocabulary) + 1)
     average.load_state_dict(network.state_dict())
     films = len(lessons.step_s)
-    steps = schedule.epochs * math.ceil(films / schedule.batch)
-    step_down = Descent(network.parameters(), schedule.lr, steps=steps, decay=schedule.decay)
+    steps = SCHEDULE.epochs * math.ceil(films / SCHEDULE.batch)
+    step_down = Descent(network.parameters(), SCHEDULE.lr, steps=steps, decay=SCHEDULE.decay)
     by_film = _by_film(lessons)
     sentences = torch.tensor([number_words(text, vocabulary) for text in SENTENCES])
     phrase_of = torch.tensor([CLASSES.index(label) for label in PHRASES])
     black = _extractor()(np.zeros((1, 112, 112, 3), np.uint8))[0][0]
     begin, step = time.monotonic(), 0
     measured: dict[str, float] = {}
-    for epoch in range(schedule.epochs):
+    for epoch in range(SCHEDULE.epochs):
         order = rng.permutation(films)
         losses = []
-        for start in range(0, films, schedule.batch):
-            chosen = order[start : start + schedule.batch]
-            loss = _loss(
-                network.train(), lessons, chosen, by_film, sentences, phrase_of, black, treatment, schedule, rng
-            )
+        for start in range(0, films, SCHEDULE.batch):
+            chosen = order[start : start + SCHEDULE.batch]
+            loss = _loss(network.train(), lessons, chosen, by_film, sentences, phrase_of, black, treatment, rng)
             step_down(loss)
             step += 1
-            follow(average.state_dict(), network, step, schedule.average)
+            follow(average.state_dict(), network, step, SCHEDULE.average)
             losses.append(float(loss.detach()))
-        if (epoch + 1) % 4 == 0 or epoch + 1 == schedule.epochs:
+        if (epoch + 1) % 4 == 0 or epoch + 1 == SCHEDULE.epochs:
             measured = accuracy_by_kind(average.eval(), held_out)
             report(treatment, epoch + 1, {"loss": np.mean(losses), **measured}, begin)
     metadata = {"model": NAME, "treatment": treatment, "seed": str(seed), "words": json.dumps(list(vocabulary))}
@@ -252,7 +223,6 @@ def _loss(
     phrase_of: Tensor,
     black: Tensor,
     treatment: str,
-    schedule: LanguageSchedule,
     rng: np.random.Generator,
 ) -> Tensor:
     features, thumbnails = lessons.features[chosen].float(), lessons.thumbnails[chosen].float() / 255
@@ -263,20 +233,20 @@ def _loss(
         features, thumbnails = features[index, places], thumbnails[index, places]
         happens = happens.transpose(1, 2)[index, places].transpose(1, 2)
     elif treatment == "robust":
-        dropped = torch.from_numpy(np.stack([_dropped(schedule.dropped, rng) for _ in chosen]))
+        dropped = torch.from_numpy(np.stack([_dropped(SCHEDULE.dropped, rng) for _ in chosen]))
         features[dropped], thumbnails[dropped] = black, 0.0
     keys, values = network.watch(features, thumbnails, lessons.step_s[chosen])
     happens = happens.unflatten(2, (-1, 2)).amax(3)  # two frames are one moment
     logits = network.compare(network.read(sentences)[None].expand(len(chosen), -1, -1), keys)
     placed = F.binary_cross_entropy_with_logits(logits, happens[:, phrase_of])
-    sighted = rng.random(len(chosen)) >= schedule.blind
+    sighted = rng.random(len(chosen)) >= SCHEDULE.blind
     chosen_loss = keys.new_zeros(())
     count = 0
     for sees in (True, False):
         rows, films = [], []
         for number, film in enumerate(chosen.tolist()):
             if sighted[number] == sees and len(by_film[film]):
-                some = rng.permutation(by_film[film])[: schedule.per_film]
+                some = rng.permutation(by_film[film])[: SCHEDULE.per_film]
                 rows += some.tolist()
                 films += [number] * len(some)
         if not rows:
@@ -292,7 +262,7 @@ def _loss(
             query, which = torch.nonzero(labels >= 0, as_tuple=True)
             target = happens[torch.tensor(films)[query], labels[query, which]]
             placed = placed + F.binary_cross_entropy_with_logits(named[query, which], target)
-    return chosen_loss / max(count, 1) + schedule.places * placed
+    return chosen_loss / max(count, 1) + SCHEDULE.places * placed
 
 
 def _dropped(most: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:

@@ -124,7 +124,7 @@ def weights_of(work: Path, treatment: str) -> Path:
 
 def train_models(work: Path, treatments: Iterable[str]) -> None:
     """Train those models whose weights are missing."""
-    from studies.question_training import LanguageSchedule, read_lessons, train_language
+    from studies.question_training import read_lessons, train_language
 
     missing = [treatment for treatment in treatments if not weights_of(work, treatment).exists()]
     if not missing:
@@ -133,7 +133,7 @@ def train_models(work: Path, treatments: Iterable[str]) -> None:
     held_out, _ = read_lessons(work, HELD_OUT, vocabulary, draws=1)
     for treatment in missing:
         out = weights_of(work, treatment)
-        train_language(lessons, held_out, vocabulary, out, treatment=treatment, seed=0, schedule=LanguageSchedule())
+        train_language(lessons, held_out, vocabulary, out, treatment=treatment, seed=0)
 
 
 def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:

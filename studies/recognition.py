@@ -175,23 +175,23 @@ def measure(run: RecogniserRun, work: Path) -> Record:
 
     weights = train_run(settings_for(run, work), run.folder_in(work), one_shape=True)
     recogniser = load_recogniser(run.recogniser, weights=read_weights(weights))
-    clips = load_cells(work / "cells")
+    clips, labels = load_cells(work / "cells")
     predictions = predict_cells(recogniser.network.to(get_device()).eval(), recogniser.spec, clips)
-    cells = {cell: accuracies(own, clips.label) for cell, own in zip(CELLS, predictions, strict=True)}
-    return {"cells": cells, "clips": len(clips.label)}
+    cells = {cell: accuracies(own, labels) for cell, own in zip(CELLS, predictions, strict=True)}
+    return {"cells": cells, "clips": len(labels)}
 
 
-def predict_cells(network: Any, spec: Any, clips: TestClips, *, at_once: int = 40) -> npt.NDArray[np.int64]:
+def predict_cells(network: Any, spec: Any, clips: npt.NDArray[np.uint8], *, at_once: int = 40) -> npt.NDArray[np.int64]:
     """Return (cells, N) the predicted class of each clip in each cell."""
     import torch
 
     device = next(network.parameters()).device
     # A network of more frames than are stored gets some twice.
-    frames = np.arange(spec.frames) * clips.frames.shape[2] // spec.frames
-    classes = np.zeros(clips.frames.shape[:2], np.int64)
+    frames = np.arange(spec.frames) * clips.shape[2] // spec.frames
+    classes = np.zeros(clips.shape[:2], np.int64)
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16):
         for cell, lo in product(range(len(classes)), range(0, classes.shape[1], at_once)):
-            batch = torch.from_numpy(np.array(clips.frames[cell, lo : lo + at_once])).to(device)[:, frames]
+            batch = torch.from_numpy(np.array(clips[cell, lo : lo + at_once])).to(device)[:, frames]
             pictures = spec.prepare_frames(batch.flatten(0, 1)).unflatten(0, batch.shape[:2])
             classes[cell, lo : lo + at_once] = network(pictures.transpose(1, 2)).argmax(1).cpu().numpy()
     return classes
@@ -207,19 +207,6 @@ def accuracies(predictions: np.ndarray, label: np.ndarray) -> list[float]:
     right, ordered = predictions == label, _ORDERED[label]
     swapped = (predictions == _TWIN[label])[ordered]
     return [round(float(part.mean()), 5) for part in (right, right[ordered], right[~ordered], swapped)]
-
-
-@dataclass(frozen=True, eq=False)
-class TestClips:
-    """Test clips, cell by cell.
-
-    Attributes:
-        frames: (cells, N, T, H, W, 3) uint8, mapped from the file.
-        label: (N,).
-    """
-
-    frames: npt.NDArray[np.uint8]
-    label: npt.NDArray[np.int64]
 
 
 def first_videos(clips: int) -> list[VideoClip]:
@@ -247,11 +234,11 @@ def make_cells(folder: Path, videos: Sequence[VideoClip], *, frames: int, size: 
     os.replace(part, index)
 
 
-def load_cells(folder: Path) -> TestClips:
-    """Read the clips that `make_cells` wrote."""
+def load_cells(folder: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the clips that `make_cells` wrote, (cells, N, T, H, W, 3) mapped from the file, and their (N,) labels."""
     index = json.loads((folder / "cells.json").read_text())
     assert tuple(index["cells"]) == CELLS, f"{folder} holds other cells; remove it"
-    return TestClips(np.load(folder / "cells.npy", mmap_mode="r"), np.array(index["label"], np.int64))
+    return np.load(folder / "cells.npy", mmap_mode="r"), np.array(index["label"], np.int64)
 
 
 def _fill(path: Path, item: tuple[int, VideoClip]) -> None:
