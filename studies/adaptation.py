@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 import jostle
+from jostle.core.types.clip import Frames
 from jostle.datasets.dataset import Dataset
 from jostle.features.caches import FrameFeatureCache
 from jostle.io.files.annotations import write_truth
-from jostle.models.extractors.extractor import Extractor, ExtractorKind, Features, Frames
+from jostle.models.extractors.extractor import Extractor, ExtractorKind, Features
 from studies import film_detection
 from studies.detection import configure, extract_training, load_trained, train_detector
 from studies.feature_states import load_extractor_file

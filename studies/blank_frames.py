@@ -22,12 +22,12 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.stages import ClipSource, chain, gather, origins
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.mending.blank_frames import MAX_GAP, find_blank, find_lost
 from jostle.mending.descriptor import describe_frames
 from jostle.mending.descriptor_layout import Descriptors
 from jostle.parallel.workers import map_unordered
 from jostle.training.descriptor_bank import read_bank
-from studies.detection import CORRUPTIONS
 from studies.harness import CORES, parse_arguments, run_module
 from studies.inspector_films import draw_film
 from studies.mending import GROUPS

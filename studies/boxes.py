@@ -101,7 +101,7 @@ def train(work: Path, epochs: int) -> None:
         for step in range(steps):
             some = order[step * BATCH : (step + 1) * BATCH]
             inputs, boxes = augment_frames(frames[some].permute(0, 3, 1, 2).float() / 255, things[some])
-            loss = detection_loss(*network(inputs), boxes)
+            loss = detection_loss(network(inputs), boxes)
             step_down(loss)
             total += float(loss.detach()) if step % 20 == 0 else 0.0
         if epoch % 5 == 4 or epoch + 1 == epochs:
@@ -124,8 +124,9 @@ def augment_frames(frames: Tensor, things: Tensor) -> tuple[Tensor, Tensor]:
     return (frames * light).clamp(0, 1), things
 
 
-def detection_loss(middles: Tensor, sides: Tensor, things: Tensor) -> Tensor:
+def detection_loss(outputs: tuple[Tensor, Tensor], things: Tensor) -> Tensor:
     """Return the focal loss of the maps of middles, and the generalised IoU loss of boxes predicted near a middle."""
+    middles, sides = outputs
     device = middles.device
     there = things[..., 0] >= 0
     x, y = (things[..., 1] + things[..., 3]) / 2, (things[..., 2] + things[..., 4]) / 2

@@ -84,7 +84,9 @@ def film_options(run: ProbeRun, work: Path, footage: Path) -> dict[str, Any]:
     """Return the data, the weights and the extractor of a detector on film."""
     from studies import film_detection, film_networks  # noqa: F401  # the latter registers the extractor
 
-    trained = film_detection.FilmDetectorRun(run.detector.removesuffix("_puppets"), *run.weights.split(), run.seed)
+    features, treatment = run.weights.split()
+    detector = run.detector.removesuffix("_puppets")
+    trained = film_detection.FilmDetectorRun(detector, features, treatment, run.seed)
     return {
         "dataset": "joined-clips",
         "data": footage / "ucf10",
@@ -133,7 +135,7 @@ def summarise(record: Record) -> str:
     return f"{record['kept']} of {record['items']} items, {record['trials']} trials, median {one.median}"
 
 
-def points_of(record: Record, kind: str) -> list[list]:
+def points_of(record: Record, kind: str) -> list[list[Any]]:
     """Return the breaking points of a run by one kind."""
     return [point for point in record["points"] if point[2] == kind]
 

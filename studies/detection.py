@@ -216,7 +216,7 @@ def extract_training(
     States: `clean`, for each `fixed` corruption one drop in every pair, `pair-<corruption>`, and of an extractor that
     sees single frames `black_frame`, where every frame is black.
     """
-    extract = partial(jostle.extract, films, extractor, subset="training", **options)
+    extract: Any = partial(jostle.extract, films, extractor, subset="training", **options)
     extract(out / "clean", keep_frames=of_frames)
     reuse = {"clean": out / "clean"} if of_frames else {}
     if of_frames:

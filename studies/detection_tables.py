@@ -56,7 +56,11 @@ def error(record: Record, state: str, name: str) -> float:
 
 
 clean = partial(value, cell="clean")
-MEASURES = {"clean": clean, "corrupted": corrupted, "relative robustness": relative}
+MEASURES: dict[str, Callable[[Record], float]] = {
+    "clean": clean,
+    "corrupted": corrupted,
+    "relative robustness": relative,
+}
 ROBUSTNESS = [(head, over_runs(measure)) for head, measure in MEASURES.items()]
 RUNS = ("runs", count_runs)
 BY_CORRUPTION = [

@@ -39,6 +39,7 @@ from studies.harness import (
     with_interval,
     words,
 )
+from studies.recognition import RECOGNISERS
 from studies.recognition_tables import KINETICS, SETS, cells_of
 
 DRAWS = 1000
@@ -115,7 +116,7 @@ def paired_table(results: Results) -> Iterator[list[str]]:
 
 def _puppets_left(results: Results, corruption: str) -> float:
     """Return what a corruption leaves of the clean accuracy of recognisers of puppets."""
-    records = [record for name in recognition_tables.RECOGNISERS
+    records = [record for name in RECOGNISERS
                for record in results.of("recognition", recogniser=name, treatment="clean")]  # fmt: skip
     return float(np.mean([recognition_tables.relative(record, cells_of(corruption)) / 100 for record in records]))
 

@@ -133,7 +133,7 @@ class Grid:
 def run_study(
     doc: str | None,
     file: str,
-    steps: Mapping[str, Grid | Callable[..., Any]],
+    steps: Mapping[str, Any],
     derive: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda arguments: {},
     also: Sequence[str] = (),
     **options: Any,
@@ -145,6 +145,7 @@ def run_study(
 
     Args:
         file: name of the records; a derived `file` goes before.
+        steps: a `Grid` or a function each.
         derive: returns further values, given the options.
         also: names of other files of records that steps write, of which some may not have been written.
         options: of the command line; see `parse_arguments`.
@@ -343,7 +344,7 @@ def spread(values: Iterable[float]) -> str:
 
 
 def with_interval(
-    value: float, interval: Sequence[float] | None, form: str = ".1f", ends: str = "", scale: float = 1
+    value: float, interval: Iterable[float] | None, form: str = ".1f", ends: str = "", scale: float = 1
 ) -> str:
     """Format a scaled value, and the ends of its interval if it has one.
 
@@ -371,7 +372,7 @@ def over_runs(measure: Callable[[Record], float]) -> Reduction:
 
 def mean_over_runs(*measures: Callable[[Record], float], digits: int = 1) -> Reduction:
     """Return a reduction of records to the means of some measures."""
-    return lambda records: slashed([np.mean([measure(record) for record in records]) for measure in measures], digits)
+    return lambda records: slashed([float(np.mean([*map(measure, records)])) for measure in measures], digits)
 
 
 def count_runs(records: Sequence[Record]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,7 @@ def measure(run: FrameDetectorRun, work: Path, jobs: int, device: str, data: Pat
         data: folder of other films than those of the benchmark.
     """
     out = work / run.folder
+    other: dict[str, Any] = {} if data is None else {"dataset": "folder", "data": data}
     done = jostle.run(
         RECIPE.name,
         model=f"{run.detector}_puppets",
@@ -64,7 +66,7 @@ def measure(run: FrameDetectorRun, work: Path, jobs: int, device: str, data: Pat
         out=out,
         jobs=jobs,
         device=device,
-        **({} if data is None else {"dataset": "folder", "data": data}),
+        **other,
     )
     assert not done.failures, done.failures
     values = {CLEAN: done.scores["clean"], **{cell["cell"]: cell["value"] for cell in done.scores["cells"]}}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.recipes.thumos14_c import EXTRA, MIXES, PROFILE
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROFILE
 from jostle.metrics.bootstrap import bias_corrected
-from studies.detection import CORRUPTIONS, NETWORKS, PUPPETS_C, SHARES
+from studies.detection import NETWORKS, PUPPETS_C, SHARES
 from studies.detection_tables import ERRORS
 from studies.feature_states import AS_IS, KNOWN, MENDED
 from studies.harness import (

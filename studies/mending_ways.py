@@ -169,7 +169,7 @@ def detect_film(film: tuple[str, Path, Segments]) -> Detections:
             repaired = np.array(frame_features)
             if damaged.any():
                 video = MendedSource(RecordingOracle.last, damaged, "blend")
-                frames = [video.block(t, t + 1)[0] for t in np.flatnonzero(damaged)]
+                frames = [video.block(t, t + 1)[0] for t in np.flatnonzero(damaged).tolist()]
                 repaired[damaged] = extractor.see(np.stack(frames))
             features: dict[str, Features] = {
                 "as is": as_is.features,

@@ -307,16 +307,16 @@ def mending_table(results: Results) -> Iterator[list[str]]:
 def robust_table(results: Results) -> Iterator[list[str]]:
     """Effect of training with dropped frames, question by question, by group of cells."""
     for part, groups in RUNS.items():
-        both = [find(results.questions, weights, cells=part) for weights in SHIPPED]
+        clean, robust = (find(results.questions, weights, cells=part) for weights in SHIPPED)
         for group in (CLEAN, *groups) if part == "placed" else groups:
             stays = []
-            for record in both:
+            for record in (clean, robust):
                 before, questions = answers_of(record, CLEAN), questions_of(record)
                 rates = [
                     compare_answers(before, answers_of(record, cell), questions).resist_rate for cell in cells_of(group)
                 ]
                 stays.append(f"{100 * float(np.mean([rate for rate in rates if rate is not None])):.0f}")
-            yield [group, *_compare(*both, cells_of(group)), *stays]
+            yield [group, *_compare(clean, robust, cells_of(group)), *stays]
 
 
 def cells_of(group: str) -> list[str]:

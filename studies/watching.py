@@ -211,11 +211,11 @@ def score(alarms: Mask, kinds: Sequence[str], damaged: Mask, words: Sequence[str
     score: Record = {"events": count_events(alarms & ~damaged), "alarms": int((alarms & ~damaged).sum())}
     if damaged.any():
         first = int(np.flatnonzero(damaged)[0])
-        score |= {"found": int(hits.sum()), "right": sum(kinds[t] in words for t in np.flatnonzero(hits))}
+        score |= {"found": int(hits.sum()), "right": sum(kinds[t] in words for t in np.flatnonzero(hits).tolist())}
         score["delay"] = int(np.flatnonzero(hits)[0]) - first if hits.any() else None
-        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(hits))
+        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(hits).tolist())
     else:
-        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(alarms))
+        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(alarms).tolist())
     return score
 
 
