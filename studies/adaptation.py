@@ -30,7 +30,7 @@ from studies import film_detection
 from studies.detection import configure, extract_training, load_trained, train_detector
 from studies.feature_states import load_extractor_file
 from studies.film_recognition import OWN, FilmRun
-from studies.harness import STUDIES, Grid, GridRun, Record, load_settings, run_module, run_study
+from studies.harness import STUDIES, Grid, GridRun, Record, load_settings, run_module, run_study, summarise_cells
 
 SETTINGS = load_settings("adaptation")
 SEEDS, FEW, FILMS = SETTINGS["seeds"], SETTINGS["few"], SETTINGS["films"]
@@ -92,7 +92,7 @@ def main() -> None:
         task: Grid(
             partial(study_runs, task),
             partial(measure_run, task=task),
-            summarise,
+            summarise_cells,
             prepare=partial(copy_videos, task),
             file=file,
         )
@@ -142,8 +142,6 @@ def _copy(paths: Iterable[Path], folder: Path) -> None:
 
 def train_film_detectors(work: Path, footage: Path) -> None:
     """Train TemporalMaxer on film, clean and with FrameDrop and TRC, on features of single frames."""
-    from studies import film_networks  # noqa: F401  # registers the extractor
-
     film_detection.write_lite0(work)
     films, features = work / "film-training", work / "features-apart"
     copy_joined("training", footage, SETTINGS["film_detectors"]["films"], films)
@@ -192,8 +190,6 @@ def model_options(task: str, run: AdaptationRun, work: Path, footage: Path | Non
 
 @cache
 def _load_recalling_extractor(work: Path) -> RecallingExtractor:
-    from studies import film_networks  # noqa: F401  # registers the extractor
-
     plain = load_extractor_file(EXTRACTOR, film_detection.weights_of("lite0", work))
     return RecallingExtractor(plain.kind, plain.network)
 
@@ -217,11 +213,6 @@ def measure_run(run: AdaptationRun, task: str, work: Path, jobs: int, footage: P
         "cells": {cell["cell"]: cell["value"] for cell in done.scores["cells"]},
         "passes": None if done.adaptation is None else done.adaptation.to_dict(),
     }
-
-
-def summarise(record: Record) -> str:
-    """Return the scores, to be printed."""
-    return " ".join(f"{100 * value:.1f}" for value in (record["clean"], *record["cells"].values()))
 
 
 if __name__ == "__main__":

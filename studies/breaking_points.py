@@ -23,6 +23,7 @@ from jostle.metrics.breaking_points import (
     breaking_distribution,
     compare_breaking_points,
 )
+from studies.feature_states import register_extractor
 from studies.harness import (
     NAMES,
     Grid,
@@ -82,8 +83,9 @@ def main() -> None:
 
 def film_options(run: ProbeRun, work: Path, footage: Path) -> dict[str, Any]:
     """Return the data, the weights and the extractor of a detector on film."""
-    from studies import film_detection, film_networks  # noqa: F401  # the latter registers the extractor
+    from studies import film_detection
 
+    register_extractor("film_lite0")
     features, treatment = run.weights.split()
     detector = run.detector.removesuffix("_puppets")
     trained = film_detection.FilmDetectorRun(detector, features, treatment, run.seed)

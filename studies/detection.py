@@ -15,8 +15,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 import jostle
 from jostle.core.config import make_settings
 from jostle.corruptions.engine.spec import Spec
@@ -32,6 +30,7 @@ from studies.feature_states import (
     load_extractor_file,
     make_states,
     read_states,
+    register_extractor,
 )
 from studies.harness import (
     CORES,
@@ -44,6 +43,7 @@ from studies.harness import (
     run_module,
     run_study,
     ship_weights,
+    summarise_cells,
     train_run,
 )
 
@@ -58,6 +58,7 @@ for _name in CORRUPTIONS:
     TREATMENTS[f"fixed {_name}"] = {"data": _data, "weight": 0.0}
 EXTRACTOR = "puppet_net"
 SHIPPED = {"clean": "clean", "robust": "drop"}
+AT_HALF = 2  # of the thresholds 0.3, 0.4, 0.5, 0.6, 0.7
 SHARES = {1: "1 %", 2: "5 %", 3: "10 %"}
 
 RECIPE = benchmarks["puppets-c"]
@@ -216,6 +217,7 @@ def extract_training(
     States: `clean`, for each `fixed` corruption one drop in every pair, `pair-<corruption>`, and of an extractor that
     sees single frames `black_frame`, where every frame is black.
     """
+    register_extractor(extractor)
     extract: Any = partial(jostle.extract, films, extractor, subset="training", **options)
     extract(out / "clean", keep_frames=of_frames)
     reuse = {"clean": out / "clean"} if of_frames else {}
@@ -277,11 +279,7 @@ def configure(
     )
 
 
-def summarise(record: Record) -> str:
-    """Return the clean and the corrupted score of a run, to be printed."""
-    cells = record["cells"]
-    corrupted = np.mean([cells[name][2] for name in PUPPETS_C])
-    return f"clean {100 * cells['clean'][2]:.2f} corrupted {100 * corrupted:.2f}"
+summarise = partial(summarise_cells, index=AT_HALF, names=PUPPETS_C)
 
 
 def train_detector(config: Any, folder: Path) -> Any:

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, POSITIONS
-from studies.detection import DETECTORS, PUPPETS_C, SHARES, TREATMENTS
+from studies.detection import AT_HALF, DETECTORS, PUPPETS_C, SHARES, TREATMENTS
 from studies.end_to_end import FEATURES, FRAMES
 from studies.end_to_end import TREATMENTS as WAYS
 from studies.harness import (
@@ -25,7 +25,6 @@ from studies.harness import (
     words,
 )
 
-AT_HALF = 2  # of the thresholds 0.3, 0.4, 0.5, 0.6, 0.7
 MAIN = ("clean", "clean, two views", "drop", "drop + TRC")
 COMPARED = ("clean", "drop", "drop + TRC")
 ERRORS = ("double_detection", "wrong_label", "localization", "confusion", "background", "missed")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,12 @@ class FilmStates:
 Order = tuple[str, Path, Segments, Path]  # name, video, actions, and the file to write
 
 
+def register_extractor(name: str) -> None:
+    """Import the networks on film, which registers their extractors, if one of them is named."""
+    if name.startswith("film_"):
+        import_module("studies.film_networks")
+
+
 def load_extractor_file(name: str, weights: Path) -> Any:
     """Load an extractor with weights of a file, for a process with one thread."""
     import torch
@@ -88,6 +95,7 @@ def load_extractor_file(name: str, weights: Path) -> Any:
     from jostle.models.checkpoints import read_weights
     from jostle.models.extractors.extractor import load_extractor
 
+    register_extractor(name)
     torch.set_num_threads(1)
     torch.backends.cudnn.allow_tf32 = False
     return load_extractor(name, weights=read_weights(weights), device=get_device())

@@ -20,7 +20,16 @@ import numpy as np
 import jostle
 from jostle.datasets.dataset import Dataset
 from studies.detection import CELLS, PUPPETS_C, configure, extract_training, summarise, train_detector
-from studies.feature_states import AS_IS, WAYS, DetectedStates, Way, load_extractor_file, make_states, read_states
+from studies.feature_states import (
+    AS_IS,
+    WAYS,
+    DetectedStates,
+    Way,
+    load_extractor_file,
+    make_states,
+    read_states,
+    register_extractor,
+)
 from studies.film_recognition import FilmRun
 from studies.harness import CORES, Grid, GridRun, Record, list_runs, load_settings, run_module, run_study, write_records
 
@@ -55,11 +64,7 @@ def main() -> None:
     run_study(
         __doc__,
         "film_detection",
-        {
-            "weights": write_lite0,
-            "features": make_features,
-            "study": Grid(study_runs, measure_run, summarise),
-        },
+        {"weights": write_lite0, "features": make_features, "study": Grid(study_runs, measure_run, summarise)},
         derive_data,
         also=("film_found",),
         footage=Path,
@@ -97,19 +102,10 @@ def write_lite0(work: Path) -> None:
     write_weights(tensors, weights_of("lite0", work))
 
 
-def load_film_extractor(network: str, work: Path) -> Any:
-    """Load an extractor of windows of 16 frames, four frames apart."""
-    from studies import film_networks  # noqa: F401  # registers it
-
-    return load_extractor_file(f"film_{network}", weights_of(network, work))
-
-
 def make_features(
     data: Mapping[str, Dataset], truths: Mapping[str, Path], networks: Iterable[str], work: Path, jobs: int
 ) -> None:
     """Extract the features of the training videos, and of the test videos in every way and cell."""
-    from studies import film_networks  # noqa: F401  # registers the extractors
-
     main = tuple(CELLS[name] for name in PUPPETS_C)
     plan = [Way(way, mend, tuple(CELLS.values()) if way == AS_IS else main) for way, mend in WAYS.items()]
     for network in networks:
@@ -117,7 +113,8 @@ def make_features(
         own: dict[str, Any] = {"weights": weights_of(network, work), "truth": truths["training"], "jobs": jobs}
         films = data["training"].folder
         extract_training(films, f"film_{network}", out / "training", ["black_frame"], of_frames=of_frames, **own)
-        make_states(data["test"], out / "test", partial(load_film_extractor, network, work), plan, jobs=jobs)
+        load = partial(load_extractor_file, f"film_{network}", weights_of(network, work))
+        make_states(data["test"], out / "test", load, plan, jobs=jobs)
     write_records(work / "film_found.jsonl", [{"network": name, "found": sum_counts(name, work)} for name in networks])
 
 
@@ -133,8 +130,7 @@ def sum_counts(network: str, work: Path) -> dict[str, dict[str, list[int]]]:
 
 def measure_run(run: FilmDetectorRun, work: Path, truths: Mapping[str, Path]) -> Record:
     """Train a detector, and score it on the test videos in every state."""
-    from studies import film_networks  # noqa: F401  # registers the extractor
-
+    register_extractor(f"film_{run.features}")
     features = work / f"features-{run.features}"
     extractor = {"extractor": f"film_{run.features}", "weights": str(weights_of(run.features, work))}
     # The weights of the puppets' study are for sixteen videos a step, here are eight.

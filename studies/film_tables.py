@@ -14,17 +14,7 @@ from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.reporting.published.table import published_models
 from studies import adaptation, film_cuts, film_recognition, recognition_tables
 from studies.detection import PUPPETS_C, SHARES
-from studies.detection_tables import (
-    AT_HALF,
-    BY_CORRUPTION,
-    PLACES,
-    ROBUSTNESS,
-    RUNS,
-    clean,
-    corrupted,
-    relative,
-    value,
-)
+from studies.detection_tables import AT_HALF, BY_CORRUPTION, PLACES, ROBUSTNESS, RUNS, clean, corrupted, relative, value
 from studies.feature_states import KNOWN, MENDED
 from studies.film_detection import DETECTORS, TREATMENTS_OF
 from studies.harness import (

@@ -85,11 +85,7 @@ def ship_classifiers(work: Path) -> None:
 
 def settings_for(run: FrameRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
-    own = {
-        "data": {"cache": str(work / "clips"), "jobs": jobs},
-        "weights": str(start_of(work)),
-        "seed": run.seed,
-    }
+    own = {"data": {"cache": str(work / "clips"), "jobs": jobs}, "weights": str(start_of(work)), "seed": run.seed}
     return make_settings(RecognitionConfig, merge_settings(SETTINGS["config"], TREATMENTS.get(run.treatment, {}), own))
 
 

@@ -14,7 +14,7 @@ import re
 import shutil
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, astuple, dataclass, field
 from functools import partial, wraps
@@ -273,6 +273,22 @@ def _measure_timed(measure: Callable[[Any], Record], run: Any) -> Record:
     begin = time.monotonic()
     record = {"run": asdict(run), **measure(run)}
     return {**record, "seconds": record.get("seconds", round(time.monotonic() - begin, 1))}
+
+
+def summarise_cells(
+    record: Record, *, index: int | None = None, names: Collection[str] = (), key: str = "cells"
+) -> str:
+    """Format the clean score of a record and the mean of its corrupted ones, in percent.
+
+    Args:
+        index: of the score among those of a cell, where it has several.
+        names: corrupted cells; all by default.
+        key: of the scores by cell.
+    """
+    scores = {cell: value if index is None else value[index] for cell, value in record[key].items()}
+    clean = record["clean"] if "clean" in record else scores.pop("clean")
+    corrupted = np.mean([scores[name] for name in names or scores])
+    return f"clean {100 * clean:.2f} corrupted {100 * corrupted:.2f}"
 
 
 def finish(failed: Sequence[Any]) -> None:

@@ -28,6 +28,7 @@ from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROF
 from jostle.metrics.bootstrap import video_weights
 from jostle.models.checkpoints import read_metadata
 from studies.detection import (
+    AT_HALF,
     CELLS,
     EXTRACTOR,
     NETWORKS,
@@ -66,7 +67,6 @@ from studies.harness import (
 SETTINGS = load_settings("mending")
 DETECTORS, TREATMENTS, LENGTHS = (tuple(SETTINGS[name]) for name in ("detectors", "treatments", "lengths"))
 DRAWS = 200
-AT_HALF = 2
 
 
 def _cell(text: str, placement: str | None = None) -> CorruptedCell:

@@ -8,17 +8,16 @@ A run folder for each of them lies in WORK. What is done already is skipped, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import jostle
 from jostle.evaluation.recipes.recipe import CLEAN
 from studies.detection import RECIPE, SHIPPED
 from studies.end_to_end import score_cells
 from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS
-from studies.harness import CORES, Grid, GridRun, Record, list_runs, run_module, run_study
+from studies.harness import CORES, Grid, GridRun, Record, list_runs, run_module, run_study, summarise_cells
 from studies.mending import draw_scores
 
 DETECTORS = ("e2e_tad",)
@@ -40,14 +39,8 @@ def study() -> list[FrameDetectorRun]:
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"study": Grid(study, measure, summarise)}
+    steps = {"study": Grid(study, measure, partial(summarise_cells, key="scores"))}
     run_study(__doc__, "mending_frames", steps, jobs=CORES, device="auto", data=Path)
-
-
-def summarise(record: Record) -> str:
-    """Return the clean and the corrupted score of a run, to be printed."""
-    corrupted = [value for cell, value in record["scores"].items() if cell != CLEAN]
-    return f"clean {100 * record['scores'][CLEAN]:.2f} corrupted {100 * np.mean(corrupted):.2f}"
 
 
 def measure(run: FrameDetectorRun, work: Path, jobs: int, device: str, data: Path | None) -> Record:

@@ -168,13 +168,7 @@ def _labels(item: QuestionItem) -> list[int]:
 
 
 def train_language(
-    lessons: Lessons,
-    held_out: Lessons,
-    vocabulary: dict[str, int],
-    out: Path,
-    *,
-    treatment: str,
-    seed: int,
+    lessons: Lessons, held_out: Lessons, vocabulary: dict[str, int], out: Path, *, treatment: str, seed: int
 ) -> dict[str, float]:
     """Train, write the weights, and return the accuracy on the held-out films by type."""
     torch.manual_seed(key_for(seed, NAME, treatment) % 2**63)

@@ -45,6 +45,7 @@ from studies.harness import (
     run_study,
     ship_weights,
     start_process,
+    summarise_cells,
     train_run,
     use_one_thread,
 )
@@ -88,8 +89,8 @@ def main() -> None:
     steps = {
         "start": start_pretraining,
         "cells": corrupt_clips,
-        "study": Grid(study_runs, measure, summarise, prepare_clips),
-        "singles": Grid(single_runs, measure, summarise, prepare_clips),
+        "study": Grid(study_runs, measure, partial(summarise_cells, index=0), prepare_clips),
+        "singles": Grid(single_runs, measure, partial(summarise_cells, index=0), prepare_clips),
         "weights": ship_networks,
     }
     run_study(__doc__, "recognition", steps, jobs=CORES, at_once=6, clips=15, seeds=list(SEEDS))
@@ -159,13 +160,6 @@ def prepare_clips(runs: Iterable[RecogniserRun], work: Path, jobs: int) -> None:
 
     for treatment in dict.fromkeys(run.treatment for run in runs):
         load_split(settings_for(RecogniserRun(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
-
-
-def summarise(record: dict[str, Any]) -> str:
-    """Return the clean and the corrupted score of a run, to be printed."""
-    cells = record["cells"]
-    corrupted = np.mean([cells[name][0] for name in CELLS[1:]])
-    return f"clean {100 * cells['clean'][0]:.1f} corrupted {100 * corrupted:.1f}"
 
 
 def measure(run: RecogniserRun, work: Path) -> Record:

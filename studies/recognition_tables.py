@@ -125,8 +125,7 @@ def within(record: Record, k: int) -> float:
 TABLES: dict[str, Callable[[Results], str]] = {
     "main": by_treatment(TREATMENTS, [CLEAN, *BENCHMARKS, ("runs", count_runs)]),
     "families": by_treatment(
-        TREATMENTS,
-        [(name, mean_over_runs(partial(mean, cells=cells_of(*names)))) for name, names in FAMILY.items()],
+        TREATMENTS, [(name, mean_over_runs(partial(mean, cells=cells_of(*names)))) for name, names in FAMILY.items()]
     ),
     "corruptions": by_treatment(
         ("clean", "noise"),

@@ -364,14 +364,11 @@ def _decode(packets: list[bytes], codec: str, extradata: bytes) -> list[npt.NDAr
 def _coded(frames: Frames, quality: int) -> Frames:
     """Encode and decode, with the frames' size kept."""
     out = frames.copy()
-    for t, picture in enumerate(_decode(*_with_codec(_encode(_even(frames), "libx264", quality), "libx264"))):
+    packets, extradata = _encode(_even(frames), "libx264", quality)
+    for t, picture in enumerate(_decode(packets, "libx264", extradata)):
         if picture is not None:
             out[t, : picture.shape[0], : picture.shape[1]] = picture
     return out
-
-
-def _with_codec(encoded: tuple[list[bytes], bytes], codec: str) -> tuple[list[bytes], str, bytes]:
-    return encoded[0], codec, encoded[1]
 
 
 def _damage_packets(frames: Frames, kind: str, seed: int) -> tuple[Frames, Mask]:
