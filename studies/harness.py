@@ -1,7 +1,8 @@
 """The harness of all studies: grids of runs that resume, records in JSON lines, tables of docs/results/.
 
-A study is a file of settings that names its runs, measures one of them and draws its tables; everything else is here.
-A run is a frozen dataclass; a record is a dictionary with the fields of its run under `run`.
+A study names its runs, measures one of them and draws its tables; everything else is here. Its treatments and schedules
+are in `settings/STUDY.toml`. A run is a frozen dataclass; a record is a dictionary with the fields of its run under
+`run`.
 """
 
 from __future__ import annotations
