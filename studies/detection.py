@@ -22,6 +22,7 @@ from jostle.evaluation.recipes.recipe import Cell, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, PROFILE
 from jostle.training.detection_config import TrainingConfig
+from studies import harness
 from studies.feature_states import (
     AS_IS,
     CorruptedCell,
@@ -32,22 +33,8 @@ from studies.feature_states import (
     read_states,
     register_extractor,
 )
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    get_device,
-    list_runs,
-    load_settings,
-    run_module,
-    run_study,
-    ship_weights,
-    summarise_cells,
-    train_run,
-)
 
-SETTINGS = load_settings("detection")
+SETTINGS = harness.load_settings("detection")
 DETECTORS, NETWORKS, SEEDS, MAIN = (tuple(SETTINGS[name]) for name in ("detectors", "networks", "seeds", "main"))
 OPTIMISER: dict[str, Any] = SETTINGS["optimiser"]
 TREATMENTS: dict[str, dict[str, Any]] = dict(SETTINGS["treatments"])
@@ -80,7 +67,7 @@ CELLS = {
 
 
 @dataclass(frozen=True)
-class DetectorRun(GridRun):
+class DetectorRun(harness.GridRun):
     """A detector, a treatment, and the seeds of detector and extractor."""
 
     detector: str
@@ -117,12 +104,12 @@ class Place:
 
 def first_runs() -> list[DetectorRun]:
     """Return the runs whose weights are shipped, which also show whether the data set is too easy or too hard."""
-    return list_runs(DetectorRun, treatment=SHIPPED.values(), detector=DETECTORS, seed=[0], network=[0])
+    return harness.list_runs(DetectorRun, treatment=SHIPPED.values(), detector=DETECTORS, seed=[0], network=[0])
 
 
 def study_runs() -> list[DetectorRun]:
     """Return every run of docs/results/, those of the main table first."""
-    runs = list_runs(DetectorRun, treatment=MAIN, detector=DETECTORS, network=NETWORKS, seed=SEEDS)
+    runs = harness.list_runs(DetectorRun, treatment=MAIN, detector=DETECTORS, network=NETWORKS, seed=SEEDS)
     single = {f"fixed {name}" for name in CORRUPTIONS}
     grids: list[tuple[Sequence[str], Sequence[str]]] = [
         (DETECTORS, ["clean, two views"]),
@@ -130,7 +117,7 @@ def study_runs() -> list[DetectorRun]:
         (["temporalmaxer"], ["drop in actions", "drop in actions + TRC", "both", "drop x 8", "drop x 8 + TRC"]),
     ]
     for detectors, treatments in grids:
-        runs += list_runs(DetectorRun, treatment=treatments, detector=detectors, seed=SEEDS, network=[0])
+        runs += harness.list_runs(DetectorRun, treatment=treatments, detector=detectors, seed=SEEDS, network=[0])
     table_6 = [f"fixed {name} + TRC" for name in CORRUPTIONS]
     return sorted(dict.fromkeys(runs), key=lambda run: (run.treatment in table_6, run.treatment not in MAIN))
 
@@ -143,19 +130,19 @@ def get_place(work: Path, jobs: int) -> Place:
 def main() -> None:
     """Run the steps that the command line names."""
     grids = {"first": first_runs, "study": study_runs}
-    run_study(
+    harness.run_study(
         __doc__,
         "results",
         {
             "films": draw_films,
             "network": train_networks,
             "features": make_features,
-            **{name: Grid(runs, measure, summarise) for name, runs in grids.items()},
+            **{name: harness.Grid(runs, measure, summarise) for name, runs in grids.items()},
             "weights": ship_detectors,
         },
         lambda arguments: {"place": get_place(arguments.work, arguments.jobs)},
-        jobs=CORES,
-        at_once=CORES,
+        jobs=harness.CORES,
+        at_once=harness.CORES,
         networks=NETWORKS,
     )
 
@@ -171,7 +158,7 @@ def ship_detectors(place: Place) -> None:
     pairs = product(DETECTORS, SHIPPED.items())
     runs = {f"{name}_puppets-{weights}": DetectorRun(name, treatment, 0, 0) for name, (weights, treatment) in pairs}
     weights = {name: run.weights_in(place.work) for name, run in runs.items()}
-    ship_weights({EXTRACTOR: place.network(0), **weights}, extractor=EXTRACTOR)
+    harness.ship_weights({EXTRACTOR: place.network(0), **weights}, extractor=EXTRACTOR)
 
 
 def train_networks(place: Place, networks: Sequence[int], jobs: int) -> None:
@@ -279,12 +266,12 @@ def configure(
     )
 
 
-summarise = partial(summarise_cells, index=AT_HALF, names=PUPPETS_C)
+summarise = partial(harness.summarise_cells, index=AT_HALF, names=PUPPETS_C)
 
 
 def train_detector(config: Any, folder: Path) -> Any:
     """Train a detector and return it with its last weights, ready for inference."""
-    weights = train_run(config, folder)
+    weights = harness.train_run(config, folder)
     return load_trained(config.detector, weights, **config.settings)
 
 
@@ -294,10 +281,10 @@ def load_trained(name: str, weights: Path, **settings: Any) -> Any:
     from jostle.models.detection.detector import load_detector
 
     classes: list[str] = read_note(weights, "classes", [])
-    return load_detector(name, weights=weights, class_names=tuple(classes), **settings).to(get_device()).eval()
+    return load_detector(name, weights=weights, class_names=tuple(classes), **settings).to(harness.get_device()).eval()
 
 
-def measure(run: DetectorRun, place: Place) -> Record:
+def measure(run: DetectorRun, place: Place) -> harness.Record:
     """Train a detector, and score it on the test videos in every cell."""
     detector = train_detector(settings_for(run, place), run.folder_in(place.work))
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
@@ -307,4 +294,4 @@ def measure(run: DetectorRun, place: Place) -> Record:
 
 
 if __name__ == "__main__":
-    run_module("studies.detection")
+    harness.run_module("studies.detection")

@@ -16,6 +16,7 @@ from typing import Any
 import jostle
 from jostle.core.config import make_settings
 from jostle.evaluation.recipes.selection import select_cells
+from studies import harness
 from studies.detection import (
     PUPPETS_C,
     RECIPE,
@@ -29,27 +30,14 @@ from studies.detection import (
 )
 from studies.detection import measure as measure_on_features
 from studies.feature_states import TIOUS
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    list_runs,
-    load_settings,
-    merge_settings,
-    run_module,
-    run_study,
-    ship_weights,
-    train_run,
-)
 
-SETTINGS = load_settings("end_to_end")
+SETTINGS = harness.load_settings("end_to_end")
 FRAMES, FEATURES, SEEDS = (tuple(SETTINGS[name]) for name in ("frames", "features", "seeds"))
 TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
 
 
 @dataclass(frozen=True)
-class EndToEndRun(GridRun):
+class EndToEndRun(harness.GridRun):
     """Training run of an end-to-end detector, or of VSGN."""
 
     detector: str
@@ -68,23 +56,23 @@ def study_runs() -> list[EndToEndRun]:
     return [
         run
         for names, treatments in grids
-        for run in list_runs(EndToEndRun, treatment=treatments, detector=names, seed=SEEDS)
+        for run in harness.list_runs(EndToEndRun, treatment=treatments, detector=names, seed=SEEDS)
     ]
 
 
 def main() -> None:
     """Run the steps that the command line names."""
-    run_study(
+    harness.run_study(
         __doc__,
         "end_to_end",
         {
             "films": make_films,
             "start": pretrain,
-            "study": Grid(study_runs, measure, summarise),
+            "study": harness.Grid(study_runs, measure, summarise),
             "weights": ship_detectors,
         },
         lambda arguments: {"place": get_place(arguments.work, arguments.jobs)},
-        jobs=CORES,
+        jobs=harness.CORES,
         at_once=12,
         detectors=(*FRAMES, *FEATURES),
         treatments=tuple(TREATMENTS),
@@ -122,7 +110,7 @@ def ship_detectors(place: Place) -> None:
         runs = {f"{detector}_puppets-{name}": EndToEndRun(detector, how, 0) for name, how in SHIPPED.items()}
         notes = {"extractor": "puppet_net"} if detector in FEATURES else {}
         trained = {name: run.on_features if detector in FEATURES else run for name, run in runs.items()}
-        ship_weights({name: run.weights_in(place.work) for name, run in trained.items()}, **notes)
+        harness.ship_weights({name: run.weights_in(place.work) for name, run in trained.items()}, **notes)
 
 
 def settings_for(run: EndToEndRun, place: Place) -> Any:
@@ -135,15 +123,16 @@ def settings_for(run: EndToEndRun, place: Place) -> Any:
         "backbone_weights": str(place.work / "start" / f"{run.detector}.safetensors"),
         "seed": run.seed,
     }
-    return make_settings(FrameTrainingConfig, merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], own))
+    settings = harness.merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], own)
+    return make_settings(FrameTrainingConfig, settings)
 
 
-def measure(run: EndToEndRun, place: Place) -> Record:
+def measure(run: EndToEndRun, place: Place) -> harness.Record:
     """Train a detector, and score it on the test films in every cell."""
     if run.detector in FEATURES:
         record = measure_on_features(run.on_features, place)
         return {**record, "cells": {cell: record["cells"][cell] for cell in ("clean", *PUPPETS_C)}}
-    weights = train_run(settings_for(run, place), run.folder_in(place.work))
+    weights = harness.train_run(settings_for(run, place), run.folder_in(place.work))
     out = run.folder_in(place.work) / "cells"
     jostle.run(RECIPE.name, model=f"{run.detector}_puppets", weights=weights, out=out, jobs=1, model_processes=0)
     return {"cells": {cell: score.map.tolist() for cell, score in score_cells(out).items()}}
@@ -159,4 +148,4 @@ def score_cells(out: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run_module("studies.end_to_end")
+    harness.run_module("studies.end_to_end")

@@ -20,30 +20,17 @@ import numpy as np
 from jostle.core.config import make_settings
 from jostle.training.clips import VideoClip, list_videos
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    get_device,
-    list_runs,
-    load_settings,
-    map_in_processes,
-    merge_settings,
-    run_module,
-    run_study,
-    train_run,
-)
+from studies import harness
 from studies.recognition import CELLS, TREATMENTS, load_cells, make_cells, predict_cells
 
-SETTINGS = load_settings("film_recognition")
+SETTINGS = harness.load_settings("film_recognition")
 NETWORKS: dict[str, str] = SETTINGS["networks"]
 OWN: dict[str, str] = SETTINGS["models"]
 SEEDS: list[int] = SETTINGS["seeds"]
 
 
 @dataclass(frozen=True)
-class FilmRun(GridRun):
+class FilmRun(harness.GridRun):
     """Training run of a recogniser on film."""
 
     network: str
@@ -53,14 +40,15 @@ class FilmRun(GridRun):
 
 def study_runs() -> list[FilmRun]:
     """Return every network on clean clips, and the one that is learned whole also on a mix of corruptions."""
-    clean = list_runs(FilmRun, network=NETWORKS, treatment=["clean"], seed=SEEDS)
-    return list_runs(FilmRun, network=["shifted"], treatment=["mix"], seed=SEEDS) + clean[::-1]
+    clean = harness.list_runs(FilmRun, network=NETWORKS, treatment=["clean"], seed=SEEDS)
+    return harness.list_runs(FilmRun, network=["shifted"], treatment=["mix"], seed=SEEDS) + clean[::-1]
 
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"cells": corrupt_clips, "networks": train_shifted, "study": Grid(study_runs, measure_run, summarise)}
-    run_study(__doc__, "film_recognition", steps, footage=Path, jobs=CORES, at_once=4, seeds=SEEDS)
+    study = harness.Grid(study_runs, measure_run, summarise)
+    steps = {"cells": corrupt_clips, "networks": train_shifted, "study": study}
+    harness.run_study(__doc__, "film_recognition", steps, footage=Path, jobs=harness.CORES, at_once=4, seeds=SEEDS)
 
 
 def corrupt_clips(work: Path, footage: Path, jobs: int) -> None:
@@ -71,7 +59,7 @@ def corrupt_clips(work: Path, footage: Path, jobs: int) -> None:
 def train_shifted(work: Path, footage: Path, at_once: int, seeds: Collection[int]) -> None:
     """Train the networks with shifted channels alone, for other studies."""
     runs = [run for run in study_runs() if run.network == "shifted" and run.seed in seeds]
-    map_in_processes(partial(train_network, work=work, footage=footage), runs, at_once)
+    harness.map_in_processes(partial(train_network, work=work, footage=footage), runs, at_once)
 
 
 def clips_config(footage: Path, **changes: Any) -> ClipsConfig:
@@ -94,7 +82,8 @@ def settings_for(run: FilmRun, footage: Path, work: Path) -> RecognitionConfig:
         "optimiser": SETTINGS["optimiser"]["frozen" if run.network.startswith("lite") else "whole"],
         "seed": run.seed,
     }
-    return make_settings(RecognitionConfig, merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], which, own))
+    settings = harness.merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], which, own)
+    return make_settings(RecognitionConfig, settings)
 
 
 def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:
@@ -112,21 +101,21 @@ def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:
 
 def train_network(run: FilmRun, work: Path, footage: Path) -> Path:
     """Train a recogniser, and return the path of its weights."""
-    return train_run(settings_for(run, footage, work), run.folder_in(work), one_shape=True)
+    return harness.train_run(settings_for(run, footage, work), run.folder_in(work), one_shape=True)
 
 
-def measure_run(run: FilmRun, work: Path, footage: Path) -> Record:
+def measure_run(run: FilmRun, work: Path, footage: Path) -> harness.Record:
     """Train a recogniser, and predict the class of the test clips in every cell."""
     network, spec = load_network(run, train_network(run, work, footage))
     clips, labels = load_cells(work / "cells")
-    right = predict_cells(network.to(get_device()).eval(), spec, clips) == labels
+    right = predict_cells(network.to(harness.get_device()).eval(), spec, clips) == labels
     return {
         "clips": [video.name for video in test_clips(footage)],
         "right": {cell: "".join("01"[hit] for hit in hits) for cell, hits in zip(CELLS, right.tolist(), strict=True)},
     }
 
 
-def summarise(record: Record) -> str:
+def summarise(record: harness.Record) -> str:
     """Return the clean and the corrupted score of a run, to be printed."""
     shares = {cell: right.count("1") / len(right) for cell, right in record["right"].items()}
     corrupted = np.mean([shares[cell] for cell in CELLS[1:]])
@@ -134,4 +123,4 @@ def summarise(record: Record) -> str:
 
 
 if __name__ == "__main__":
-    run_module("studies.film_recognition")
+    harness.run_module("studies.film_recognition")

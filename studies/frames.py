@@ -16,23 +16,9 @@ import numpy as np
 
 from jostle.core.config import make_settings
 from jostle.training.recognition_config import RecognitionConfig
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    get_device,
-    list_runs,
-    load_settings,
-    merge_settings,
-    run_module,
-    run_study,
-    ship_weights,
-    start_process,
-    train_run,
-)
+from studies import harness
 
-SETTINGS = load_settings("frames")
+SETTINGS = harness.load_settings("frames")
 SEEDS: list[int] = SETTINGS["seeds"]
 TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
 CLASSIFIER, K = SETTINGS["config"]["recogniser"], SETTINGS["config"]["data"]["k"]
@@ -41,7 +27,7 @@ SHIPPED = {"clean": "anchors", "robust": "worst"}
 
 
 @dataclass(frozen=True)
-class FrameRun(GridRun):
+class FrameRun(harness.GridRun):
     """Training run of a frame classifier."""
 
     treatment: str
@@ -50,17 +36,17 @@ class FrameRun(GridRun):
 
 def study_runs() -> list[FrameRun]:
     """Return every run, and the weights that all begin with."""
-    return [FrameRun(START, 0), *list_runs(FrameRun, treatment=TREATMENTS, seed=SEEDS)]
+    return [FrameRun(START, 0), *harness.list_runs(FrameRun, treatment=TREATMENTS, seed=SEEDS)]
 
 
 def main() -> None:
     """Run the steps that are arguments."""
     steps = {
         "start": start_pretraining,
-        "study": Grid(study_runs, measure, summarise, prepare),
+        "study": harness.Grid(study_runs, measure, summarise, prepare),
         "weights": ship_classifiers,
     }
-    run_study(__doc__, "frames", steps, jobs=CORES, at_once=13, seeds=SEEDS)
+    harness.run_study(__doc__, "frames", steps, jobs=harness.CORES, at_once=13, seeds=SEEDS)
 
 
 def start_of(work: Path) -> Path:
@@ -74,19 +60,20 @@ def start_pretraining(work: Path, jobs: int) -> None:
         return
     from studies.frame_pretraining import draw_frames, pretrain_classifier
 
-    start_process(pretrain_classifier, draw_frames(jobs=jobs), start_of(work))
+    harness.start_process(pretrain_classifier, draw_frames(jobs=jobs), start_of(work))
 
 
 def ship_classifiers(work: Path) -> None:
     """Put the weights into the package."""
     runs = {f"{CLASSIFIER}-{name}": FrameRun(treatment, 0) for name, treatment in SHIPPED.items()}
-    ship_weights({name: run.weights_in(work) for name, run in runs.items()})
+    harness.ship_weights({name: run.weights_in(work) for name, run in runs.items()})
 
 
 def settings_for(run: FrameRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
     own = {"data": {"cache": str(work / "clips"), "jobs": jobs}, "weights": str(start_of(work)), "seed": run.seed}
-    return make_settings(RecognitionConfig, merge_settings(SETTINGS["config"], TREATMENTS.get(run.treatment, {}), own))
+    treatment = TREATMENTS.get(run.treatment, {})
+    return make_settings(RecognitionConfig, harness.merge_settings(SETTINGS["config"], treatment, own))
 
 
 def prepare(work: Path, jobs: int) -> None:
@@ -115,7 +102,7 @@ def summarise(record: dict[str, Any]) -> str:
     return f"anchors {100 * record['right_within'][0]:.1f} pm-{K} {100 * record['right_within'][K]:.1f}"
 
 
-def measure(run: FrameRun, work: Path) -> Record:
+def measure(run: FrameRun, work: Path) -> harness.Record:
     """Train a classifier, and count the anchors of the test set that it gets right together with those around them."""
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
@@ -123,10 +110,10 @@ def measure(run: FrameRun, work: Path) -> Record:
     from jostle.training.recognition import predict_logits
 
     config = settings_for(run, work)
-    weights = start_of(work) if run.treatment == START else train_run(config, run.folder_in(work))
+    weights = start_of(work) if run.treatment == START else harness.train_run(config, run.folder_in(work))
     network = FrameClassifier(CLASSES)
     network.load_state_dict(read_weights(weights))
-    network.to(get_device())
+    network.to(harness.get_device())
     sets = test_sets(config)
     loader = ClipLoader(sets, SPEC, next(network.parameters()).device)
     classes = [predict_logits(network, loader, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
@@ -140,4 +127,4 @@ def measure(run: FrameRun, work: Path) -> Record:
 
 
 if __name__ == "__main__":
-    run_module("studies.frames")
+    harness.run_module("studies.frames")

@@ -27,6 +27,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROFILE
 from jostle.metrics.bootstrap import video_weights
 from jostle.models.checkpoints import read_metadata
+from studies import harness
 from studies.detection import (
     AT_HALF,
     CELLS,
@@ -51,20 +52,8 @@ from studies.feature_states import (
     make_states,
     read_states,
 )
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    choose_evenly,
-    list_runs,
-    load_settings,
-    run_module,
-    run_study,
-    train_run,
-)
 
-SETTINGS = load_settings("mending")
+SETTINGS = harness.load_settings("mending")
 DETECTORS, TREATMENTS, LENGTHS = (tuple(SETTINGS[name]) for name in ("detectors", "treatments", "lengths"))
 DRAWS = 200
 
@@ -153,7 +142,7 @@ DRAWN = ("main", UNSEEN)  # groups whose relative robustness has intervals
 
 
 @dataclass(frozen=True)
-class MendingRun(GridRun):
+class MendingRun(harness.GridRun):
     """Trained detector in a group of cells."""
 
     detector: str
@@ -169,18 +158,18 @@ class MendingRun(GridRun):
 
 def main() -> None:
     """Run the steps that are arguments."""
-    run_study(
+    harness.run_study(
         __doc__,
         "mending",
         {
             "network": train_networks,
             "training": make_training,
-            "detectors": Grid(
+            "detectors": harness.Grid(
                 lambda: [run.training for run in study("main")], learn, lambda record: "trained", file="trained"
             ),
             "shipped": take_shipped,
             "cells": make_cells,
-            "study": Grid(study_runs, measure, summarise),
+            "study": harness.Grid(study_runs, measure, summarise),
         },
         derive_data,
         groups=EVERY,
@@ -190,7 +179,7 @@ def main() -> None:
         networks=NETWORKS,
         kinds=tuple(CORRUPTIONS),
         films=int,
-        jobs=CORES,
+        jobs=harness.CORES,
         at_once=6,
         epochs=int,
     )
@@ -206,7 +195,7 @@ def derive_data(arguments: Any) -> dict[str, Any]:
 
 def select_films(data: Dataset, count: int | None) -> Dataset:
     """Return so many of the films, evenly spread over all."""
-    return replace(data, videos={name: data.videos[name] for name in choose_evenly(list(data.videos), count)})
+    return replace(data, videos={name: data.videos[name] for name in harness.choose_evenly(list(data.videos), count)})
 
 
 def study_runs(groups: Iterable[str] = EVERY) -> list[MendingRun]:
@@ -218,7 +207,7 @@ def study(group: str) -> list[MendingRun]:
     """Return the runs of a group."""
     treatments = TREATMENTS if group in SETTINGS["treated"] else TREATMENTS[:1]
     networks = NETWORKS if group in SETTINGS["twice"] else NETWORKS[:1]
-    return list_runs(
+    return harness.list_runs(
         MendingRun, network=networks, treatment=treatments, seed=SETTINGS["seeds"], detector=DETECTORS, group=[group]
     )
 
@@ -257,7 +246,7 @@ def take_shipped(place: Place) -> None:
             weights.write_bytes(trained_weights(f"{detector}_puppets", name).read_bytes())
 
 
-def summarise(record: Record) -> str:
+def summarise(record: harness.Record) -> str:
     """Return the clean and the corrupted score of each way, to be printed."""
     parts = []
     for way, scores in record["scores"].items():
@@ -266,12 +255,12 @@ def summarise(record: Record) -> str:
     return ", ".join(parts)
 
 
-def measure(run: MendingRun, place: Place, names: Collection[str]) -> Record:
+def measure(run: MendingRun, place: Place, names: Collection[str]) -> harness.Record:
     """Score a detector on these test films in every cell of a group, in every way."""
     detector = load_trained(f"{run.detector}_puppets", run.training.weights_in(place.work))
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
     states = DetectedStates(detector, read_states(place.states(run.network, run.group), names), truth)
-    record: Record = {"films": len(states.films), "scores": {}, "found": states.found}
+    record: harness.Record = {"films": len(states.films), "scores": {}, "found": states.found}
     for way, cells in states.numbers.items():
         scores = {cell: states.score(way, cell) for cell in cells}
         record["scores"][way] = {cell: round(float(score.map[AT_HALF]), 5) for cell, score in scores.items()}
@@ -305,14 +294,14 @@ def draw_scores(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
     ]
 
 
-def learn(run: DetectorRun, place: Place, epochs: int | None = None) -> Record:
+def learn(run: DetectorRun, place: Place, epochs: int | None = None) -> harness.Record:
     """Train a detector; the record is empty."""
     config = settings_for(run, place)
     if epochs is not None:
         config = replace(config, optimiser=replace(config.optimiser, epochs=epochs, warmup_epochs=0))
-    train_run(config, run.folder_in(place.work))
+    harness.train_run(config, run.folder_in(place.work))
     return {}
 
 
 if __name__ == "__main__":
-    run_module("studies.mending")
+    harness.run_module("studies.mending")

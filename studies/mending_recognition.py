@@ -26,22 +26,11 @@ from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames
 from jostle.features.interpolation import nearest_undamaged
 from jostle.models.weights.shipped import TREATMENTS
+from studies import harness
 from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS, counts
-from studies.harness import (
-    CORES,
-    Record,
-    finish,
-    get_device,
-    load_settings,
-    parse_arguments,
-    read_records,
-    run_grid,
-    run_module,
-    write_records,
-)
 from studies.recognition import SHIPPED_RECOGNISERS
 
-SETTINGS = load_settings("mending")["recognition"]
+SETTINGS = harness.load_settings("mending")["recognition"]
 KINDS: list[str] = SETTINGS["kinds"]
 PLACES: dict[str, str] = SETTINGS["places"]
 
@@ -67,8 +56,8 @@ def list_cells() -> tuple[Cell, ...]:
 
 def main() -> None:
     """Measure the clips that are missing, and sum up all of them."""
-    arguments = parse_arguments(
-        __doc__, clips=15, classes=len(CLASSES), recognisers=SHIPPED_RECOGNISERS, weights=TREATMENTS, jobs=CORES
+    arguments = harness.parse_arguments(
+        __doc__, clips=15, classes=len(CLASSES), recognisers=SHIPPED_RECOGNISERS, weights=TREATMENTS, jobs=harness.CORES
     )
     from jostle.training.clips import list_videos
     from jostle.training.recognition_config import ClipsConfig
@@ -83,9 +72,9 @@ def main() -> None:
     lines = arguments.work / "clips.jsonl"
     models = tuple((name, weights) for name in arguments.recognisers for weights in arguments.weights)
     measure = partial(measure_clip, models=models)
-    failed = run_grid(chosen, measure, lines, at_once=arguments.jobs, summarise=lambda record: "")
-    write_records(arguments.work / "recognition.jsonl", sum_clips(read_records(lines)))
-    finish(failed)
+    failed = harness.run_grid(chosen, measure, lines, at_once=arguments.jobs, summarise=lambda record: "")
+    harness.write_records(arguments.work / "recognition.jsonl", sum_clips(harness.read_records(lines)))
+    harness.finish(failed)
 
 
 @cache
@@ -97,14 +86,14 @@ def load_models(models: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any
     from jostle.models.loading.models import load_recogniser
 
     cv2.setNumThreads(1)
-    device = get_device()
+    device = harness.get_device()
     finders = {way: MendingOptions(mend).get(device) for way, mend in WAYS.items() if mend is not None}
     return finders, {
         f"{name} {weights}": load_recogniser(name, weights=weights, device=device) for name, weights in models
     }
 
 
-def measure_clip(clip: TestClip, models: tuple[tuple[str, str], ...]) -> Record:
+def measure_clip(clip: TestClip, models: tuple[tuple[str, str], ...]) -> harness.Record:
     """Return the answer of each recogniser for a clip, in every cell and way."""
     finders, recognisers = load_models(models)
     job = VideoJob(clip.name, Path(clip.path), list_cells(), seed=0)
@@ -128,12 +117,12 @@ def measure_clip(clip: TestClip, models: tuple[tuple[str, str], ...]) -> Record:
     return {"told": answers, "place": place, "found": detections}
 
 
-def sum_clips(clips: list[Record]) -> list[Record]:
+def sum_clips(clips: list[harness.Record]) -> list[harness.Record]:
     """Return the accuracy of each recogniser in every cell and way, and the counts of detected frames."""
     if not clips:
         return []
     first, *_ = clips
-    records: list[Record] = []
+    records: list[harness.Record] = []
     for name in first["told"]:
         scores: dict[str, dict[str, float]] = {way: {} for way in WAYS}
         for way in WAYS:
@@ -148,4 +137,4 @@ def sum_clips(clips: list[Record]) -> list[Record]:
 
 
 if __name__ == "__main__":
-    run_module("studies.mending_recognition")
+    harness.run_module("studies.mending_recognition")

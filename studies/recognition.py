@@ -31,29 +31,12 @@ from jostle.io.video.decode import Reader
 from jostle.models.recognition.puppets import SPEC
 from jostle.training.clips import VideoClip, corrupt_frames, evenly_spaced, list_videos
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    get_device,
-    list_runs,
-    load_settings,
-    map_in_processes,
-    merge_settings,
-    run_module,
-    run_study,
-    ship_weights,
-    start_process,
-    summarise_cells,
-    train_run,
-    use_one_thread,
-)
+from studies import harness
 
 if TYPE_CHECKING:
     from studies.drawn_films import DrawnClips
 
-SETTINGS = load_settings("recognition")
+SETTINGS = harness.load_settings("recognition")
 RECOGNISERS, SEEDS, WIDE_TREATMENTS = (tuple(SETTINGS[name]) for name in ("recognisers", "seeds", "wide_treatments"))
 WIDE, SINGLE = SETTINGS["wide"], SETTINGS["single"]
 TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
@@ -76,7 +59,7 @@ SHIPPED = {"clean": "clean", "robust": "mix"}
 
 
 @dataclass(frozen=True)
-class RecogniserRun(GridRun):
+class RecogniserRun(harness.GridRun):
     """Training run of a recogniser."""
 
     recogniser: str
@@ -89,22 +72,22 @@ def main() -> None:
     steps = {
         "start": start_pretraining,
         "cells": corrupt_clips,
-        "study": Grid(study_runs, measure, partial(summarise_cells, index=0), prepare_clips),
-        "singles": Grid(single_runs, measure, partial(summarise_cells, index=0), prepare_clips),
+        "study": harness.Grid(study_runs, measure, partial(harness.summarise_cells, index=0), prepare_clips),
+        "singles": harness.Grid(single_runs, measure, partial(harness.summarise_cells, index=0), prepare_clips),
         "weights": ship_networks,
     }
-    run_study(__doc__, "recognition", steps, jobs=CORES, at_once=6, clips=15, seeds=list(SEEDS))
+    harness.run_study(__doc__, "recognition", steps, jobs=harness.CORES, at_once=6, clips=15, seeds=list(SEEDS))
 
 
 def study_runs() -> list[RecogniserRun]:
     """Return every recogniser under every treatment, and the wide one."""
-    wide = list_runs(RecogniserRun, recogniser=[WIDE], treatment=WIDE_TREATMENTS, seed=SEEDS)
-    return wide + list_runs(RecogniserRun, recogniser=RECOGNISERS[::-1], treatment=TREATMENTS, seed=SEEDS)
+    wide = harness.list_runs(RecogniserRun, recogniser=[WIDE], treatment=WIDE_TREATMENTS, seed=SEEDS)
+    return wide + harness.list_runs(RecogniserRun, recogniser=RECOGNISERS[::-1], treatment=TREATMENTS, seed=SEEDS)
 
 
 def single_runs() -> list[RecogniserRun]:
     """Return the runs of one recogniser that learns from one corruption at a time."""
-    return list_runs(RecogniserRun, recogniser=[SINGLE], treatment=SINGLES, seed=SEEDS)
+    return harness.list_runs(RecogniserRun, recogniser=[SINGLE], treatment=SINGLES, seed=SEEDS)
 
 
 def start_pretraining(work: Path, jobs: int) -> None:
@@ -116,13 +99,13 @@ def start_pretraining(work: Path, jobs: int) -> None:
 
     clips = draw_clips(jobs=jobs)
     for name in missing:
-        start_process(_pretrain, name, clips, _start_of(work, name))
+        harness.start_process(_pretrain, name, clips, _start_of(work, name))
 
 
 def _pretrain(name: str, clips: DrawnClips, out: Path) -> None:
     from studies.backbones import pretrain_recogniser
 
-    use_one_thread()
+    harness.use_one_thread()
     pretrain_recogniser(name, clips, out)
 
 
@@ -135,7 +118,7 @@ def ship_networks(work: Path) -> None:
     """Put the weights into the package."""
     pairs = product(SHIPPED_RECOGNISERS, SHIPPED.items())
     runs = {f"{recogniser}-{name}": RecogniserRun(recogniser, treatment, 0) for recogniser, (name, treatment) in pairs}
-    ship_weights({name: run.weights_in(work) for name, run in runs.items()})
+    harness.ship_weights({name: run.weights_in(work) for name, run in runs.items()})
 
 
 def _start_of(work: Path, name: str) -> Path:
@@ -151,7 +134,7 @@ def settings_for(run: RecogniserRun, work: Path, *, jobs: int = 1) -> Recognitio
         "seed": run.seed,
     }
     treatment = (TREATMENTS | SINGLES)[run.treatment]
-    return make_settings(RecognitionConfig, merge_settings(SETTINGS["config"], treatment, own))
+    return make_settings(RecognitionConfig, harness.merge_settings(SETTINGS["config"], treatment, own))
 
 
 def prepare_clips(runs: Iterable[RecogniserRun], work: Path, jobs: int) -> None:
@@ -162,15 +145,15 @@ def prepare_clips(runs: Iterable[RecogniserRun], work: Path, jobs: int) -> None:
         load_split(settings_for(RecogniserRun(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
 
 
-def measure(run: RecogniserRun, work: Path) -> Record:
+def measure(run: RecogniserRun, work: Path) -> harness.Record:
     """Train a recogniser, and score it on the test clips in every cell."""
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.recogniser import load_recogniser
 
-    weights = train_run(settings_for(run, work), run.folder_in(work), one_shape=True)
+    weights = harness.train_run(settings_for(run, work), run.folder_in(work), one_shape=True)
     recogniser = load_recogniser(run.recogniser, weights=read_weights(weights))
     clips, labels = load_cells(work / "cells")
-    predictions = predict_cells(recogniser.network.to(get_device()).eval(), recogniser.spec, clips)
+    predictions = predict_cells(recogniser.network.to(harness.get_device()).eval(), recogniser.spec, clips)
     cells = {cell: accuracies(own, labels) for cell, own in zip(CELLS, predictions, strict=True)}
     return {"cells": cells, "clips": len(labels)}
 
@@ -222,7 +205,7 @@ def make_cells(folder: Path, videos: Sequence[VideoClip], *, frames: int, size: 
     folder.mkdir(parents=True, exist_ok=True)
     shape = (len(CELLS), len(videos), frames, *size, 3)
     np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
-    map_in_processes(partial(_fill, path), enumerate(videos), jobs)
+    harness.map_in_processes(partial(_fill, path), enumerate(videos), jobs)
     part = index.with_suffix(".part")
     part.write_text(json.dumps({"cells": CELLS, "label": [video.label for video in videos]}))
     os.replace(part, index)
@@ -247,4 +230,4 @@ def _fill(path: Path, item: tuple[int, VideoClip]) -> None:
 
 
 if __name__ == "__main__":
-    run_module("studies.recognition")
+    harness.run_module("studies.recognition")
