@@ -14,20 +14,9 @@ import numpy as np
 
 import jostle
 from jostle.metrics.bootstrap import share_interval
-from studies.harness import (
-    Grid,
-    GridRun,
-    Record,
-    Results,
-    list_runs,
-    load_settings,
-    run_module,
-    run_study,
-    table,
-    with_interval,
-)
+from studies import harness
 
-SETTINGS = load_settings("film_stability")
+SETTINGS = harness.load_settings("film_stability")
 CLASSIFIERS: dict[str, str] = SETTINGS["classifiers"]
 K: int = SETTINGS["k"]
 ANCHORS = range(K, 45 - K, 5)
@@ -38,7 +27,7 @@ SUBJECTS = {
 
 
 @dataclass(frozen=True)
-class ClassifierRun(GridRun):
+class ClassifierRun(harness.GridRun):
     """One classifier on all sequences."""
 
     network: str
@@ -47,16 +36,16 @@ class ClassifierRun(GridRun):
 
 def study_runs() -> list[ClassifierRun]:
     """Return the runs of the study."""
-    return list_runs(ClassifierRun, network=CLASSIFIERS)
+    return harness.list_runs(ClassifierRun, network=CLASSIFIERS)
 
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"classify": Grid(study_runs, measure_run, summarise)}
-    run_study(__doc__, "film_stability", steps, at_once=2, footage=Path)
+    steps = {"classify": harness.Grid(study_runs, measure_run, summarise)}
+    harness.run_study(__doc__, "film_stability", steps, at_once=2, footage=Path)
 
 
-def measure_run(run: ClassifierRun, footage: Path) -> Record:
+def measure_run(run: ClassifierRun, footage: Path) -> harness.Record:
     """Classify every frame near an anchor, and return for each anchor how far around it the classifier is right."""
     from studies.film_networks import load_classifier
 
@@ -81,26 +70,26 @@ def measure_run(run: ClassifierRun, footage: Path) -> Record:
     return {"frames": float(np.mean(right)), "anchors": anchors}
 
 
-def summarise(record: Record) -> str:
+def summarise(record: harness.Record) -> str:
     """Format what is printed of a record."""
     return f"accuracy {shares(record)[0]:.3f}, pm-{K} {shares(record)[1]:.3f}"
 
 
-def shares(record: Record) -> tuple[float, float]:
+def shares(record: harness.Record) -> tuple[float, float]:
     """Return the accuracy on anchors, and pm-k."""
-    table = np.array([one[1:] for one in record["anchors"]], float)
-    return float(table[:, 0].mean()), float(table[:, 1].mean())
+    right = np.array([one[1:] for one in record["anchors"]], float)
+    return float(right[:, 0].mean()), float(right[:, 1].mean())
 
 
-@table("classifier", "accuracy on anchors, %", f"pm-{K}, %", "lost to the frames around")
-def stability_table(results: Results) -> Iterator[list[str]]:
+@harness.table("classifier", "accuracy on anchors, %", f"pm-{K}, %", "lost to the frames around")
+def stability_table(results: harness.Results) -> Iterator[list[str]]:
     """Accuracy and pm-k of each classifier, the most accurate first."""
     for record in sorted(results.film_stability, key=lambda one: -shares(one)[0]):
         owners = [anchor.rpartition("/")[0] for anchor, _, _ in record["anchors"]]
         cells = []
         for column in (1, 2):
             right = np.array([one[column] for one in record["anchors"]], bool)
-            cells.append(with_interval(right.mean(), share_interval(owners, right), ".1f", ".0f", 100))
+            cells.append(harness.with_interval(right.mean(), share_interval(owners, right), ".1f", ".0f", 100))
         accuracy, stable = shares(record)
         yield [CLASSIFIERS[record["run"]["network"]], *cells, f"{100 * (accuracy - stable):.1f}"]
 
@@ -109,4 +98,4 @@ TABLES = {"stability": stability_table}
 
 
 if __name__ == "__main__":
-    run_module("studies.film_stability")
+    harness.run_module("studies.film_stability")
