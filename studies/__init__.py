@@ -1,4 +1,4 @@
-"""What stands in docs/results/, made again: the shipped weights, and the study of robust training on puppets.
+"""Studies behind docs/results/ and the shipped weights.
 
-`python -m studies.detection` needs a CUDA GPU; the rest of jostle does not import this folder.
+`harness.py` runs them, with the settings in `settings/`; the rest of jostle does not import this folder.
 """

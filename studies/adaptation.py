@@ -1,4 +1,4 @@
-"""What helps: training, test-time adaptation, mending, and some of them together, on puppets and on film.
+"""Comparison of training, test-time adaptation and mending, alone and together, on puppets and on film.
 
     python -m studies.adaptation WORK puppet_recognition puppet_detection record
     python -m studies.adaptation WORK film_recognition record --footage FOOTAGE
@@ -21,60 +21,30 @@ from typing import Any
 import numpy as np
 
 import jostle
+from jostle.core.types.clip import Frames
 from jostle.datasets.dataset import Dataset
 from jostle.features.caches import FrameFeatureCache
 from jostle.io.files.annotations import write_truth
-from jostle.models.extractors.extractor import Extractor, ExtractorKind, Features, Frames
+from jostle.models.extractors.extractor import Extractor, ExtractorKind, Features
 from studies import film_detection
 from studies.detection import configure, extract_training, load_trained, train_detector
 from studies.feature_states import load_extractor_file
 from studies.film_recognition import OWN, FilmRun
-from studies.harness import STUDIES, Grid, GridRun, Record, run_module, run_study
+from studies.harness import STUDIES, Grid, GridRun, Record, load_settings, run_module, run_study, summarise_cells
 
-SEEDS = (0, 1, 2)
-SOURCE = "clean videos"  # whose statistics some methods need
-ONLINE = {"adapt_protocol": "online"}
-WAYS: dict[str, dict[str, Any]] = {
-    "as is": {},
-    "bn, episodic": {"adapt": "bn"},
-    "bn, online": {"adapt": "bn", **ONLINE},
-    "tent, episodic": {"adapt": "tent"},
-    "tent, online": {"adapt": "tent", **ONLINE},
-    "eata, online": {"adapt": "eata", **ONLINE, "adapt_source": SOURCE},
-    "sar, online": {"adapt": "sar", **ONLINE},
-    "vitta, online": {"adapt": "vitta", **ONLINE, "adapt_source": SOURCE},
-    "mended": {"mend": "jostle"},
-    "mended, bn, episodic": {"mend": "jostle", "adapt": "bn"},
-}
-FEW = ("as is", "bn, episodic", "mended", "mended, bn, episodic")  # ways of the model that learned from corruptions
-# Without classes there is no entropy, so that an extractor adapts its statistics or its features alone.
-OF_EXTRACTORS = ("as is", "bn, episodic", "bn, online", "vitta, online", "mended", "mended, bn, episodic")
-RECORDS = {
-    "puppet_recognition": "puppet_adaptation",
-    "puppet_detection": "puppet_detection_adaptation",
-    "film_recognition": "film_adaptation",
-    "film_detection": "film_detection_adaptation",
-}
-RECIPES = {
-    "puppet_recognition": "puppet_recognition_adaptation",
-    "puppet_detection": "detection_adaptation",
-    "film_recognition": "film_adaptation",
-    "film_detection": "detection_adaptation",
-}
-CLIPS = 8  # test clips of each class
-FILMS = {"puppet_detection": 12, "film_detection": 6}  # of the test subset
-TRAINING_FILMS = 12  # of the training subset; they hold every clip, four of them twice
-EPOCHS = 155  # of one step each; the 35 films of `studies.film_detection` give as many steps
+SETTINGS = load_settings("adaptation")
+SEEDS, FEW, FILMS = SETTINGS["seeds"], SETTINGS["few"], SETTINGS["films"]
+WAYS: dict[str, dict[str, Any]] = SETTINGS["ways"]
+RECORDS: dict[str, str] = SETTINGS["records"]
+PUPPET_WEIGHTS, FILM_TREATMENTS = SETTINGS["treatments"]["puppet"], SETTINGS["treatments"]["film"]
 EXTRACTOR = "film_lite0_apart"
-PUPPET_WEIGHTS = {"clean": "clean", "mix": "robust"}  # by treatment; the robust detector learned by FrameDrop and TRC
-FILM_TREATMENTS = {"clean": "clean", "mix": "fixed black_frame + TRC"}
 
 
 class RecallingExtractor(Extractor):
-    """Extractor of single frames that recalls those of earlier runs: several ways see the same frames.
+    """Extractor of single frames with a cache: several ways extract the same frames.
 
     Attributes:
-        recalls: whether it does; not where its network changes.
+        recalls: whether the cache is used; it must not be where the network changes.
     """
 
     def __init__(self, kind: ExtractorKind, network: Any) -> None:
@@ -97,7 +67,7 @@ class RecallingExtractor(Extractor):
 
 @dataclass(frozen=True)
 class AdaptationRun(GridRun):
-    """A trained model, run in a way."""
+    """Trained model, run in one way."""
 
     treatment: str
     way: str
@@ -106,7 +76,7 @@ class AdaptationRun(GridRun):
 
 def ways(task: str) -> list[tuple[str, str]]:
     """Return every way of the clean model of a task, and some of the one that learned from corruptions."""
-    own = WAYS if task.endswith("recognition") else OF_EXTRACTORS
+    own = WAYS if task.endswith("recognition") else SETTINGS["of_extractors"]
     return [("clean", way) for way in own] + [("mix", way) for way in FEW]
 
 
@@ -122,7 +92,7 @@ def main() -> None:
         task: Grid(
             partial(study_runs, task),
             partial(measure_run, task=task),
-            summarise,
+            summarise_cells,
             prepare=partial(copy_videos, task),
             file=file,
         )
@@ -130,7 +100,7 @@ def main() -> None:
     }
     file, *also = RECORDS.values()
     steps = {"film_detectors": train_film_detectors, **grids}
-    options = {"seeds": list(SEEDS), "treatments": tuple(FILM_TREATMENTS), "ways": list(WAYS)}
+    options = {"seeds": SEEDS, "treatments": tuple(FILM_TREATMENTS), "ways": list(WAYS)}
     run_study(__doc__, file, steps, also=also, footage=Path, jobs=1, **options)
 
 
@@ -142,7 +112,7 @@ def copy_videos(task: str, work: Path, footage: Path | None = None) -> None:
         for path in jostle.load_dataset("puppets-trimmed").videos.values():
             by_class.setdefault(path.parent.name, []).append(path)
         for label, paths in by_class.items():
-            _copy(paths[:CLIPS], folder / "test" / label)
+            _copy(paths[: SETTINGS["clips"]], folder / "test" / label)
     elif task == "puppet_detection":
         data = jostle.load_dataset("puppets", first=FILMS[task])
         copy_films(data, list(data.videos), folder)
@@ -172,21 +142,18 @@ def _copy(paths: Iterable[Path], folder: Path) -> None:
 
 def train_film_detectors(work: Path, footage: Path) -> None:
     """Train TemporalMaxer on film, clean and with FrameDrop and TRC, on features of single frames."""
-    from studies import film_networks  # noqa: F401  # registers the extractor
-
     film_detection.write_lite0(work)
     films, features = work / "film-training", work / "features-apart"
-    copy_joined("training", footage, TRAINING_FILMS, films)
+    copy_joined("training", footage, SETTINGS["film_detectors"]["films"], films)
     own: dict[str, Any] = {"weights": film_detection.weights_of("lite0", work), "truth": films / "annotations.json"}
     # Of 16 frames in a row one is seen, as many as FrameDrop takes where all are.
     extract_training(films, EXTRACTOR, features, ["black_frame"], of_frames=False, placement="pair:x16", jobs=1, **own)
-    optimiser = {**film_detection.OPTIMISER, "epochs": EPOCHS}
+    optimiser = {**film_detection.SETTINGS["optimiser"], "epochs": SETTINGS["film_detectors"]["epochs"]}
+    detector = film_detection.SETTINGS["detector"]
     for treatment in FILM_TREATMENTS:
         run = _film_detector(treatment)
-        config = configure(
-            run, features, own["truth"], {}, optimiser=optimiser, weight=2.0, settings=film_detection.SETTINGS
-        )
-        train_detector(config, work / "runs" / run.folder)
+        config = configure(run, features, own["truth"], {}, optimiser=optimiser, weight=2.0, settings=detector)
+        train_detector(config, run.folder_in(work))
 
 
 def _film_detector(treatment: str) -> film_detection.FilmDetectorRun:
@@ -212,10 +179,10 @@ def model_options(task: str, run: AdaptationRun, work: Path, footage: Path | Non
         return {"model": "temporalmaxer_puppets", "weights": PUPPET_WEIGHTS[run.treatment], **videos}
     if task == "film_recognition":
         assert footage is not None
-        weights = work / "runs" / FilmRun("shifted", run.treatment, run.seed).folder / "last.safetensors"
+        weights = FilmRun("shifted", run.treatment, run.seed).weights_in(work)
         return {"model": OWN["shifted"], "weights": weights, "data": footage / "ucf10"}
-    weights = work / "runs" / _film_detector(run.treatment).folder / "last.safetensors"
-    detector = load_trained("temporalmaxer_puppets", weights, **film_detection.SETTINGS)
+    weights = _film_detector(run.treatment).weights_in(work)
+    detector = load_trained("temporalmaxer_puppets", weights, **film_detection.SETTINGS["detector"])
     extractor = _load_recalling_extractor(work)
     extractor.recalls = "adapt" not in WAYS[run.way]
     return {"model": detector, "extractor": extractor, **videos}
@@ -223,8 +190,6 @@ def model_options(task: str, run: AdaptationRun, work: Path, footage: Path | Non
 
 @cache
 def _load_recalling_extractor(work: Path) -> RecallingExtractor:
-    from studies import film_networks  # noqa: F401  # registers the extractor
-
     plain = load_extractor_file(EXTRACTOR, film_detection.weights_of("lite0", work))
     return RecallingExtractor(plain.kind, plain.network)
 
@@ -237,7 +202,7 @@ def measure_run(run: AdaptationRun, task: str, work: Path, jobs: int, footage: P
     if options.get("adapt_protocol") == "online":
         jobs = 1
     done = jostle.run(
-        STUDIES / f"{RECIPES[task]}.toml",
+        STUDIES / f"{SETTINGS['recipes'][task]}.toml",
         out=work / task / run.folder,
         jobs=jobs,
         **model_options(task, run, work, footage),
@@ -248,11 +213,6 @@ def measure_run(run: AdaptationRun, task: str, work: Path, jobs: int, footage: P
         "cells": {cell["cell"]: cell["value"] for cell in done.scores["cells"]},
         "passes": None if done.adaptation is None else done.adaptation.to_dict(),
     }
-
-
-def summarise(record: Record) -> str:
-    """Return the scores, to be printed."""
-    return " ".join(f"{100 * value:.1f}" for value in (record["clean"], *record["cells"].values()))
 
 
 if __name__ == "__main__":

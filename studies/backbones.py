@@ -9,7 +9,6 @@ for joints are thrown away.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,8 @@ from jostle.models.devices import channels_last_on_gpu
 from jostle.models.recognition.puppets import SPEC, PuppetRecogniser
 from jostle.models.recognition.recogniser import load_recogniser
 from studies.drawn_films import BACKGROUND, CLIP_FRAMES, POINTS, DrawnClips, Films, draw_films
-from studies.fitting import Losses, descend, fit, report, training_device
+from studies.fitting import Losses, RandomCrops, descend, fit, report, training_device
+from studies.harness import start_process, wait_for_processes
 
 JOINT_WEIGHT = {"recogniser": 1.0, "backbone": 2.0}  # of all terms about joints
 GRAIN = 0.03  # largest noise, as a stand-in for the grain of a codec
@@ -93,20 +93,13 @@ def augment_clips(frames: Tensor, joints: Tensor, rows: Tensor) -> tuple[Tensor,
     low = torch.rand(count, 1, device=device) * 0.2 * CLIP_FRAMES
     high = CLIP_FRAMES - 1 - torch.rand(count, 1, device=device) * 0.2 * CLIP_FRAMES
     steps = (low + (high - low) * torch.linspace(0, 1, SPEC.frames, device=device)).round().long()
-    moves = torch.randint(-10, 11, (count, 2), device=device)
-    mirror = torch.rand(count, 1, device=device) < 0.5
-    span = torch.arange(side, device=device)
-    down, across = (span + moves[:, :1]).clamp(0, side - 1), (span + moves[:, 1:]).clamp(0, side - 1)
-    across = torch.where(mirror, across.flip(1), across)
-    pixels = frames[
-        rows[:, None, None, None], steps[:, :, None, None], down[:, None, :, None], across[:, None, None, :]
-    ]
+    crops = RandomCrops(count, side, side, (-10, 11), device)
+    down, across = crops.rows[:, None, :, None], crops.columns[:, None, None, :]
+    pixels = frames[rows[:, None, None, None], steps[:, :, None, None], down, across]
     clips = pixels.permute(0, 4, 1, 2, 3).float() / 255
     clips = clips + torch.randn_like(clips) * torch.rand(count, 1, 1, 1, 1, device=device) * GRAIN
-    points = joints[rows[:, None], steps] - moves.flip(1)[:, None, None]
-    x = torch.where(mirror[..., None], side - 1 - points[..., 0], points[..., 0])
     mean, std = (torch.tensor(values, device=device)[:, None, None, None] for values in (SPEC.mean, SPEC.std))
-    return (clips - mean) / std, torch.stack([x, points[..., 1]], -1)
+    return (clips - mean) / std, crops.move_points(joints[rows[:, None], steps], side - 1)
 
 
 def joint_losses(maps: Tensor, points: Tensor, width: int = SIZE[1]) -> tuple[Tensor, Tensor, Tensor]:
@@ -129,9 +122,9 @@ def joint_losses(maps: Tensor, points: Tensor, width: int = SIZE[1]) -> tuple[Te
     place = cell[..., 1] * wide + cell[..., 0]  # (B, T, POINTS)
     cell_loss = F.cross_entropy(outputs[:, :, :, 0][inside], place[inside])
     there = outputs[:, :, :, 1:].gather(4, place[..., None, None].expand(-1, -1, -1, 4, 1))[..., 0]
-    wanted = torch.cat([middle / side - cell - 0.5, moved], -1)
+    target = torch.cat([middle / side - cell - 0.5, moved], -1)
     hit = (outputs[:, :, :, 0].argmax(-1) == place)[inside].float().mean()
-    return cell_loss, F.smooth_l1_loss(there[inside], wanted[inside], beta=0.1), hit
+    return cell_loss, F.smooth_l1_loss(there[inside], target[inside], beta=0.1), hit
 
 
 def pretrain_backbones(detectors: Sequence[str], folder: Path, *, jobs: int, minutes: float) -> None:
@@ -141,13 +134,9 @@ def pretrain_backbones(detectors: Sequence[str], folder: Path, *, jobs: int, min
         return
     folder.mkdir(parents=True, exist_ok=True)
     films = draw_films(window=SPAN, jobs=jobs, clips=0)
-    context = multiprocessing.get_context("fork")  # the films are shared, and no process has used the GPU yet
-    processes = [context.Process(target=_pretrain_backbone, args=(name, films, folder, minutes)) for name in missing]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert all(process.exitcode == 0 for process in processes), "a backbone has not been trained"
+    for name in missing:
+        start_process(_pretrain_backbone, name, films, folder, minutes)
+    wait_for_processes()
 
 
 def _pretrain_backbone(name: str, films: Films, folder: Path, minutes: float) -> None:
@@ -225,14 +214,8 @@ class BackboneEncoder:
 def augment_films(frames: Tensor, joints: Tensor, rows: Tensor, crop: int) -> tuple[Tensor, Tensor]:
     """Return clips (B, 3, T, crop, crop) of 0 to 255, cropped and mirrored at random, and (B, T, POINTS, 2) joints."""
     count, device, side = len(rows), rows.device, frames.shape[1]
-    moves = torch.randint(0, side - crop + 1, (count, 2), device=device)
-    mirror = torch.rand(count, 1, device=device) < 0.5
-    span = torch.arange(crop, device=device)
-    down, across = span + moves[:, :1], span + moves[:, 1:]
-    across = torch.where(mirror, across.flip(1), across)
-    pixels = frames[rows[:, :, None, None], down[:, None, :, None], across[:, None, None, :]]
+    crops = RandomCrops(count, side, crop, (0, side - crop + 1), device)
+    pixels = frames[rows[:, :, None, None], crops.rows[:, None, :, None], crops.columns[:, None, None, :]]
     clips = pixels.permute(0, 4, 1, 2, 3).float()
     clips = clips + torch.randn_like(clips) * torch.rand(count, 1, 1, 1, 1, device=device) * GRAIN * 255
-    points = joints[rows] - moves.flip(1)[:, None, None]
-    x = torch.where(mirror[..., None], crop - 1 - points[..., 0], points[..., 0])
-    return clips, torch.stack([x, points[..., 1]], -1)
+    return clips, crops.move_points(joints[rows], crop - 1)

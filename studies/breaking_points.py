@@ -23,17 +23,8 @@ from jostle.metrics.breaking_points import (
     breaking_distribution,
     compare_breaking_points,
 )
-from studies.harness import (
-    NAMES,
-    Grid,
-    GridRun,
-    Record,
-    Results,
-    run_module,
-    run_study,
-    table,
-    words,
-)
+from studies import harness
+from studies.feature_states import register_extractor
 
 DETECTORS = ("actionformer_puppets", "tridet_puppets", "temporalmaxer_puppets", "vsgn_puppets")
 MENDED = DETECTORS[0]
@@ -42,7 +33,7 @@ FILM_RUNS: dict[str, Any] = {"weights": "lite0 clean", "mend": "", "videos": 6, 
 
 
 @dataclass(frozen=True)
-class ProbeRun(GridRun):
+class ProbeRun(harness.GridRun):
     """One detector with one set of weights, as it is or with damaged frames mended."""
 
     detector: str
@@ -64,10 +55,10 @@ def study_runs(videos: int, step: int, footage: Path | None) -> list[ProbeRun]:
 
 def main() -> None:
     """Run the steps that are arguments."""
-    run_study(
+    harness.run_study(
         __doc__,
         "breaking_points",
-        {"probe": Grid(study_runs, measure_run, summarise)},
+        {"probe": harness.Grid(study_runs, measure_run, summarise)},
         lambda arguments: {} if arguments.footage is None else {"file": "film_breaking"},
         at_once=4,
         jobs=4,
@@ -80,14 +71,17 @@ def main() -> None:
 
 def film_options(run: ProbeRun, work: Path, footage: Path) -> dict[str, Any]:
     """Return the data, the weights and the extractor of a detector on film."""
-    from studies import film_detection, film_networks  # noqa: F401  # the latter registers the extractor
+    from studies import film_detection
 
-    trained = film_detection.FilmDetectorRun(run.detector.removesuffix("_puppets"), *run.weights.split(), run.seed)
+    register_extractor("film_lite0")
+    features, treatment = run.weights.split()
+    detector = run.detector.removesuffix("_puppets")
+    trained = film_detection.FilmDetectorRun(detector, features, treatment, run.seed)
     return {
         "dataset": "joined-clips",
         "data": footage / "ucf10",
         "subset": "test",
-        "weights": work / "runs" / trained.folder / "last.safetensors",
+        "weights": trained.weights_in(work),
         "extractor": "film_lite0",
         "extractor_weights": work / "film_lite0.safetensors",
         "kinds": DEFAULT_KINDS[:1],
@@ -95,7 +89,7 @@ def film_options(run: ProbeRun, work: Path, footage: Path) -> dict[str, Any]:
     }
 
 
-def measure_run(run: ProbeRun, work: Path, jobs: int, device: str, footage: Path | None = None) -> Record:
+def measure_run(run: ProbeRun, work: Path, jobs: int, device: str, footage: Path | None = None) -> harness.Record:
     """Probe a detector, and return every breaking point."""
     options = {"weights": run.weights} if footage is None else film_options(run, work, footage)
     probe = jostle.probe(
@@ -125,24 +119,24 @@ def measure_run(run: ProbeRun, work: Path, jobs: int, device: str, footage: Path
     }
 
 
-def summarise(record: Record) -> str:
+def summarise(record: harness.Record) -> str:
     """Format what is printed of a record."""
     one = distribution(record, DEFAULT_KINDS[0])
     return f"{record['kept']} of {record['items']} items, {record['trials']} trials, median {one.median}"
 
 
-def points_of(record: Record, kind: str) -> list[list]:
+def points_of(record: harness.Record, kind: str) -> list[list[Any]]:
     """Return the breaking points of a run by one kind."""
     return [point for point in record["points"] if point[2] == kind]
 
 
-def distribution(record: Record, kind: str) -> BreakingDistribution:
+def distribution(record: harness.Record, kind: str) -> BreakingDistribution:
     """Return the distribution of the breaking points of a run by one kind."""
     points = points_of(record, kind)
     return breaking_distribution([one[0] for one in points], [one[3] for one in points], [one[6] for one in points])
 
 
-def compare(first: Record, second: Record, kind: str) -> BreakingComparison:
+def compare(first: harness.Record, second: harness.Record, kind: str) -> BreakingComparison:
     """Compare two runs item by item."""
     before, after = ({(one[0], one[1]): one[3] for one in points_of(record, kind)} for record in (first, second))
     both = [key for key in before if key in after]
@@ -151,32 +145,31 @@ def compare(first: Record, second: Record, kind: str) -> BreakingComparison:
     )
 
 
-def find(records: Sequence[Record], detector: str, weights: str, mend: str = "") -> Record:
+def find(records: Sequence[harness.Record], detector: str, weights: str, mend: str = "") -> harness.Record:
     """Return the record of one run."""
-    wanted = {"detector": detector, "weights": weights, "mend": mend}
-    return next(record for record in records if wanted.items() <= record["run"].items())
+    return harness.select_records(records, detector=detector, weights=weights, mend=mend)[0]
 
 
-@table("detector", "weights", "actions found clean", *map(words, DEFAULT_KINDS))
-def kinds_table(results: Results) -> Iterator[list[str]]:
-    """How many frames lose an action, by detector, weights and kind."""
+@harness.table("detector", "weights", "actions found clean", *map(harness.words, DEFAULT_KINDS))
+def kinds_table(results: harness.Results) -> Iterator[list[str]]:
+    """Number of frames that lose an action, by detector, weights and kind."""
     for detector, weights in product(DETECTORS, ("clean", "robust")):
         record = find(results.breaking_points, detector, weights)
         cells = [_median(distribution(record, kind)) for kind in DEFAULT_KINDS]
         yield [_name(detector), weights, f"{record['kept']} of {record['items']}", *cells]
 
 
-@table("lost to black frames, %", "weights", "1", "at most 4", "at most 16", "never lost")
-def shares_table(results: Results) -> Iterator[list[str]]:
+@harness.table("lost to black frames, %", "weights", "1", "at most 4", "at most 16", "never lost")
+def shares_table(results: harness.Results) -> Iterator[list[str]]:
     """The share of actions lost to black frames, by their number."""
     for detector, weights in product(DETECTORS, ("clean", "robust")):
         one = distribution(find(results.breaking_points, detector, weights), DEFAULT_KINDS[0])
         yield [_name(detector), weights, *_shares(one)]
 
 
-@table("against clean weights as they are", *map(words, DEFAULT_KINDS))
-def paired_table(results: Results) -> Iterator[list[str]]:
-    """What FrameDrop weights and mending change, action by action."""
+@harness.table("against clean weights as they are", *map(harness.words, DEFAULT_KINDS))
+def paired_table(results: harness.Results) -> Iterator[list[str]]:
+    """Effect of FrameDrop weights and mending, action by action."""
     changes = [(detector, "FrameDrop", "robust", "") for detector in DETECTORS]
     for detector, label, weights, mend in (*changes, (MENDED, "mended", "clean", "jostle")):
         plain = find(results.breaking_points, detector, "clean")
@@ -185,15 +178,15 @@ def paired_table(results: Results) -> Iterator[list[str]]:
         yield [f"{_name(detector)}, {label}", *cells]
 
 
-@table("breaking points, %, by place in the action", *FIFTHS)
-def places_table(results: Results) -> Iterator[list[str]]:
-    """Where in an action the damage lies that loses it, for clean weights."""
+@harness.table("breaking points, %, by place in the action", *FIFTHS)
+def places_table(results: harness.Results) -> Iterator[list[str]]:
+    """Position in an action of the damage that loses it, for clean weights."""
     for detector in DETECTORS:
         places = _places(find(results.breaking_points, detector, "clean"))
         yield [_name(detector), *places]
 
 
-@table(
+@harness.table(
     "black frames",
     "actions found clean",
     "frames of an action",
@@ -204,22 +197,22 @@ def places_table(results: Results) -> Iterator[list[str]]:
     "never lost",
     "middle fifth",
 )
-def film_table(results: Results) -> Iterator[list[str]]:
-    """How many black frames lose an action on film and on puppets, and where they lie."""
+def film_table(results: harness.Results) -> Iterator[list[str]]:
+    """Number and position of black frames that lose an action, on film and on puppets."""
     for detector in DETECTORS[:3]:
         film = find(results.film_breaking, detector, FILM_RUNS["weights"])
         for where, record in (("film", film), ("puppets", find(results.breaking_points, detector, "clean"))):
             one, points = distribution(record, DEFAULT_KINDS[0]), points_of(record, DEFAULT_KINDS[0])
-            kept = [f"{record['kept']} of {record['items']}", f"{np.median([point[4] for point in points]):.0f}"]
+            items = [f"{record['kept']} of {record['items']}", f"{np.median([point[4] for point in points]):.0f}"]
             label = f"{_name(detector)}, {where}"
-            yield [label, *kept, _median(one), *_shares(one), _places({"points": points})[2]]
+            yield [label, *items, _median(one), *_shares(one), _places({"points": points})[2]]
 
 
 def _name(detector: str) -> str:
-    return NAMES[detector.removesuffix("_puppets")]
+    return harness.NAMES[detector.removesuffix("_puppets")]
 
 
-def _places(record: Record) -> list[str]:
+def _places(record: harness.Record) -> list[str]:
     """Format the share of breaking points in each fifth of an action."""
     places = [one[5] for one in record["points"] if one[5] is not None]
     counts = np.histogram(places, bins=len(FIFTHS), range=(0, 1))[0]
@@ -228,7 +221,10 @@ def _places(record: Record) -> list[str]:
 
 def _shares(one: BreakingDistribution) -> list[str]:
     """Format the share of actions that are lost to so many frames, and to none."""
-    return [*(_share(*one.lost_to[frames]) for frames in (1, 4, 16)), f"{100 * one.unbroken / one.items:.0f}"]
+    return [
+        *(harness.with_interval(*one.lost_to[frames], ".0f", scale=100) for frames in (1, 4, 16)),
+        f"{100 * one.unbroken / one.items:.0f}",
+    ]
 
 
 def _median(one: BreakingDistribution) -> str:
@@ -236,16 +232,10 @@ def _median(one: BreakingDistribution) -> str:
     return f"{'more' if one.median is None else f'{one.median:g}'} [{', '.join(ends)}]"
 
 
-def _share(share: float, interval: tuple[float, float] | None) -> str:
-    ends = "" if interval is None else f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
-    return f"{100 * share:.0f}{ends}"
-
-
-def _paired(first: Record, second: Record, kind: str) -> str:
+def _paired(first: harness.Record, second: harness.Record, kind: str) -> str:
     one = compare(first, second, kind)
-    ratio = "" if one.ratio is None else f", x{one.ratio:.2f}"
-    ends = "" if one.ratio_interval is None else f" [{one.ratio_interval[0]:.2f}, {one.ratio_interval[1]:.2f}]"
-    return f"{one.later} later, {one.earlier} earlier of {one.items}{ratio}{ends}"
+    ratio = "" if one.ratio is None else f", x{harness.with_interval(one.ratio, one.ratio_interval, '.2f')}"
+    return f"{one.later} later, {one.earlier} earlier of {one.items}{ratio}"
 
 
 TABLES = {
@@ -258,4 +248,4 @@ TABLES = {
 
 
 if __name__ == "__main__":
-    run_module("studies.breaking_points")
+    harness.run_module("studies.breaking_points")

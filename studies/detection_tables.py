@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, POSITIONS
-from studies.detection import DETECTORS, PUPPETS_C, SHARES, TREATMENTS
+from studies.detection import AT_HALF, DETECTORS, PUPPETS_C, SHARES, TREATMENTS
 from studies.end_to_end import FEATURES, FRAMES
 from studies.end_to_end import TREATMENTS as WAYS
 from studies.harness import (
@@ -25,7 +25,6 @@ from studies.harness import (
     words,
 )
 
-AT_HALF = 2  # of the thresholds 0.3, 0.4, 0.5, 0.6, 0.7
 MAIN = ("clean", "clean, two views", "drop", "drop + TRC")
 COMPARED = ("clean", "drop", "drop + TRC")
 ERRORS = ("double_detection", "wrong_label", "localization", "confusion", "background", "missed")
@@ -56,7 +55,11 @@ def error(record: Record, state: str, name: str) -> float:
 
 
 clean = partial(value, cell="clean")
-MEASURES = {"clean": clean, "corrupted": corrupted, "relative robustness": relative}
+MEASURES: dict[str, Callable[[Record], float]] = {
+    "clean": clean,
+    "corrupted": corrupted,
+    "relative robustness": relative,
+}
 ROBUSTNESS = [(head, over_runs(measure)) for head, measure in MEASURES.items()]
 RUNS = ("runs", count_runs)
 BY_CORRUPTION = [
@@ -98,7 +101,7 @@ def position_table(results: Results) -> Iterator[list[str]]:
 
 @table("detector", "trained", "video", *map(words, ERRORS))
 def diagnosis_table(results: Results) -> Iterator[list[str]]:
-    """What each kind of error costs."""
+    """Cost of each kind of error."""
     for detector, treatment, state in product(DETECTORS, ("clean", "drop"), ("clean", "corrupted")):
         records = results.of("results", detector=detector, treatment=treatment)
         costs = [mean_over_runs(partial(error, state=state, name=name), digits=2)(records) for name in ERRORS]
@@ -107,7 +110,7 @@ def diagnosis_table(results: Results) -> Iterator[list[str]]:
 
 @table("detector", "", *MEASURES, "pairs")
 def paired_table(results: Results) -> Iterator[list[str]]:
-    """What one treatment has over another, run by run: the same seeds, so the luck of an extractor cancels."""
+    """Gain of one treatment over another, run by run with the same seeds, so that the luck of an extractor cancels."""
     pairs_of = (("drop", "clean"), ("drop + TRC", "clean"), ("drop + TRC", "drop"), ("clean, two views", "clean"))
     compared = [(detector, *pair) for pair in pairs_of for detector in DETECTORS]
     compared += [("tridet", *pair) for pair in (("both + TRC", "both"), ("drop", "fixed drop"), ("drop x 8", "drop"))]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import mmap
-import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +17,7 @@ from jostle.core.random import key_for
 from jostle.datasets.puppets.film import CLASSES, SIZE, Film, trimmed, untrimmed
 from jostle.datasets.puppets.parameters import CASTS, VIDEOS, puppet_of, video_id
 from jostle.training.clips import evenly_spaced
+from studies.harness import map_in_processes
 
 BACKGROUND = len(CLASSES)
 FILMS = 400  # untrimmed: those of the subset `extractor`, and more of the same kind
@@ -34,7 +33,7 @@ SHARED: dict[str, npt.NDArray[Any]] = {}  # arrays that forked processes fill
 
 @dataclass(frozen=True, eq=False)
 class Films:
-    """Films, one after the other.
+    """Frames of films, one film after the other.
 
     Attributes:
         frames: (N, H, W, 3).
@@ -55,7 +54,7 @@ class Films:
 
 @dataclass(frozen=True, eq=False)
 class DrawnClips:
-    """Clips for recognisers.
+    """Drawn clips for the pretraining of recognisers.
 
     Attributes:
         frames: (N, CLIP_FRAMES, H, W, 3).
@@ -71,18 +70,17 @@ class DrawnClips:
 def draw_shared(
     arrays: dict[str, tuple[tuple[int, ...], Any]], draw: Callable[[int], None], count: int, *, jobs: int, chunk: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Have processes fill arrays in shared memory, which `draw` finds in `SHARED`; return them.
+    """Fill arrays in shared memory by several processes, which find them in `SHARED`; return them.
 
     Args:
         arrays: shape and type of each.
-        draw: draws what has a number below `count`.
+        draw: draws one film, by its number below `count`.
     """
     for name, (shape, dtype) in arrays.items():
         memory = mmap.mmap(-1, int(np.prod(shape)) * np.dtype(dtype).itemsize)
         SHARED[name] = np.frombuffer(memory, dtype).reshape(shape)
     draw(0)  # compiles the kernels before processes are forked
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:  # forked once the memory is there
-        list(pool.map(draw, range(count), chunksize=chunk))
+    map_in_processes(draw, range(count), jobs, method="fork", chunk=chunk)  # forked once the memory is there
     return {name: SHARED[name] for name in arrays}
 
 
@@ -110,8 +108,7 @@ def extractor_film(number: int, seed: int) -> Film:
 def draw_films(*, window: int, jobs: int, seed: int = 0, clips: int = CLIPS) -> Films:
     """Draw the films of the extractor."""
     count = FILMS + clips * len(CLASSES)
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
-        plans = list(pool.map(partial(_plan_film, seed=seed), range(count), chunksize=32))
+    plans = map_in_processes(partial(_plan_film, seed=seed), range(count), jobs, method="fork", chunk=32)
     lengths, actions = [length for length, _ in plans], [spans for _, spans in plans]
     total = int(np.sum(lengths))
     SHARED["starts"] = np.cumsum(lengths) - lengths
@@ -143,8 +140,7 @@ def load_films(subset: str, *, window: int, jobs: int, stride: int) -> Films:
     """Decode a subset of the data set."""
     data = jostle.load_dataset("puppets", subset=subset, jobs=jobs)
     truth = data.truth
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
-        clips = list(pool.map(_read_frames, [data.videos[name] for name in truth.videos]))
+    clips = map_in_processes(_read_frames, [data.videos[name] for name in truth.videos], jobs, method="fork")
     actions = [
         [
             (truth.start[row] * truth.fps[v], truth.end[row] * truth.fps[v], truth.classes[truth.label[row]])

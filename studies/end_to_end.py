@@ -8,7 +8,7 @@ feature-based, uses the shipped extractor. Steps and runs that are done already 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,93 +16,63 @@ from typing import Any
 import jostle
 from jostle.core.config import make_settings
 from jostle.evaluation.recipes.selection import select_cells
+from studies import harness
 from studies.detection import (
     PUPPETS_C,
     RECIPE,
     SHIPPED,
+    DetectorRun,
     Place,
     get_place,
     make_test_features,
     make_training_features,
     summarise,
 )
-from studies.detection import Run as FeatureRun
 from studies.detection import measure as measure_on_features
 from studies.feature_states import TIOUS
-from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, ship_weights, train_run
 
-FRAMES = ("afsd", "basictad", "e2e_tad")
-FEATURES = ("vsgn",)
-SEEDS = (0, 1)
-SHIPPED_DETECTORS = ("e2e_tad", "vsgn")  # the smallest, 10 MB together
-BLACK = {"placement": "pair"}
-# Of the consistency term beside a detector's own losses, where it is a mean over what answers for an action.
-WEIGHT = 1.0
-RATE = 1e-3
-BELOW = 0.3  # share of it that a backbone has which learns on
-# Queries find out late which of them answers for what.
-EPOCHS = {"afsd": 20, "basictad": 20, "e2e_tad": 60}
-OPTIMISER: dict[str, Any] = {"batch": 16, "warmup_epochs": 1, "average": 0.98, "weight_decay": 0.05}
+SETTINGS = harness.load_settings("end_to_end")
+FRAMES, FEATURES, SEEDS = (tuple(SETTINGS[name]) for name in ("frames", "features", "seeds"))
+TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
 
 
 @dataclass(frozen=True)
-class Treatment:
-    """Changes to the settings of a clean run.
-
-    Attributes:
-        data: changes to `data`.
-        weight: of the consistency.
-        frozen: whether the backbone is left as it begins.
-    """
-
-    data: Mapping[str, Any]
-    weight: float = 0.0
-    frozen: bool = False
-
-
-TREATMENTS = {
-    "clean": Treatment({}),
-    "frozen, clean": Treatment({}, frozen=True),
-    "drop": Treatment({"drop": BLACK, "learn_from": "corrupted"}),
-    "drop + TRC": Treatment({"drop": BLACK}, WEIGHT),
-    "frozen, drop": Treatment({"drop": BLACK, "learn_from": "corrupted"}, frozen=True),
-}
-ON_FEATURES = ("clean", "drop", "drop + TRC")
-
-
-@dataclass(frozen=True)
-class Run(GridRun):
-    """One training run."""
+class EndToEndRun(harness.GridRun):
+    """Training run of an end-to-end detector, or of VSGN."""
 
     detector: str
     treatment: str
     seed: int
 
     @property
-    def on_features(self) -> FeatureRun:
+    def on_features(self) -> DetectorRun:
         """The same run of a feature-based detector, on features of the shipped extractor."""
-        return FeatureRun(self.detector, self.treatment, self.seed, 0)
+        return DetectorRun(self.detector, self.treatment, self.seed, 0)
 
 
-def study_runs() -> list[Run]:
+def study_runs() -> list[EndToEndRun]:
     """Return every run of docs/results/."""
-    grids = [(FRAMES, tuple(TREATMENTS)), (FEATURES, ON_FEATURES)]
-    return [Run(name, how, seed) for names, hows in grids for how in hows for name in names for seed in SEEDS]
+    grids = [(FRAMES, tuple(TREATMENTS)), (FEATURES, SETTINGS["on_features"])]
+    return [
+        run
+        for names, treatments in grids
+        for run in harness.list_runs(EndToEndRun, treatment=treatments, detector=names, seed=SEEDS)
+    ]
 
 
 def main() -> None:
     """Run the steps that the command line names."""
-    run_study(
+    harness.run_study(
         __doc__,
         "end_to_end",
         {
             "films": make_films,
             "start": pretrain,
-            "study": Grid(study_runs, measure, summarise),
+            "study": harness.Grid(study_runs, measure, summarise),
             "weights": ship_detectors,
         },
         lambda arguments: {"place": get_place(arguments.work, arguments.jobs)},
-        jobs=CORES,
+        jobs=harness.CORES,
         at_once=12,
         detectors=(*FRAMES, *FEATURES),
         treatments=tuple(TREATMENTS),
@@ -127,7 +97,7 @@ def make_films(place: Place, detectors: Collection[str], jobs: int) -> None:
 
 
 def pretrain(work: Path, detectors: Collection[str], jobs: int, minutes: float) -> None:
-    """Pretrain the backbones."""
+    """Pretrain the backbones of some detectors."""
     from studies.backbones import pretrain_backbones
 
     chosen = [name for name in FRAMES if name in detectors]
@@ -136,40 +106,34 @@ def pretrain(work: Path, detectors: Collection[str], jobs: int, minutes: float) 
 
 def ship_detectors(place: Place) -> None:
     """Put the smallest detectors into the package."""
-    for detector in SHIPPED_DETECTORS:
-        runs = {f"{detector}_puppets-{name}": Run(detector, how, 0) for name, how in SHIPPED.items()}
+    for detector in SETTINGS["shipped"]:
+        runs = {f"{detector}_puppets-{name}": EndToEndRun(detector, how, 0) for name, how in SHIPPED.items()}
         notes = {"extractor": "puppet_net"} if detector in FEATURES else {}
-        folders = {name: place.run(run.on_features if detector in FEATURES else run) for name, run in runs.items()}
-        ship_weights({name: folder / "last.safetensors" for name, folder in folders.items()}, **notes)
+        trained = {name: run.on_features if detector in FEATURES else run for name, run in runs.items()}
+        harness.ship_weights({name: run.weights_in(place.work) for name, run in trained.items()}, **notes)
 
 
-def settings_for(run: Run, place: Place) -> Any:
+def settings_for(run: EndToEndRun, place: Place) -> Any:
     """Return the settings of one training run."""
     from jostle.training.detection_config import FrameTrainingConfig
 
-    treatment = TREATMENTS[run.treatment]
-    return make_settings(
-        FrameTrainingConfig,
-        {
-            "detector": f"{run.detector}_puppets",
-            "data": {"views": 2, **treatment.data},
-            "optimiser": {**OPTIMISER, "lr": RATE, "epochs": EPOCHS[run.detector]},
-            "consistency": {"weight": treatment.weight},
-            "backbone_rate": 0.0 if treatment.frozen else BELOW,
-            "backbone_weights": str(place.work / "start" / f"{run.detector}.safetensors"),
-            "seed": run.seed,
-            "save_every": 1e9,
-        },
-    )
+    own = {
+        "detector": f"{run.detector}_puppets",
+        "optimiser": {"epochs": SETTINGS["epochs"][run.detector]},
+        "backbone_weights": str(place.work / "start" / f"{run.detector}.safetensors"),
+        "seed": run.seed,
+    }
+    settings = harness.merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], own)
+    return make_settings(FrameTrainingConfig, settings)
 
 
-def measure(run: Run, place: Place) -> Record:
+def measure(run: EndToEndRun, place: Place) -> harness.Record:
     """Train a detector, and score it on the test films in every cell."""
     if run.detector in FEATURES:
         record = measure_on_features(run.on_features, place)
         return {**record, "cells": {cell: record["cells"][cell] for cell in ("clean", *PUPPETS_C)}}
-    weights = train_run(settings_for(run, place), place.run(run))
-    out = place.run(run) / "cells"
+    weights = harness.train_run(settings_for(run, place), run.folder_in(place.work))
+    out = run.folder_in(place.work) / "cells"
     jostle.run(RECIPE.name, model=f"{run.detector}_puppets", weights=weights, out=out, jobs=1, model_processes=0)
     return {"cells": {cell: score.map.tolist() for cell, score in score_cells(out).items()}}
 
@@ -184,4 +148,4 @@ def score_cells(out: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run_module("studies.end_to_end")
+    harness.run_module("studies.end_to_end")

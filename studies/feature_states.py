@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from jostle.parallel.workers import map_unordered
 from studies.harness import get_device
 
 AS_IS, KNOWN, MENDED = "as is", "known", "mended"
-WAYS: dict[str, str | None] = {AS_IS: None, KNOWN: "known", MENDED: "jostle"}  # what says which frames are damaged
+WAYS: dict[str, str | None] = {AS_IS: None, KNOWN: "known", MENDED: "jostle"}  # sources of damaged frames
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
 STRIDE, WINDOW = 4, 16  # of the rows of every extractor here
 
@@ -49,11 +50,11 @@ class CorruptedCell:
 
 @dataclass(frozen=True)
 class Way:
-    """What is done about damaged frames in some cells; the clean one is always among them.
+    """Treatment of damaged frames in some cells; the clean one is always among them.
 
     Attributes:
-        mend: what says which frames are damaged: None for nothing, `known`, `jostle`, or weights of an inspector.
-        rules: whether the rules of the inspector speak beside its network.
+        mend: source of damaged frames: None for nothing, `known`, `jostle`, or weights of an inspector.
+        rules: whether the inspector uses its rules beside its network.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class FilmStates:
-    """Features of one film.
+    """Features of one film in all its states.
 
     Attributes:
         rows: features, each kind of them once.
@@ -81,6 +82,12 @@ class FilmStates:
 Order = tuple[str, Path, Segments, Path]  # name, video, actions, and the file to write
 
 
+def register_extractor(name: str) -> None:
+    """Import the networks on film, which registers their extractors, if one of them is named."""
+    if name.startswith("film_"):
+        import_module("studies.film_networks")
+
+
 def load_extractor_file(name: str, weights: Path) -> Any:
     """Load an extractor with weights of a file, for a process with one thread."""
     import torch
@@ -88,6 +95,7 @@ def load_extractor_file(name: str, weights: Path) -> Any:
     from jostle.models.checkpoints import read_weights
     from jostle.models.extractors.extractor import load_extractor
 
+    register_extractor(name)
     torch.set_num_threads(1)
     torch.backends.cudnn.allow_tf32 = False
     return load_extractor(name, weights=read_weights(weights), device=get_device())
@@ -138,10 +146,10 @@ def _write_states(extractor: Any, plan: Sequence[Way], finders: dict[str, Any], 
     name, path, segments, out = order
     number: dict[bytes, int] = {}  # by their bytes, which row features are
     place: dict[str, dict[str, int]] = {}
-    found: dict[str, dict[str, list[int]]] = {}
+    detections: dict[str, dict[str, list[int]]] = {}
     damaged: dict[str, Flags] = {}
     with Reader(path, threads=1) as reader:
-        known = {"segments": segments, "path": reader.coded_path, "bit_rate": reader.facts.bit_rate}
+        known: dict[str, Any] = {"segments": segments, "path": reader.coded_path, "bit_rate": reader.facts.bit_rate}
         frames, plain = CachedFrames(reader), None
         for way in plan:
             video = VideoFeatures(
@@ -156,19 +164,19 @@ def _write_states(extractor: Any, plan: Sequence[Way], finders: dict[str, Any], 
                 if done.mended is not None:
                     if way.name == KNOWN:
                         damaged[state] = done.mended.damaged
-                    found.setdefault(way.name, {})[state] = counts(done.mended.damaged, damaged[state])
+                    detections.setdefault(way.name, {})[state] = counts(done.mended.damaged, damaged[state])
     arrays: dict[str, Any] = {
         f"rows {n}": np.frombuffer(data, np.float32).reshape(-1, extractor.dim) for data, n in number.items()
     }
-    info = {"rows": len(arrays), "place": place, "found": found}
+    info = {"rows": len(arrays), "place": place, "found": detections}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays, info=np.array(json.dumps(info)))
     write_bytes(out, [buffer.getvalue()])
 
 
-def counts(found: Flags, damaged: Flags) -> list[int]:
-    """Return the numbers of damaged frames that were found, damaged ones, others that were found, and others."""
-    every = ((found & damaged).sum(), damaged.sum(), (found & ~damaged).sum(), (~damaged).sum())
+def counts(detected: Flags, damaged: Flags) -> list[int]:
+    """Return the numbers of detected damaged frames, damaged frames, detected others, and others."""
+    every = ((detected & damaged).sum(), damaged.sum(), (detected & ~damaged).sum(), (~damaged).sum())
     return [int(many) for many in every]
 
 
@@ -241,21 +249,21 @@ def find_in_states(
 
     (count,) = {len(rows) for rows in states}
     assert not detector.config.stretches
-    found: list[list[Candidates]] = [[] for _ in states]
+    candidates: list[list[Candidates]] = [[] for _ in states]
     for first, many in detector.windows(count):
         assert detector.steps(many) == many
         rows, lengths = detector.batch([state[first : first + many] for state in states])
         with torch.inference_mode():
             parts = detector.decode(detector.infer(detector.forward, rows, lengths))
-        for own, part in zip(found, parts, strict=True):
+        for own, part in zip(candidates, parts, strict=True):
             own.append(Candidates(part.segments + np.float32(first), part.scores, part.labels))
     segments_of = []
-    for own in found:
+    for own in candidates:
         segments, scores, labels = (
             np.concatenate([getattr(part, column) for part in own]) for column in ("segments", "scores", "labels")
         )
-        kept = detector.suppress(Candidates(segments, scores, labels), seconds_a_step=STRIDE / fps)
-        kept, classes = detector.named(kept)
+        suppressed = detector.suppress(Candidates(segments, scores, labels), seconds_a_step=STRIDE / fps)
+        final, classes = detector.named(suppressed)
         centre = WINDOW - 2 * detector.row_centre * STRIDE
-        segments_of.append(in_seconds(kept, fps=fps, duration=duration, stride=STRIDE, window=centre, classes=classes))
+        segments_of.append(in_seconds(final, fps=fps, duration=duration, stride=STRIDE, window=centre, classes=classes))
     return segments_of

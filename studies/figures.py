@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from studies.harness import RESULT_PAGES
+from studies.harness import RESULT_PAGES, TABLE_SETTINGS
 
 WIDTH, LEFT, ROW, TOP, BOTTOM = 760, 300, 22, 14, 46
 STYLE = (
@@ -30,20 +30,11 @@ class Figure:
 
     @property
     def file(self) -> str:
-        """Name beside the page."""
+        """Name of the file beside the page."""
         return f"{self.page}.svg"
 
 
-FIGURES = (
-    Figure("detectors", "table: main", "relative robustness", 2, "relative robustness, %, and its spread over runs"),
-    Figure("end-to-end-detectors", "end to end: beside", "relative robustness", 2, "relative robustness, %"),
-    Figure("breaking-points", "breaking: kinds", "black frame", 2, "black frames that lose half of the actions, 95 %"),
-    Figure("mending", "mending: main", "relative, as is", 2, "relative robustness as is, %, and its spread over seeds"),
-    Figure("recognisers-on-film", "on film: recognition", "UCF101-P", 1, "accuracy over UCF101-P, %, 95 %"),
-    Figure("detectors-on-film", "on film: mending", "relative, as is", 2, "relative robustness as is, %, over seeds"),
-    Figure("watching-a-stream", "watching: confidence", "right, %", 1, "right verdicts, %, by their confidence"),
-    Figure("on-film", "film: stability", "pm-10, %", 1, "pm-10, %, with 95 % intervals over sequences"),
-)  # fmt: skip
+FIGURES = tuple(Figure(*row) for row in TABLE_SETTINGS["figures"]["rows"])
 
 
 def read_table(text: str, marker: str) -> tuple[list[str], list[list[str]]]:

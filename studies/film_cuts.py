@@ -1,4 +1,4 @@
-"""A temporal detector that others trained, TransNetV2, on film: the cuts of joined videos under THUMOS14-C.
+"""A published temporal detector, TransNetV2, on film: the cuts of joined videos under THUMOS14-C.
 
     python -m studies.film_cuts WORK films study record --footage FOOTAGE
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 import jostle
 from jostle.core.types.truth import Truth
 from jostle.io.files.annotations import write_truth
-from studies.harness import CORES, STUDIES, Grid, GridRun, Record, run_module, run_study
+from studies.harness import CORES, STUDIES, Grid, GridRun, Record, list_runs, run_module, run_study, summarise_cells
 
 EXAMPLES = STUDIES.parent / "examples"
 MODEL = "transnet_cuts:detect"
@@ -28,20 +29,20 @@ AROUND_S = 0.5
 
 @dataclass(frozen=True)
 class CutRun(GridRun):
-    """The detector on all videos, as they are or mended."""
+    """Run of the detector on all videos, as they are or mended."""
 
     way: str
     seed: int = 0
 
 
 def study_runs() -> list[CutRun]:
-    """Return every run."""
-    return [CutRun(way) for way in WAYS]
+    """Return the runs of the study."""
+    return list_runs(CutRun, way=WAYS)
 
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"films": write_cuts, "study": Grid(study_runs, measure_run, summarise)}
+    steps = {"films": write_cuts, "study": Grid(study_runs, measure_run, partial(summarise_cells, index=0))}
     run_study(__doc__, "film_cuts", steps, footage=Path, jobs=CORES, videos=8, ways=tuple(WAYS))
 
 
@@ -85,17 +86,7 @@ def measure_run(run: CutRun, work: Path, jobs: int) -> Record:
         model_processes=0,
     )
     cells = {cell["cell"]: [cell["value"], cell.get("interval")] for cell in done.scores["cells"]}
-    return {
-        "clean": done.scores["clean"],
-        "cells": cells,
-        "videos": done.scores["coverage"]["videos"],
-    }
-
-
-def summarise(record: Record) -> str:
-    """Return the clean and the mean corrupted score, to be printed."""
-    corrupted = np.mean([value for value, _ in record["cells"].values()])
-    return f"clean {100 * record['clean']:.2f} corrupted {100 * corrupted:.2f}"
+    return {"clean": done.scores["clean"], "cells": cells, "videos": done.scores["coverage"]["videos"]}
 
 
 if __name__ == "__main__":

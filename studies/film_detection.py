@@ -20,32 +20,27 @@ import numpy as np
 import jostle
 from jostle.datasets.dataset import Dataset
 from studies.detection import CELLS, PUPPETS_C, configure, extract_training, summarise, train_detector
-from studies.feature_states import AS_IS, WAYS, DetectedStates, Way, load_extractor_file, make_states, read_states
+from studies.feature_states import (
+    AS_IS,
+    WAYS,
+    DetectedStates,
+    Way,
+    load_extractor_file,
+    make_states,
+    read_states,
+    register_extractor,
+)
 from studies.film_recognition import FilmRun
-from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study, write_records
+from studies.harness import CORES, Grid, GridRun, Record, list_runs, load_settings, run_module, run_study, write_records
 
-DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
-SEEDS = (0, 1, 2)
-# FrameDrop draws anew in every epoch where features are of single frames; otherwise drops are drawn once.
-TREATMENTS_OF = {
-    "lite0": ("clean", "drop", "drop + TRC"),
-    "shifted": ("clean", "fixed black_frame", "fixed black_frame + TRC"),
-}
-SETTINGS = {"input_dim": 1280, "classes": 7}
-OPTIMISER: dict[str, Any] = {
-    "lr": 1e-3,
-    "warmup_epochs": 5,
-    "epochs": 35,
-    "weight_decay": 0.05,
-    "batch": 8,
-    "average": 0.98,
-    "average_ramp": False,
-}
+SETTINGS = load_settings("film_detection")
+DETECTORS, SEEDS = tuple(SETTINGS["detectors"]), SETTINGS["seeds"]
+TREATMENTS_OF: dict[str, list[str]] = SETTINGS["treatments"]
 
 
 @dataclass(frozen=True)
 class FilmDetectorRun(GridRun):
-    """A detector on features of a network, under a treatment."""
+    """Detector on features of a network, under a treatment."""
 
     detector: str
     features: str
@@ -56,11 +51,11 @@ class FilmDetectorRun(GridRun):
 def study_runs(networks: Iterable[str] = tuple(TREATMENTS_OF)) -> list[FilmDetectorRun]:
     """Return every run on features of some networks."""
     return [
-        FilmDetectorRun(detector, features, treatment, seed)
+        run
         for features in networks
-        for treatment in TREATMENTS_OF[features]
-        for detector in DETECTORS
-        for seed in SEEDS
+        for run in list_runs(
+            FilmDetectorRun, features=[features], treatment=TREATMENTS_OF[features], detector=DETECTORS, seed=SEEDS
+        )
     ]
 
 
@@ -69,18 +64,14 @@ def main() -> None:
     run_study(
         __doc__,
         "film_detection",
-        {
-            "weights": write_lite0,
-            "features": make_features,
-            "study": Grid(study_runs, measure_run, summarise),
-        },
+        {"weights": write_lite0, "features": make_features, "study": Grid(study_runs, measure_run, summarise)},
         derive_data,
         also=("film_found",),
         footage=Path,
         jobs=CORES,
         at_once=CORES,
         networks=tuple(TREATMENTS_OF),
-        seeds=list(SEEDS),
+        seeds=SEEDS,
     )
 
 
@@ -95,7 +86,7 @@ def weights_of(network: str, work: Path) -> Path:
     """Return the weights of an extractor; those with shifted channels are of `studies.film_recognition`."""
     if network == "lite0":
         return work / "film_lite0.safetensors"
-    return work / "runs" / FilmRun(network, "clean", 0).folder / "last.safetensors"
+    return FilmRun(network, "clean", 0).weights_in(work)
 
 
 def write_lite0(work: Path) -> None:
@@ -111,19 +102,10 @@ def write_lite0(work: Path) -> None:
     write_weights(tensors, weights_of("lite0", work))
 
 
-def load_film_extractor(network: str, work: Path) -> Any:
-    """Load an extractor of windows of 16 frames, four frames apart."""
-    from studies import film_networks  # noqa: F401  # registers it
-
-    return load_extractor_file(f"film_{network}", weights_of(network, work))
-
-
 def make_features(
     data: Mapping[str, Dataset], truths: Mapping[str, Path], networks: Iterable[str], work: Path, jobs: int
 ) -> None:
     """Extract the features of the training videos, and of the test videos in every way and cell."""
-    from studies import film_networks  # noqa: F401  # registers the extractors
-
     main = tuple(CELLS[name] for name in PUPPETS_C)
     plan = [Way(way, mend, tuple(CELLS.values()) if way == AS_IS else main) for way, mend in WAYS.items()]
     for network in networks:
@@ -131,11 +113,12 @@ def make_features(
         own: dict[str, Any] = {"weights": weights_of(network, work), "truth": truths["training"], "jobs": jobs}
         films = data["training"].folder
         extract_training(films, f"film_{network}", out / "training", ["black_frame"], of_frames=of_frames, **own)
-        make_states(data["test"], out / "test", partial(load_film_extractor, network, work), plan, jobs=jobs)
-    write_records(work / "film_found.jsonl", [{"network": name, "found": sum_found(name, work)} for name in networks])
+        load = partial(load_extractor_file, f"film_{network}", weights_of(network, work))
+        make_states(data["test"], out / "test", load, plan, jobs=jobs)
+    write_records(work / "film_found.jsonl", [{"network": name, "found": sum_counts(name, work)} for name in networks])
 
 
-def sum_found(network: str, work: Path) -> dict[str, dict[str, list[int]]]:
+def sum_counts(network: str, work: Path) -> dict[str, dict[str, list[int]]]:
     """Return, by way and cell, the sums over videos of damaged frames found, damaged, others found, and others."""
     folder = work / f"features-{network}" / "test"
     films = [film.found for film in read_states(folder, [path.stem for path in folder.glob("*.npz")])]
@@ -147,15 +130,20 @@ def sum_found(network: str, work: Path) -> dict[str, dict[str, list[int]]]:
 
 def measure_run(run: FilmDetectorRun, work: Path, truths: Mapping[str, Path]) -> Record:
     """Train a detector, and score it on the test videos in every state."""
-    from studies import film_networks  # noqa: F401  # registers the extractor
-
+    register_extractor(f"film_{run.features}")
     features = work / f"features-{run.features}"
     extractor = {"extractor": f"film_{run.features}", "weights": str(weights_of(run.features, work))}
     # The weights of the puppets' study are for sixteen videos a step, here are eight.
     config = configure(
-        run, features / "training", truths["training"], extractor, optimiser=OPTIMISER, weight=2.0, settings=SETTINGS
+        run,
+        features / "training",
+        truths["training"],
+        extractor,
+        optimiser=SETTINGS["optimiser"],
+        weight=2.0,
+        settings=SETTINGS["detector"],
     )
-    detector = train_detector(config, work / "runs" / run.folder)
+    detector = train_detector(config, run.folder_in(work))
     truth = jostle.load_truth(truths["test"], subset="test", protocol="thumos14")
     states = DetectedStates(detector, read_states(features / "test", truth.videos), truth)
     scores = {

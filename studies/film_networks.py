@@ -78,12 +78,12 @@ class LiteRecogniser(nn.Module):
     def forward(self, clips: Tensor) -> Tensor:
         """Return (B, classes) logits of clips (B, 3, T, H, W)."""
         pictures = clips.transpose(1, 2).flatten(0, 1)
-        features = see_with(self.network, pictures).unflatten(0, (len(clips), -1)).mean(1)
+        features = pool_features(self.network, pictures).unflatten(0, (len(clips), -1)).mean(1)
         output: Tensor = self.head(self.dropout(features))
         return output
 
 
-def see_with(network: nn.Module, pictures: Tensor) -> Tensor:
+def pool_features(network: nn.Module, pictures: Tensor) -> Tensor:
     """Return (N, 1280) pooled features of pictures (N, 3, H, W)."""
     output: Tensor = network.extract_features(pictures).mean((2, 3))  # type: ignore[operator]
     return output
@@ -92,7 +92,7 @@ def see_with(network: nn.Module, pictures: Tensor) -> Tensor:
 class ShiftedBlock(nn.Module):
     """Residual block that sees an eighth of the channels of the frame before, and an eighth of the frame after.
 
-    The residual branch alone sees the shifted channels (Lin et al., 2019), so that what the block knows is kept.
+    The residual branch alone sees the shifted channels (Lin et al., 2019), so that the block keeps its function.
     """
 
     def __init__(self, block: nn.Module, frames: int) -> None:
@@ -111,7 +111,7 @@ class ShiftedBlock(nn.Module):
 
 
 def shift_channels(network: nn.Module, frames: int) -> None:
-    """Let every residual block of an EfficientNet-Lite see the frames before and after."""
+    """Replace every residual block of an EfficientNet-Lite by one that sees the frames before and after."""
     blocks: Any = network._blocks
     for i, block in enumerate(blocks):
         arguments = block._block_args
@@ -157,7 +157,7 @@ class LiteFrames(nn.Module):
 
     def see(self, frames: Tensor) -> Tensor:
         """Return (N, 1280) from (N, 3, H, W)."""
-        return see_with(self.network, frames)
+        return pool_features(self.network, frames)
 
     def join(self, encodings: Tensor) -> Tensor:
         """Return (B, 1280) from (B, T, 1280)."""
@@ -218,9 +218,9 @@ def film_shifted() -> ShiftedClips:
 def centre_square(frame: Frames, side: int) -> Frames:
     """Return the centre of a frame as a square picture, 7/8 of its short side."""
     height, width = frame.shape[:2]
-    kept = min(height, width) * 7 // 8
-    top, left = (height - kept) // 2, (width - kept) // 2
-    return cv2.resize(frame[top : top + kept, left : left + kept], (side, side), interpolation=cv2.INTER_AREA)  # type: ignore[return-value]
+    size = min(height, width) * 7 // 8
+    top, left = (height - size) // 2, (width - size) // 2
+    return cv2.resize(frame[top : top + size, left : left + size], (side, side), interpolation=cv2.INTER_AREA)  # type: ignore[return-value]
 
 
 def load_classifier(name: str, weights: Path) -> Callable[[Frames], npt.NDArray[np.float32]]:

@@ -9,9 +9,7 @@ holds `ucf10/{train,test}/CLASS/*.avi`.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Collection, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,31 +20,18 @@ import numpy as np
 from jostle.core.config import make_settings
 from jostle.training.clips import VideoClip, list_videos
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
-from studies.harness import CORES, Grid, GridRun, Record, get_device, run_module, run_study, train_run
+from studies import harness
 from studies.recognition import CELLS, TREATMENTS, load_cells, make_cells, predict_cells
 
-SEEDS = (0, 1, 2)
-SIZE, FRAMES = (240, 320), 8
-NETWORKS = {
-    "lite0": "EfficientNet-Lite0, frozen",
-    "lite1": "EfficientNet-Lite1, frozen",
-    "lite2": "EfficientNet-Lite2, frozen",
-    "shifted": "EfficientNet-Lite0, shifted channels",
-    "puppet_r2plus1d": "(2+1)D, from puppets",
-}
-OWN = {
-    "lite0": "studies.film_networks:frozen_lite0",
-    "lite1": "studies.film_networks:frozen_lite1",
-    "lite2": "studies.film_networks:frozen_lite2",
-    "shifted": "studies.film_networks:shifted_lite0",
-}
-FROZEN = {"lr": 3e-3, "warmup_epochs": 1, "epochs": 29, "batch": 32, "average": 0.9}
-WHOLE = {"lr": 3e-4, "warmup_epochs": 2, "epochs": 38, "batch": 16, "average": 0.95}
+SETTINGS = harness.load_settings("film_recognition")
+NETWORKS: dict[str, str] = SETTINGS["networks"]
+OWN: dict[str, str] = SETTINGS["models"]
+SEEDS: list[int] = SETTINGS["seeds"]
 
 
 @dataclass(frozen=True)
-class FilmRun(GridRun):
-    """One training run."""
+class FilmRun(harness.GridRun):
+    """Training run of a recogniser on film."""
 
     network: str
     treatment: str
@@ -55,26 +40,26 @@ class FilmRun(GridRun):
 
 def study_runs() -> list[FilmRun]:
     """Return every network on clean clips, and the one that is learned whole also on a mix of corruptions."""
-    runs = [FilmRun(network, "clean", seed) for network in NETWORKS for seed in SEEDS]
-    return [FilmRun("shifted", "mix", seed) for seed in SEEDS] + runs[::-1]
+    clean = harness.list_runs(FilmRun, network=NETWORKS, treatment=["clean"], seed=SEEDS)
+    return harness.list_runs(FilmRun, network=["shifted"], treatment=["mix"], seed=SEEDS) + clean[::-1]
 
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"cells": corrupt_clips, "networks": train_shifted, "study": Grid(study_runs, measure_run, summarise)}
-    run_study(__doc__, "film_recognition", steps, footage=Path, jobs=CORES, at_once=4, seeds=list(SEEDS))
+    study = harness.Grid(study_runs, measure_run, summarise)
+    steps = {"cells": corrupt_clips, "networks": train_shifted, "study": study}
+    harness.run_study(__doc__, "film_recognition", steps, footage=Path, jobs=harness.CORES, at_once=4, seeds=SEEDS)
 
 
 def corrupt_clips(work: Path, footage: Path, jobs: int) -> None:
     """Corrupt the test clips in every cell."""
-    make_cells(work / "cells", test_clips(footage), frames=FRAMES, size=SIZE, jobs=jobs)
+    make_cells(work / "cells", test_clips(footage), frames=SETTINGS["frames"], size=SETTINGS["size"], jobs=jobs)
 
 
 def train_shifted(work: Path, footage: Path, at_once: int, seeds: Collection[int]) -> None:
     """Train the networks with shifted channels alone, for other studies."""
     runs = [run for run in study_runs() if run.network == "shifted" and run.seed in seeds]
-    with ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(partial(train_network, work=work, footage=footage), runs))
+    harness.map_in_processes(partial(train_network, work=work, footage=footage), runs, at_once)
 
 
 def clips_config(footage: Path, **changes: Any) -> ClipsConfig:
@@ -89,22 +74,16 @@ def test_clips(footage: Path) -> list[VideoClip]:
 
 def settings_for(run: FilmRun, footage: Path, work: Path) -> RecognitionConfig:
     """Return the settings of one training run."""
-    data = asdict(clips_config(footage, mirror=True, cache=str(work / "clips"), jobs=2))
     which: Mapping[str, Any] = {"recogniser": run.network, "weights": "clean"}
     if run.network in OWN:
         which = {"model": OWN[run.network]}
-    return make_settings(
-        RecognitionConfig,
-        {
-            **which,
-            "data": data,
-            "optimiser": FROZEN if run.network.startswith("lite") else WHOLE,
-            "seed": run.seed,
-            "precision": "bfloat16",
-            "save_every": 1e9,
-            **TREATMENTS[run.treatment],
-        },
-    )
+    own = {
+        "data": asdict(clips_config(footage, mirror=True, cache=str(work / "clips"), jobs=2)),
+        "optimiser": SETTINGS["optimiser"]["frozen" if run.network.startswith("lite") else "whole"],
+        "seed": run.seed,
+    }
+    settings = harness.merge_settings(SETTINGS["config"], TREATMENTS[run.treatment], which, own)
+    return make_settings(RecognitionConfig, settings)
 
 
 def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:
@@ -122,21 +101,21 @@ def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:
 
 def train_network(run: FilmRun, work: Path, footage: Path) -> Path:
     """Train a recogniser, and return the path of its weights."""
-    return train_run(settings_for(run, footage, work), work / "runs" / run.folder, one_shape=True)
+    return harness.train_run(settings_for(run, footage, work), run.folder_in(work), one_shape=True)
 
 
-def measure_run(run: FilmRun, work: Path, footage: Path) -> Record:
+def measure_run(run: FilmRun, work: Path, footage: Path) -> harness.Record:
     """Train a recogniser, and predict the class of the test clips in every cell."""
     network, spec = load_network(run, train_network(run, work, footage))
-    clips = load_cells(work / "cells")
-    right = predict_cells(network.to(get_device()).eval(), spec, clips) == clips.label
+    clips, labels = load_cells(work / "cells")
+    right = predict_cells(network.to(harness.get_device()).eval(), spec, clips) == labels
     return {
         "clips": [video.name for video in test_clips(footage)],
         "right": {cell: "".join("01"[hit] for hit in hits) for cell, hits in zip(CELLS, right.tolist(), strict=True)},
     }
 
 
-def summarise(record: Record) -> str:
+def summarise(record: harness.Record) -> str:
     """Return the clean and the corrupted score of a run, to be printed."""
     shares = {cell: right.count("1") / len(right) for cell, right in record["right"].items()}
     corrupted = np.mean([shares[cell] for cell in CELLS[1:]])
@@ -144,4 +123,4 @@ def summarise(record: Record) -> str:
 
 
 if __name__ == "__main__":
-    run_module("studies.film_recognition")
+    harness.run_module("studies.film_recognition")

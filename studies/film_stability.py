@@ -14,34 +14,20 @@ import numpy as np
 
 import jostle
 from jostle.metrics.bootstrap import share_interval
-from studies.harness import Grid, GridRun, Record, Results, run_module, run_study, table
+from studies import harness
 
-CLASSIFIERS = {
-    "lite0": "EfficientNet-Lite0",
-    "lite1": "EfficientNet-Lite1",
-    "lite2": "EfficientNet-Lite2",
-    "v1_0.25_128": "MobileNet V1 0.25",
-    "v1_0.5_160": "MobileNet V1 0.5",
-    "v1_0.75_192": "MobileNet V1 0.75",
-    "v2_1.0_224": "MobileNet V2",
-}
-K = 10
+SETTINGS = harness.load_settings("film_stability")
+CLASSIFIERS: dict[str, str] = SETTINGS["classifiers"]
+K: int = SETTINGS["k"]
 ANCHORS = range(K, 45 - K, 5)
-DOGS = tuple(range(151, 269))  # every breed
 # Classes of ImageNet that are right for the subject of a sequence.
-SUBJECTS: dict[str, tuple[int, ...]] = {
-    "blackswan": (100,),
-    "camel": (354,),
-    "cows": (345,),
-    "dog": DOGS,
-    "goat": (350,),
-    "motocross-jump": (665, 670),
-    "scooter-black": (670,),
+SUBJECTS = {
+    name: tuple(number for span in spans for number in range(*span)) for name, spans in SETTINGS["subjects"].items()
 }
 
 
 @dataclass(frozen=True)
-class ClassifierRun(GridRun):
+class ClassifierRun(harness.GridRun):
     """One classifier on all sequences."""
 
     network: str
@@ -49,17 +35,17 @@ class ClassifierRun(GridRun):
 
 
 def study_runs() -> list[ClassifierRun]:
-    """Return every run."""
-    return [ClassifierRun(name) for name in CLASSIFIERS]
+    """Return the runs of the study."""
+    return harness.list_runs(ClassifierRun, network=CLASSIFIERS)
 
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"classify": Grid(study_runs, measure_run, summarise)}
-    run_study(__doc__, "film_stability", steps, at_once=2, footage=Path)
+    steps = {"classify": harness.Grid(study_runs, measure_run, summarise)}
+    harness.run_study(__doc__, "film_stability", steps, at_once=2, footage=Path)
 
 
-def measure_run(run: ClassifierRun, footage: Path) -> Record:
+def measure_run(run: ClassifierRun, footage: Path) -> harness.Record:
     """Classify every frame near an anchor, and return for each anchor how far around it the classifier is right."""
     from studies.film_networks import load_classifier
 
@@ -84,28 +70,26 @@ def measure_run(run: ClassifierRun, footage: Path) -> Record:
     return {"frames": float(np.mean(right)), "anchors": anchors}
 
 
-def summarise(record: Record) -> str:
+def summarise(record: harness.Record) -> str:
     """Format what is printed of a record."""
     return f"accuracy {shares(record)[0]:.3f}, pm-{K} {shares(record)[1]:.3f}"
 
 
-def shares(record: Record) -> tuple[float, float]:
+def shares(record: harness.Record) -> tuple[float, float]:
     """Return the accuracy on anchors, and pm-k."""
-    table = np.array([one[1:] for one in record["anchors"]], float)
-    return float(table[:, 0].mean()), float(table[:, 1].mean())
+    right = np.array([one[1:] for one in record["anchors"]], float)
+    return float(right[:, 0].mean()), float(right[:, 1].mean())
 
 
-@table("classifier", "accuracy on anchors, %", f"pm-{K}, %", "lost to the frames around")
-def stability_table(results: Results) -> Iterator[list[str]]:
+@harness.table("classifier", "accuracy on anchors, %", f"pm-{K}, %", "lost to the frames around")
+def stability_table(results: harness.Results) -> Iterator[list[str]]:
     """Accuracy and pm-k of each classifier, the most accurate first."""
     for record in sorted(results.film_stability, key=lambda one: -shares(one)[0]):
         owners = [anchor.rpartition("/")[0] for anchor, _, _ in record["anchors"]]
         cells = []
         for column in (1, 2):
             right = np.array([one[column] for one in record["anchors"]], bool)
-            ends = share_interval(owners, right)
-            text = "" if ends is None else f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]"
-            cells.append(f"{100 * right.mean():.1f}{text}")
+            cells.append(harness.with_interval(right.mean(), share_interval(owners, right), ".1f", ".0f", 100))
         accuracy, stable = shares(record)
         yield [CLASSIFIERS[record["run"]["network"]], *cells, f"{100 * (accuracy - stable):.1f}"]
 
@@ -114,4 +98,4 @@ TABLES = {"stability": stability_table}
 
 
 if __name__ == "__main__":
-    run_module("studies.film_stability")
+    harness.run_module("studies.film_stability")

@@ -1,4 +1,4 @@
-"""Tables of docs/results/ about recognisers and detectors on film, and about what helps them."""
+"""Tables of docs/results/ about recognisers and detectors on film, and about ways to help them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.reporting.published.table import published_models
 from studies import adaptation, film_cuts, film_recognition, recognition_tables
 from studies.detection import PUPPETS_C, SHARES
-from studies.detection_tables import (
-    AT_HALF,
-    BY_CORRUPTION,
-    PLACES,
-    ROBUSTNESS,
-    RUNS,
-    clean,
-    corrupted,
-    relative,
-    value,
-)
+from studies.detection_tables import AT_HALF, BY_CORRUPTION, PLACES, ROBUSTNESS, RUNS, clean, corrupted, relative, value
 from studies.feature_states import KNOWN, MENDED
 from studies.film_detection import DETECTORS, TREATMENTS_OF
-from studies.harness import NAMES, GridTable, Record, Results, mean_over_runs, over_runs, slashed, table, words
+from studies.harness import (
+    NAMES,
+    GridTable,
+    Record,
+    Results,
+    mean_over_runs,
+    over_runs,
+    slashed,
+    table,
+    with_interval,
+    words,
+)
+from studies.recognition import RECOGNISERS
 from studies.recognition_tables import KINETICS, SETS, cells_of
 
 DRAWS = 1000
@@ -70,8 +72,7 @@ class ClipAnswers:
         self, statistic: Callable[[Shares], Shares], value: float, form: str = ".0f", ends: str = ".0f"
     ) -> str:
         """Format a value in percent, with the 95 % interval of its statistic of weighted clips over draws of groups."""
-        low, high = np.quantile(statistic(self.draws), (0.025, 0.975))
-        return f"{100 * value:{form}} [{100 * low:{ends}}, {100 * high:{ends}}]"
+        return with_interval(value, np.quantile(statistic(self.draws), (0.025, 0.975)), form, ends, 100)
 
     def format_mean(self, share: Shares, form: str = ".1f", ends: str = ".0f") -> str:
         """Format the mean of (clips,) shares in percent, with its interval."""
@@ -95,7 +96,7 @@ def recognition_table(results: Results) -> Iterator[list[str]]:
 
 @table("difference in points", "clean", *SETS)
 def paired_table(results: Results) -> Iterator[list[str]]:
-    """What one recogniser has over another on the same clips."""
+    """Gain of one recogniser over another on the same clips."""
     clips = ClipAnswers(results)
     for first, second in PAIRS:
         differences = [clips.right(first, cells) - clips.right(second, cells) for cells in (("clean",), *SETS.values())]
@@ -105,7 +106,7 @@ def paired_table(results: Results) -> Iterator[list[str]]:
 
 def _puppets_left(results: Results, corruption: str) -> float:
     """Return what a corruption leaves of the clean accuracy of recognisers of puppets."""
-    records = [record for name in recognition_tables.RECOGNISERS
+    records = [record for name in RECOGNISERS
                for record in results.of("recognition", recogniser=name, treatment="clean")]  # fmt: skip
     return float(np.mean([recognition_tables.relative(record, cells_of(corruption)) / 100 for record in records]))
 
@@ -119,7 +120,7 @@ def _published_left(corruption: str) -> float:
 
 @table("corruption", "film, frozen frames", "film, with time", "puppets", "published (Yi et al.)")
 def order_table(results: Results) -> Iterator[list[str]]:
-    """What each corruption of Kinetics-C leaves of the clean accuracy, here, on puppets and as published."""
+    """Share of the clean accuracy left by each corruption of Kinetics-C, here, on puppets and as published."""
     clips = ClipAnswers(results)
 
     def left(networks: Sequence[str], corruption: str) -> float:
@@ -147,8 +148,8 @@ def rank_table(results: Results) -> Iterator[list[str]]:
         drawn = np.stack([one(clips.draws) for one in left], axis=1)
         row = [label]
         for other in others:
-            low, high = np.quantile([spearmanr(one, other).statistic for one in drawn], (0.025, 0.975))
-            row.append(f"{spearmanr(whole, other).statistic:.2f} [{low:.2f}, {high:.2f}]")
+            ends = np.quantile([spearmanr(one, other).statistic for one in drawn], (0.025, 0.975))
+            row.append(with_interval(spearmanr(whole, other).statistic, ends, ".2f"))
         yield row
     yield ["puppets", "", f"{spearmanr(*others).statistic:.2f}"]
 
@@ -158,12 +159,13 @@ def paired_interval(pairs: Sequence[float]) -> str:
     from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
 
     reach = stdtrit(len(pairs) - 1, 0.975) * np.std(pairs, ddof=1) / np.sqrt(len(pairs))
-    return f"{np.mean(pairs):+.1f} [{np.mean(pairs) - reach:+.1f}, {np.mean(pairs) + reach:+.1f}]"
+    mean = float(np.mean(pairs))
+    return with_interval(mean, (mean - reach, mean + reach), "+.1f")
 
 
 @table("difference in points", "relative robustness", "corrupted", "clean")
 def trained_table(results: Results, features: str) -> Iterator[list[str]]:
-    """What one way of training has over another, over pairs of the same detector and seed."""
+    """Gain of one way of training over another, over pairs of the same detector and seed."""
     plain, drop, both = TREATMENTS_OF[features]
     for names in ((drop, plain), (both, drop), (both, plain)):
         first, second = (
@@ -199,7 +201,7 @@ def clean_mended(record: Record) -> float:
 
 @table("", "difference in points")
 def mended_pairs_table(results: Results) -> Iterator[list[str]]:
-    """What mending gives on features with time, over pairs of the same detector and training."""
+    """Gain by mending on features with time, over pairs of the same detector and training."""
     measures: dict[str, Callable[[Record], float]] = {
         "relative robustness, mended less as is": lambda one: mended(one) - relative(one),
         "relative robustness, mended less known": lambda one: mended(one) - mended(one, KNOWN),
@@ -212,11 +214,11 @@ def mended_pairs_table(results: Results) -> Iterator[list[str]]:
 @table("found, % of frames", *FINDERS.values())
 def found_table(results: Results) -> Iterator[list[str]]:
     """Damaged frames that the inspector finds, and clean frames that it takes for damaged."""
-    found = {record["network"]: record["found"][MENDED] for record in results.film_found}
+    by_network = {record["network"]: record["found"][MENDED] for record in results.film_found}
     for name in CORRUPTIONS:
-        counts = [[found[network][f"thumos14-c/{name}:{level}"] for level in SHARES] for network in FINDERS]
+        counts = [[by_network[network][f"thumos14-c/{name}:{level}"] for level in SHARES] for network in FINDERS]
         yield [words(name), *(slashed(100 * one[0] / one[1] for one in own) for own in counts)]
-    alarms = [found[network]["clean"][2:] for network in FINDERS]
+    alarms = [by_network[network]["clean"][2:] for network in FINDERS]
     shares = [f"{100 * wrong / clean:.2f} ({wrong:,} of {clean:,})" for wrong, clean in alarms]
     yield ["clean frames taken for damaged", *shares]
 
@@ -237,13 +239,13 @@ def _help_head(damaged: str) -> list[str]:
 
 @table(*_help_head("whole clip"))
 def help_table(results: Results) -> Iterator[list[str]]:
-    """What helps a recogniser: whole-clip and placed damage, on puppets and on film; each seed in its order."""
+    """Ways to help a recogniser: whole-clip and placed damage, on puppets and on film; seeds in order."""
     return _help_rows(results, "recognition", "augmentation")
 
 
 @table(*_help_head("whole film"))
 def help_detection_table(results: Results) -> Iterator[list[str]]:
-    """What helps a detector: damage of whole films and of the middle of each action, on puppets and on film."""
+    """Ways to help a detector: damage of whole films and of the middle of each action, on puppets and on film."""
     return _help_rows(results, "detection", "FrameDrop and TRC")
 
 
@@ -265,7 +267,9 @@ def _help_rows(results: Results, task: str, training: str) -> Iterator[list[str]
 def _parts(record: Record) -> list[str]:
     """Format the score on clean videos, and the means over whole-video and placed damage."""
     whole = {cell: "@" not in cell or cell.endswith("@everywhere") for cell in record["cells"]}
-    parts = [[score for cell, score in record["cells"].items() if whole[cell] == wanted] for wanted in (True, False)]
+    parts = [
+        [score for cell, score in record["cells"].items() if whole[cell] == everywhere] for everywhere in (True, False)
+    ]
     return [f"{100 * float(np.mean(part)):.1f}" for part in ([record["clean"]], *parts)]
 
 

@@ -48,7 +48,7 @@ class Descent:
         )
 
     def __call__(self, loss: Tensor) -> None:
-        """Take one step."""
+        """Take one step down the gradient of a loss."""
         descend(loss, self._parameters, self._optimiser, self._clip)
         self._schedule.step()
 
@@ -89,6 +89,37 @@ def report(label: str, step: int, info: Mapping[str, Tensor | float], begin: flo
         name: round(float(value.detach() if isinstance(value, Tensor) else value), 4) for name, value in info.items()
     }
     print(label, json.dumps({"step": step, **values, "s": round(time.monotonic() - begin, 1)}), flush=True)
+
+
+class RandomCrops:
+    """Crops of square pictures, moved and mirrored at random.
+
+    Args:
+        side: of the pictures; what lies beyond repeats their edge.
+        size: of the crops.
+        moves: range of the first row and column.
+
+    Attributes:
+        rows, columns: (B, size) indices of the pixels.
+    """
+
+    def __init__(self, count: int, side: int, size: int, moves: tuple[int, int], device: torch.device) -> None:
+        self.moves = torch.randint(*moves, (count, 2), device=device)
+        self.mirror = torch.rand(count, 1, device=device) < 0.5
+        span = torch.arange(size, device=device)
+        self.rows, across = ((span + self.moves[:, axis, None]).clamp(0, side - 1) for axis in (0, 1))
+        self.columns = torch.where(self.mirror, across.flip(1), across)
+
+    def move_points(self, points: Tensor, last: int) -> Tensor:
+        """Return where points (B, ..., 2), x and y in pixels, are in the crops.
+
+        Args:
+            last: where a point at 0 is after mirroring.
+        """
+        shape = (-1, *[1] * (points.dim() - 2))
+        points = points - self.moves.flip(1).view(*shape, 2)
+        x = torch.where(self.mirror.view(shape), last - points[..., 0], points[..., 0])
+        return torch.stack([x, points[..., 1]], -1)
 
 
 @torch.no_grad()

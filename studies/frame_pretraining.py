@@ -28,14 +28,14 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
 from jostle.training.clips import Indices, evenly_spaced
 from studies.drawn_films import SHARED, draw_shared
-from studies.fitting import Losses, fit, training_device
+from studies.fitting import Losses, RandomCrops, fit, training_device
 
 FILMS = 7000
 HOLDING = ("raise", "lower", "pick_up", "put_down")  # actions with any prop
 LONG = 3  # one film in so many is as those of the data set; to plan one takes three times as long as a clip
 EACH = 10  # frames of a film, at most
 APART = 8  # frames between two of them, at least
-TRIES = 3  # as many are looked at for each that is drawn, as a prop may be hidden
+TRIES = 3  # as many are tried for each that is drawn, as a prop may be hidden
 QUALITY = (55, 96)  # of JPEG, from and up to
 CELL = 8  # pixels along each side of a cell
 STEPS, BATCH, RATE, DECAY = 2500, 256, 3e-3, 0.05
@@ -116,10 +116,10 @@ def held_in(film: Film) -> tuple[Indices, npt.NDArray[np.float64], Indices]:
     few = able[evenly_spaced(len(able), TRIES * many)]
     area = np.zeros(len(few))
     visible(scene.drawing.kinds, scene.drawing.shapes[few], watched[few], *SIZE, area)
-    shown = few[area >= LEAST_AREA]
-    times = shown[evenly_spaced(len(shown), min(many, len(shown)))]
-    seen = ((at - scene.lens.centre) * scene.lens.zoom)[times] + complex(SIZE[1], SIZE[0]) / 2
-    return times, np.stack([seen.real, seen.imag], 1), held[times]
+    visible_times = few[area >= LEAST_AREA]
+    times = visible_times[evenly_spaced(len(visible_times), min(many, len(visible_times)))]
+    hands = ((at - scene.lens.centre) * scene.lens.zoom)[times] + complex(SIZE[1], SIZE[0]) / 2
+    return times, np.stack([hands.real, hands.imag], 1), held[times]
 
 
 def pretrain_classifier(drawn: DrawnFrames, out: Path, *, seed: int = 0) -> None:
@@ -150,17 +150,12 @@ def pretrain_classifier(drawn: DrawnFrames, out: Path, *, seed: int = 0) -> None
 def augment_frames(frames: Tensor, place: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return normalised frames (B, 1, 3, 112, 112), shifted and mirrored at random, and (B, 2) positions of hands."""
     count, device, side = len(rows), rows.device, frames.shape[1]
-    moves = torch.randint(-SHIFT, SHIFT + 1, (count, 2), device=device)
-    mirror = torch.rand(count, 1, device=device) < 0.5
-    span = torch.arange(side, device=device)
-    down, across = (span + moves[:, :1]).clamp(0, side - 1), (span + moves[:, 1:]).clamp(0, side - 1)
-    across = torch.where(mirror, across.flip(1), across)
-    pixels = frames[rows[:, None, None], down[:, :, None], across[:, None, :]].permute(0, 3, 1, 2).float() / 255
+    crops = RandomCrops(count, side, side, (-SHIFT, SHIFT + 1), device)
+    pixels = frames[rows[:, None, None], crops.rows[:, :, None], crops.columns[:, None, :]]
+    pixels = pixels.permute(0, 3, 1, 2).float() / 255
     pixels = pixels + torch.randn_like(pixels) * torch.rand(count, 1, 1, 1, device=device) * GRAIN
-    hand = place[rows] - moves.flip(1)
-    x = torch.where(mirror[:, 0], side - hand[:, 0], hand[:, 0])
     mean, std = (torch.tensor(values, device=device)[:, None, None] for values in (SPEC.mean, SPEC.std))
-    return ((pixels - mean) / std)[:, None], torch.stack([x, hand[:, 1]], 1)
+    return ((pixels - mean) / std)[:, None], crops.move_points(place[rows], side)
 
 
 def hand_loss(cells: Tensor, hand: Tensor) -> tuple[Tensor, Tensor]:

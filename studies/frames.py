@@ -16,71 +16,37 @@ import numpy as np
 
 from jostle.core.config import make_settings
 from jostle.training.recognition_config import RecognitionConfig
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    get_device,
-    run_module,
-    run_study,
-    ship_weights,
-    start_process,
-    train_run,
-)
+from studies import harness
 
-CLASSIFIER = "puppet_frames"
-SEEDS = (0, 1, 2)
-K = 10
-
-DATA: dict[str, Any] = {
-    "dataset": "puppets-frames",
-    "train": "training",
-    "select": 0.0,
-    "seeds": [0],
-    "mirror": True,
-    "shift": 0.1,
-    "k": K,
-}
-OPTIMISER: dict[str, Any] = {
-    "lr": 1e-4,
-    "warmup_epochs": 1,
-    "epochs": 8,
-    "batch": 64,
-    "average": 0.98,
-    "average_ramp": False,
-}
-TREATMENTS: dict[str, dict[str, Any]] = {
-    "anchors": {},
-    "noise": {"noise": {"std": 0.1}},
-    "all": {"loss": "all"},
-    "worst": {"loss": "worst"},
-}
+SETTINGS = harness.load_settings("frames")
+SEEDS: list[int] = SETTINGS["seeds"]
+TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
+CLASSIFIER, K = SETTINGS["config"]["recogniser"], SETTINGS["config"]["data"]["k"]
 START = "start"  # no treatment: the weights that all begin with
 SHIPPED = {"clean": "anchors", "robust": "worst"}
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
-    """One training run."""
+class FrameRun(harness.GridRun):
+    """Training run of a frame classifier."""
 
     treatment: str
     seed: int
 
 
-def study_runs() -> list[Run]:
+def study_runs() -> list[FrameRun]:
     """Return every run, and the weights that all begin with."""
-    return [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in SEEDS)]
+    return [FrameRun(START, 0), *harness.list_runs(FrameRun, treatment=TREATMENTS, seed=SEEDS)]
 
 
 def main() -> None:
     """Run the steps that are arguments."""
     steps = {
         "start": start_pretraining,
-        "study": Grid(study_runs, measure, summarise, prepare),
+        "study": harness.Grid(study_runs, measure, summarise, prepare),
         "weights": ship_classifiers,
     }
-    run_study(__doc__, "frames", steps, jobs=CORES, at_once=13, seeds=list(SEEDS))
+    harness.run_study(__doc__, "frames", steps, jobs=harness.CORES, at_once=13, seeds=SEEDS)
 
 
 def start_of(work: Path) -> Path:
@@ -94,37 +60,27 @@ def start_pretraining(work: Path, jobs: int) -> None:
         return
     from studies.frame_pretraining import draw_frames, pretrain_classifier
 
-    start_process(pretrain_classifier, draw_frames(jobs=jobs), start_of(work))
+    harness.start_process(pretrain_classifier, draw_frames(jobs=jobs), start_of(work))
 
 
 def ship_classifiers(work: Path) -> None:
     """Put the weights into the package."""
-    runs = {f"{CLASSIFIER}-{name}": Run(treatment, 0) for name, treatment in SHIPPED.items()}
-    ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
+    runs = {f"{CLASSIFIER}-{name}": FrameRun(treatment, 0) for name, treatment in SHIPPED.items()}
+    harness.ship_weights({name: run.weights_in(work) for name, run in runs.items()})
 
 
-def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
+def settings_for(run: FrameRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
-    return make_settings(
-        RecognitionConfig,
-        {
-            "recogniser": CLASSIFIER,
-            "data": {**DATA, "cache": str(work / "clips"), "jobs": jobs},
-            "optimiser": OPTIMISER,
-            "weights": str(start_of(work)),
-            "seed": run.seed,
-            "precision": "bfloat16",
-            "save_every": 1e9,
-            **TREATMENTS.get(run.treatment, {}),
-        },
-    )
+    own = {"data": {"cache": str(work / "clips"), "jobs": jobs}, "weights": str(start_of(work)), "seed": run.seed}
+    treatment = TREATMENTS.get(run.treatment, {})
+    return make_settings(RecognitionConfig, harness.merge_settings(SETTINGS["config"], treatment, own))
 
 
 def prepare(work: Path, jobs: int) -> None:
     """Draw and decode the frames to learn from and those to test with before the runs need them."""
     from jostle.training.recognition import load_split
 
-    config = settings_for(Run("anchors", 0), work, jobs=jobs)
+    config = settings_for(FrameRun("anchors", 0), work, jobs=jobs)
     load_split(config)
     test_sets(config)
 
@@ -146,7 +102,7 @@ def summarise(record: dict[str, Any]) -> str:
     return f"anchors {100 * record['right_within'][0]:.1f} pm-{K} {100 * record['right_within'][K]:.1f}"
 
 
-def measure(run: Run, work: Path) -> Record:
+def measure(run: FrameRun, work: Path) -> harness.Record:
     """Train a classifier, and count the anchors of the test set that it gets right together with those around them."""
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
@@ -154,10 +110,10 @@ def measure(run: Run, work: Path) -> Record:
     from jostle.training.recognition import predict_logits
 
     config = settings_for(run, work)
-    weights = start_of(work) if run.treatment == START else train_run(config, work / "runs" / run.folder)
+    weights = start_of(work) if run.treatment == START else harness.train_run(config, run.folder_in(work))
     network = FrameClassifier(CLASSES)
     network.load_state_dict(read_weights(weights))
-    network.to(get_device())
+    network.to(harness.get_device())
     sets = test_sets(config)
     loader = ClipLoader(sets, SPEC, next(network.parameters()).device)
     classes = [predict_logits(network, loader, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
@@ -171,4 +127,4 @@ def measure(run: Run, work: Path) -> Record:
 
 
 if __name__ == "__main__":
-    run_module("studies.frames")
+    harness.run_module("studies.frames")

@@ -1,7 +1,8 @@
 """The harness of all studies: grids of runs that resume, records in JSON lines, tables of docs/results/.
 
-A study is a file of settings that names its runs, measures one of them and draws its tables; everything else is here.
-A run is a frozen dataclass; a record is a dictionary with the fields of its run under `run`.
+A study names its runs, measures one of them and draws its tables; everything else is here. Its treatments and schedules
+are in `settings/STUDY.toml`. A run is a frozen dataclass; a record is a dictionary with the fields of its run under
+`run`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, astuple, dataclass, field
 from functools import partial, wraps
@@ -32,23 +34,16 @@ CORES = os.cpu_count() or 1
 Record = dict[str, Any]
 Reduction = Callable[[Sequence[Record]], str]
 R = TypeVar("R")
-FIELD_HEADS = {"treatment": "trained", "network": "extractor"}  # of a run, in tables
-NAMES = {
-    "actionformer": "ActionFormer",
-    "tridet": "TriDet",
-    "temporalmaxer": "TemporalMaxer",
-    "afsd": "AFSD",
-    "basictad": "BasicTAD",
-    "e2e_tad": "E2E-TAD",
-    "vsgn": "VSGN",
-    "puppet_c3d": "3D",
-    "puppet_r2plus1d": "(2+1)D",
-    "puppet_x3d": "channels apart",
-    "puppet_divided": "divided transformer",
-    "puppet_slowfast": "SlowFast",
-    "puppet_tam": "TAM",
-    "puppet_tam_wide": "TAM, wide",
-}
+T = TypeVar("T")
+
+
+def load_settings(study: str) -> dict[str, Any]:
+    """Read the settings of a study, `settings/STUDY.toml`."""
+    return tomllib.loads((STUDIES / "settings" / f"{study}.toml").read_text(encoding="utf-8"))
+
+
+TABLE_SETTINGS = load_settings("tables")
+NAMES: dict[str, str] = TABLE_SETTINGS["names"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +54,34 @@ class GridRun:
     def folder(self) -> str:
         """Name of the run's folder: the values of its fields, with a hyphen for everything else."""
         return "".join(letter if letter.isalnum() else "-" for letter in " ".join(map(str, astuple(self))))
+
+    def folder_in(self, work: Path) -> Path:
+        """Return the path of the run's folder."""
+        return work / "runs" / self.folder
+
+    def weights_in(self, work: Path) -> Path:
+        """Return the path of the weights that the run trains."""
+        return self.folder_in(work) / "last.safetensors"
+
+
+def merge_settings(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge nested settings, of which later ones win."""
+    merged: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            merged[key] = merge_settings(merged.get(key, {}), value) if isinstance(value, Mapping) else value
+    return merged
+
+
+def list_runs(kind: type[R], /, **values: Iterable[Any]) -> list[R]:
+    """Return a run for every combination of values of its fields, of which the last changes fastest."""
+    return [kind(**dict(zip(values, combination, strict=True))) for combination in product(*values.values())]
+
+
+def choose_evenly(items: Sequence[T], count: int | None) -> list[T]:
+    """Return so many of the items, evenly over their list; all for None."""
+    count = len(items) if count is None else min(count, len(items))
+    return [items[number * len(items) // count] for number in range(count)]
 
 
 def parse_arguments(
@@ -111,7 +134,7 @@ class Grid:
 def run_study(
     doc: str | None,
     file: str,
-    steps: Mapping[str, Grid | Callable[..., Any]],
+    steps: Mapping[str, Any],
     derive: Callable[[argparse.Namespace], Mapping[str, Any]] = lambda arguments: {},
     also: Sequence[str] = (),
     **options: Any,
@@ -123,6 +146,7 @@ def run_study(
 
     Args:
         file: name of the records; a derived `file` goes before.
+        steps: a `Grid` or a function each.
         derive: returns further values, given the options.
         also: names of other files of records that steps write, of which some may not have been written.
         options: of the command line; see `parse_arguments`.
@@ -158,15 +182,13 @@ def _bind(function: Callable[..., Any], values: Mapping[str, Any]) -> Callable[.
 
 def _is_chosen(run: Any, arguments: argparse.Namespace, options: Iterable[str]) -> bool:
     """Return whether the values of a run are among those of the options in the plural, such as `--seeds`."""
-    return all(
-        value in getattr(arguments, f"{name}s")
-        for name, value in asdict(run).items()
-        if f"{name}s" in options and isinstance(getattr(arguments, f"{name}s"), (tuple, list))
-    )
+    chosen = [(value, getattr(arguments, f"{name}s")) for name, value in asdict(run).items() if f"{name}s" in options]
+    lists = [(value, values) for value, values in chosen if isinstance(values, (tuple, list))]
+    return all(value in values for value, values in lists if isinstance(value, type(values[0])))
 
 
 def start_process(function: Callable[..., None], *arguments: Any) -> None:
-    """Call a function in a process that shares the memory of this one, which goes on and must not have used a GPU."""
+    """Start a forked process that calls a function; this one goes on, and must not have used a GPU."""
     multiprocessing.get_context("fork").Process(target=function, args=arguments).start()
 
 
@@ -179,7 +201,7 @@ def wait_for_processes() -> None:
 
 
 def run_module(name: str) -> None:
-    """Run the `main` of a module under its own name, by which worker processes find its functions."""
+    """Run the `main` of a module under its own name, so that worker processes can import its functions."""
     import_module(name).main()
 
 
@@ -254,6 +276,22 @@ def _measure_timed(measure: Callable[[Any], Record], run: Any) -> Record:
     return {**record, "seconds": record.get("seconds", round(time.monotonic() - begin, 1))}
 
 
+def summarise_cells(
+    record: Record, *, index: int | None = None, names: Collection[str] = (), key: str = "cells"
+) -> str:
+    """Format the clean score of a record and the mean of its corrupted ones, in percent.
+
+    Args:
+        index: of the score among those of a cell, where it has several.
+        names: corrupted cells; all by default.
+        key: of the scores by cell.
+    """
+    scores = {cell: value if index is None else value[index] for cell, value in record[key].items()}
+    clean = record["clean"] if "clean" in record else scores.pop("clean")
+    corrupted = np.mean([scores[name] for name in names or scores])
+    return f"clean {100 * clean:.2f} corrupted {100 * corrupted:.2f}"
+
+
 def finish(failed: Sequence[Any]) -> None:
     """Exit with a list of the runs that failed, if any did."""
     if failed:
@@ -262,10 +300,21 @@ def finish(failed: Sequence[Any]) -> None:
         )
 
 
+def map_in_processes(
+    function: Callable[[T], R], items: Iterable[T], jobs: int | None, *, method: str = "spawn", chunk: int = 1
+) -> list[R]:
+    """Apply a function to items in several processes, and return the results in order."""
+    context, initializer = multiprocessing.get_context(method), use_one_thread if method == "spawn" else None
+    with ProcessPoolExecutor(jobs, context, initializer=initializer) as pool:
+        return list(pool.map(function, items, chunksize=chunk))
+
+
 def use_one_thread() -> None:
-    """Limit torch to one thread: several processes share the machine."""
+    """Limit torch and OpenCV to one thread: several processes share the machine."""
+    import cv2
     import torch
 
+    cv2.setNumThreads(1)
     torch.set_num_threads(1)
 
 
@@ -298,8 +347,8 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 def select_records(records: Iterable[Record], **fields: Any) -> list[Record]:
     """Return the records whose runs have these values, by network and seed; a value of None selects all."""
-    wanted = {key: value for key, value in fields.items() if value is not None}
-    chosen = [record for record in records if wanted.items() <= record["run"].items()]
+    required = {key: value for key, value in fields.items() if value is not None}
+    chosen = [record for record in records if required.items() <= record["run"].items()]
     return sorted(chosen, key=lambda record: (record["run"].get("network", 0), record["run"]["seed"]))
 
 
@@ -309,6 +358,18 @@ def spread(values: Iterable[float]) -> str:
     if len(many) == 1:
         return f"{many.mean():.2f}"
     return f"{many.mean():.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{many.std(ddof=1):.2f}"
+
+
+def with_interval(
+    value: float, interval: Iterable[float] | None, form: str = ".1f", ends: str = "", scale: float = 1
+) -> str:
+    """Format a scaled value, and the ends of its interval if it has one.
+
+    Args:
+        ends: format of the ends, if it differs.
+    """
+    whole = f"{scale * value:{form}}"
+    return whole if interval is None else f"{whole} [{', '.join(f'{scale * end:{ends or form}}' for end in interval)}]"
 
 
 def slashed(values: Iterable[float], digits: int = 1) -> str:
@@ -328,7 +389,7 @@ def over_runs(measure: Callable[[Record], float]) -> Reduction:
 
 def mean_over_runs(*measures: Callable[[Record], float], digits: int = 1) -> Reduction:
     """Return a reduction of records to the means of some measures."""
-    return lambda records: slashed([np.mean([measure(record) for record in records]) for measure in measures], digits)
+    return lambda records: slashed([float(np.mean([*map(measure, records)])) for measure in measures], digits)
 
 
 def count_runs(records: Sequence[Record]) -> str:
@@ -390,11 +451,11 @@ class GridTable:
             if records := results.of(self.file, **dict(zip(self.rows, key, strict=True)), **self.where):
                 cells = [reduce_records(records) for _, reduce_records in self.columns]
                 lines.append([*(NAMES.get(part, str(part)) for part in key), *cells])
-        heads = [FIELD_HEADS.get(name, name) for name in self.rows]
+        heads = [TABLE_SETTINGS["heads"].get(name, name) for name in self.rows]
         return markdown_table([*heads, *(head for head, _ in self.columns)], lines)
 
 
-def fill_tables(study: str, tables: Mapping[str, Callable[[R], str]], page: str, results: R) -> str:
+def fill_tables(study: str, tables: Mapping[str, Callable[[Results], str]], page: str, results: Results) -> str:
     """Return the page with every `<!-- STUDY: NAME -->` ... `<!-- end -->` filled from the results."""
 
     def fill(match: re.Match[str]) -> str:

@@ -1,10 +1,10 @@
-"""The shipped inspector: trained on drawn films and on filmed clips, struck by jostle; tried on clips from elsewhere.
+"""The shipped inspector: trained on drawn films and filmed clips that jostle corrupts, tested on clips from elsewhere.
 
     python -m studies.inspector WORK films train choose validate weights record
 
-`films` needs the cores and what decodes video, and leaves two files in WORK, `films.bank` and `held.bank`, which are
-all that the next three read; those need torch alone, and leave weights and a record there. Clips are looked
-for in the folder that `--clips` names, and films are drawn without them where there is none. `train` takes a GPU where
+`films` needs the cores and a video decoder, and writes two files into WORK, `films.bank` and `held.bank`, which are
+all that the next three read; these need torch alone, and write weights and a record there. Clips are those of the
+folder that `--clips` names; without one, only drawn films are used. `train` takes a GPU where
 there is one. `weights` puts the weights into the package, and `record` the record beside this file.
 """
 
@@ -43,9 +43,9 @@ def main() -> None:
     steps = {
         "films": make_films,
         "train": train_all,
-        "choose": choose_all,
+        "choose": lambda work: choose(read_bank(work / "films.bank"), work / "last.safetensors"),
         "validate": validate_all,
-        "weights": ship_inspector,
+        "weights": lambda work: ship_weights({"inspector": work / "last.safetensors"}),
     }
     run_study(
         __doc__,
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def make_films(work: Path, clips: Path | None, films: int, jobs: int) -> None:
-    """Draw films and read clips, and write what is learned from and what is only for trying."""
+    """Draw films and read clips, and write the banks for training and for testing."""
     from studies.inspector_material import make_banks
 
     for name, bank in zip(("films", "held"), make_banks(clips, films, jobs, SEED), strict=True):
@@ -86,22 +86,12 @@ def train_all(
     train(films, out, steps_of_training, minutes, jobs, batch=batch, length=length, begin=begin, sides=sides)
 
 
-def choose_all(work: Path) -> None:
-    """Set the thresholds of the weights of WORK."""
-    choose(read_bank(work / "films.bank"), work / "last.safetensors")
-
-
 def validate_all(work: Path) -> None:
-    """Try the weights of WORK on films from elsewhere, and write and print what was found."""
+    """Test the weights of WORK on films from elsewhere; write and print the results."""
     results = Results()
     results.inspector = list(validate(read_bank(work / "held.bank"), work / "last.safetensors"))
     write_records(work / "inspector.jsonl", results.inspector)
     print(found_table(results), content_table(results), sep="\n\n", flush=True)
-
-
-def ship_inspector(work: Path) -> None:
-    """Put the weights into the package."""
-    ship_weights({"inspector": work / "last.safetensors"})
 
 
 def train(
@@ -116,7 +106,7 @@ def train(
     begin: Path | None = None,
     sides: Iterable[str] = SIDES,
 ) -> None:
-    """Learn from all films but those that thresholds are chosen by."""
+    """Train on all films but those that thresholds are chosen by."""
     device = torch.device(get_device())
     learn = bank.only(film for film in bank.films if not film.kind.startswith("choose"))
     torch.manual_seed(key_for(SEED, "inspector") % 2**63)
@@ -127,7 +117,7 @@ def train(
     optimiser = torch.optim.AdamW(networks.parameters(), RATE, weight_decay=DECAY, fused=device.type == "cuda")
     frames = torch.from_numpy(bank.frames).to(device)
     start, step = time.monotonic(), 0
-    batches = drawn(learn, batch, length, jobs)
+    batches = draw_batches(learn, batch, length, jobs)
     losses: list[torch.Tensor] = []
     while step < steps_of_training:
         # The rate falls with the steps or with the time, whichever is further.
@@ -164,15 +154,15 @@ def choose(bank: FilmBank, weights: Path) -> None:
     films = bank.only(film for film in bank.films if film.kind.startswith("choose"))
     thresholds = {}
     for side in SIDES:
-        told = predict_films(networks[side], films, device)
-        thresholds[side] = threshold_at(told, ALARMS)
-        found_here = {"found": round(recall(told, thresholds[side]), 4), "alarms": false_alarms(told, thresholds[side])}
-        print(json.dumps({"chosen by": side, "threshold": thresholds[side], **found_here}), flush=True)
+        predictions = predict_films(networks[side], films, device)
+        threshold = thresholds[side] = threshold_at(predictions, ALARMS)
+        rates = {"found": round(recall(predictions, threshold), 4), "alarms": false_alarms(predictions, threshold)}
+        print(json.dumps({"chosen by": side, "threshold": threshold, **rates}), flush=True)
     write_weights(tensors, weights, metadata=read_metadata(weights) | {"thresholds": json.dumps(thresholds)})
 
 
-def drawn(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[WindowBatch]:
-    """The windows of one step after the other, each drawn by its number; several processes draw ahead of a GPU."""
+def draw_batches(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[WindowBatch]:
+    """Yield the windows of one step after the other, drawn by its number; processes draw ahead of a GPU."""
     if jobs < 2:
         yield from (draw_windows(bank, rng_for(SEED, "windows", step), batch, length) for step in itertools.count())
     _known["bank"] = bank  # processes that are forked know it, too
@@ -192,7 +182,7 @@ def _draw(step: int, batch: int, length: int) -> WindowBatch:
 
 
 def validate(held: FilmBank, weights: Path) -> Iterator[dict[str, Any]]:
-    """What is found, and what falsely, film by film and kind by kind."""
+    """Yield true and false detections, film by film and kind by kind."""
     device = torch.device(get_device())
     networks = InspectorNetworks().to(device)
     networks.load_state_dict(read_weights(weights))
@@ -202,16 +192,16 @@ def validate(held: FilmBank, weights: Path) -> Iterator[dict[str, Any]]:
         network, least = networks[side].eval(), thresholds[side]
         yield {"side": side, "threshold": least, "fingerprint": inspector.fingerprint}
         for film in held.films:
-            told = predict_films(network, held.only([film]), device, blank_rule=side == SIDES[0])
+            predictions = predict_films(network, held.only([film]), device, blank_rule=side == SIDES[0])
             row: dict[str, Any] = {"side": side, "film": film.name, "set": film.kind, "frames": film.count}
-            row["alarms"] = sum(int((one.clean >= least).sum()) for one in told)
-            row["beside"] = sum(int((one.beside >= least).sum()) for one in told)
-            row["beside_of"] = sum(len(one.beside) for one in told)
-            kinds = sorted({one.kind for one in told if one.kind})
+            row["alarms"] = sum(int((one.clean >= least).sum()) for one in predictions)
+            row["beside"] = sum(int((one.beside >= least).sum()) for one in predictions)
+            row["beside_of"] = sum(len(one.beside) for one in predictions)
+            kinds = sorted({one.kind for one in predictions if one.kind})
             row["found"] = {
                 kind: [
-                    sum(int((one.damaged >= least).sum()) for one in told if one.kind == kind),
-                    sum(len(one.damaged) for one in told if one.kind == kind),
+                    sum(int((one.damaged >= least).sum()) for one in predictions if one.kind == kind),
+                    sum(len(one.damaged) for one in predictions if one.kind == kind),
                 ]
                 for kind in kinds
             }

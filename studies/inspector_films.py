@@ -1,4 +1,4 @@
-"""Films for the inspector, drawn as unlike each other as can be: what damage has to be told apart from.
+"""Films for the inspector, drawn as unlike each other as can be: undamaged content that an inspector must not report.
 
 Textures, shapes, stills and puppets before a camera that pans, zooms, turns and shakes; things that pass before it;
 cuts, fades, flashes, captions, focus that is pulled or never there; noise, bars, slow rates; and then a codec.
@@ -32,7 +32,7 @@ RATE = Fraction(25)
 
 
 def draw_film(name: str, frames: int, *, seed: int, stills: Sequence[Picture] = (), only: str = "") -> Frames:
-    """A film of so many frames, (T, H, W, 3), coded and decoded.
+    """Draw a film of so many frames, (T, H, W, 3), and code it.
 
     Args:
         stills: pictures that may stand in for a scene.
@@ -47,9 +47,9 @@ def draw_film(name: str, frames: int, *, seed: int, stills: Sequence[Picture] = 
     for number, (lo, hi) in enumerate(zip([0, *ends], [*ends, frames], strict=True)):
         parts.append(_shot(f"{name}/{number}", int(hi - lo), height, width, rng, stills, seed, only))
     film = np.concatenate(parts)
-    film = _lit(film, rng, only)
+    film = _light(film, rng, only)
     if only != "blurred" and rng.random() < 0.3:
-        _sharpened(film, rng)
+        _sharpen(film, rng)
     if not only and rng.random() < 0.15:
         _caption(film, rng)
     if not only and rng.random() < 0.1:
@@ -68,7 +68,7 @@ def draw_film(name: str, frames: int, *, seed: int, stills: Sequence[Picture] = 
 
 
 def coded(film: Frames, rng: Rng) -> Frames:
-    """The film as it comes out of a codec, or as it is."""
+    """Encode and decode a film by a random codec, or return it as it is."""
     chance = rng.random()
     if chance < 0.8:
         codec = Codec("libx264", "h264", {"crf": int(rng.integers(16, 38)), "preset": "veryfast"})
@@ -82,23 +82,23 @@ def coded(film: Frames, rng: Rng) -> Frames:
 def _shot(
     name: str, frames: int, height: int, width: int, rng: Rng, stills: Sequence[Picture], seed: int, only: str
 ) -> Frames:
-    """One shot: a scene before a camera, and things that move in it."""
+    """Draw one shot: a scene before a camera, and objects that move in it."""
     source = str(rng.choice(SOURCES))
     if source == "still" and not stills:
         source = str(rng.choice(["shapes", "scenery", "puppets"]))
     if source == "puppets":
         scene = _puppets(name, frames, rng, seed)
         if rng.random() < 0.5 and only != "shaking":
-            return _resized(scene, height, width, rng)
+            return _resize(scene, height, width, rng)
     else:
         scene = _canvas(source, name, rng, stills, seed)[None]
-    film = _filmed(scene, frames, height, width, rng, shaking=only == "shaking")
+    film = _film_scene(scene, frames, height, width, rng, shaking=only == "shaking")
     if only == "passing" or (not only and rng.random() < 0.4):
-        _passing(film, _canvas("cloud" if rng.random() < 0.5 else "shapes", name, rng, stills, seed), rng, only)
+        _draw_passing(film, _canvas("cloud" if rng.random() < 0.5 else "shapes", name, rng, stills, seed), rng, only)
     if only == "blurred" or (not only and rng.random() < 0.12):
-        _unsharp(film, np.full(frames, rng.uniform(0.006, 0.03) * height))
+        _blur(film, np.full(frames, rng.uniform(0.006, 0.03) * height))
     elif not only and rng.random() < 0.1:
-        _unsharp(film, _pulled(frames, rng) * rng.uniform(0.006, 0.025) * height)
+        _blur(film, _pull_focus(frames, rng) * rng.uniform(0.006, 0.025) * height)
     return film
 
 
@@ -108,13 +108,13 @@ def _puppets(name: str, frames: int, rng: Rng, seed: int) -> Frames:
     return film.draw(first, first + frames)
 
 
-def _resized(film: Frames, height: int, width: int, rng: Rng) -> Frames:
+def _resize(film: Frames, height: int, width: int, rng: Rng) -> Frames:
     how = int(rng.choice([cv2.INTER_LINEAR, cv2.INTER_CUBIC, cv2.INTER_LANCZOS4]))
     return np.stack([np.asarray(cv2.resize(frame, (width, height), interpolation=how), np.uint8) for frame in film])
 
 
 def _canvas(source: str, name: str, rng: Rng, stills: Sequence[Picture], seed: int) -> Picture:
-    """A large picture to look about in."""
+    """Return a large picture that a camera can move over."""
     side = 512
     if source == "still" and stills:
         picture = stills[int(rng.integers(len(stills)))]
@@ -138,7 +138,7 @@ def _even(plane: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _shapes(side: int, rng: Rng) -> Picture:
-    """Rectangles, discs, lines, stripes and letters over a plain ground."""
+    """Draw rectangles, discs, lines, stripes and letters over a plain ground."""
     picture = np.full((side, side, 3), rng.integers(0, 256, 3), np.uint8)
     for _ in range(int(rng.integers(10, 160))):
         colour = tuple(int(v) for v in rng.integers(0, 256, 3))
@@ -165,7 +165,7 @@ def _shapes(side: int, rng: Rng) -> Picture:
 
 
 def _strokes(side: int, key: int, rng: Rng) -> Picture:
-    """Thousands of fine strokes and specks over a cloud: grass, leaves, gravel, foam, fur."""
+    """Draw thousands of fine strokes and specks over a cloud, like grass, leaves, gravel, foam or fur."""
     ground = _even(cloud(side, float(rng.uniform(1.1, 2.0)), key)[:side, :side])
     colours = rng.integers(0, 256, (3, 3)).astype(np.float32)
     picture = np.clip(colours[0] + ground[..., None] * (colours[1] - colours[0]), 0, 255).astype(np.uint8)
@@ -182,15 +182,15 @@ def _strokes(side: int, key: int, rng: Rng) -> Picture:
 
 
 def _wander(frames: int, rng: Rng, smooth: float) -> npt.NDArray[np.float64]:
-    """A path that moves about as fast as one frame, smoothed over so many."""
+    """Return a random path with steps of about 1 a frame, smoothed over so many frames."""
     steps = rng.normal(0, 1, frames + 64)
     kernel = np.exp(-0.5 * (np.arange(-32, 33) / smooth) ** 2)
     path = np.convolve(steps, kernel / np.sqrt((kernel**2).sum()), "same")
     return path[32 : 32 + frames]
 
 
-def _filmed(scene: Frames, frames: int, height: int, width: int, rng: Rng, *, shaking: bool) -> Frames:
-    """The scene, a picture or a film, as a moving camera sees it; what moves fast is smeared by the shutter."""
+def _film_scene(scene: Frames, frames: int, height: int, width: int, rng: Rng, *, shaking: bool) -> Frames:
+    """Film a scene, a picture or a film, by a moving camera whose shutter blurs fast motion."""
     tall, wide = scene.shape[1:3]
     fit = min(tall / height, wide / width)
     zoom = fit * rng.uniform(0.35, 0.9) * np.exp(np.linspace(0, rng.normal(0, 0.25), frames))
@@ -245,8 +245,8 @@ def _filmed(scene: Frames, frames: int, height: int, width: int, rng: Rng, *, sh
     return film
 
 
-def _passing(film: Frames, canvas: Picture, rng: Rng, only: str) -> None:
-    """Things that move before the scene, small ones or such that hide most of it for a while."""
+def _draw_passing(film: Frames, canvas: Picture, rng: Rng, only: str) -> None:
+    """Draw objects that pass before the scene, small ones or such that hide most of it for a while."""
     frames, height, width = film.shape[:3]
     for _ in range(int(rng.integers(1, 5))):
         near = only == "passing" or rng.random() < 0.3
@@ -282,27 +282,27 @@ def _paste(frame: Picture, look: Picture, cover: npt.NDArray[np.uint8], top: int
     frame[lo_y:hi_y, lo_x:hi_x] = below * (1 - share) + look[part] * share
 
 
-def _unsharp(film: Frames, sigmas: npt.NDArray[np.float64]) -> None:
+def _blur(film: Frames, sigmas: npt.NDArray[np.float64]) -> None:
     for t, sigma in enumerate(sigmas):
         if sigma > 0.3:
             film[t] = cv2.GaussianBlur(film[t], (0, 0), float(sigma))
 
 
-def _sharpened(film: Frames, rng: Rng) -> None:
-    """Edges made crisper than they were, as cameras do."""
+def _sharpen(film: Frames, rng: Rng) -> None:
+    """Sharpen edges, as cameras do."""
     sigma, much = float(rng.uniform(0.6, 1.6)), float(rng.uniform(0.3, 1.5))
     for frame in film:
         frame[...] = cv2.addWeighted(frame, 1 + much, cv2.GaussianBlur(frame, (0, 0), sigma), -much, 0)
 
 
-def _pulled(frames: int, rng: Rng) -> npt.NDArray[np.float64]:
-    """Focus that goes and comes, within a second or so."""
+def _pull_focus(frames: int, rng: Rng) -> npt.NDArray[np.float64]:
+    """Return (T,) the blur of a focus that is lost and regained within a second or so."""
     middle, slow = rng.uniform(0, frames), rng.uniform(6, 40)
     return np.exp(-0.5 * ((np.arange(frames) - middle) / slow) ** 2)
 
 
-def _lit(film: Frames, rng: Rng, only: str) -> Frames:
-    """Another light: an exposure, a drift, fades and flashes."""
+def _light(film: Frames, rng: Rng, only: str) -> Frames:
+    """Change the light: exposure, drift, fades and flashes."""
     frames, height, width = film.shape[:3]
     gain = np.full(frames, np.exp(rng.uniform(-0.9, 0.25)) if rng.random() < 0.5 else 1.0)
     if rng.random() < 0.2:
@@ -331,7 +331,7 @@ def _lit(film: Frames, rng: Rng, only: str) -> Frames:
 
 
 def _caption(film: Frames, rng: Rng) -> None:
-    """A line of text, or a panel with one, that is there for a while."""
+    """Draw a line of text, or a panel with one, for a while."""
     frames, height, width = film.shape[:3]
     lo = int(rng.integers(0, frames))
     hi = frames if rng.random() < 0.5 else min(frames, lo + int(rng.integers(10, 90)))

@@ -1,7 +1,7 @@
-"""What the shipped inspector learns from, and what it is tried on: drawn films and filmed clips, struck and glanced at.
+"""Training and test data of the shipped inspector: descriptors of drawn films and filmed clips, clean and corrupted.
 
-Clips are told apart by where they come from. Those under MIT and Apache-2.0 are learned from; all others are only for
-trying, and so is every source that one of them comes from.
+The source of a clip decides its use. Those under MIT and Apache-2.0 are for training; all others are for testing,
+and so is every source that one of them comes from.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ SPECS = picture_corruptions() + tuple(
     f"thumos14-c{which}/{kind}" for which in ("", "", "", "-i3d", "-videomae") for kind in FIVE for _ in range(5)
 )
 FRAMES = 150  # of a drawn film
-LENGTHS = (1, 60)  # of a stretch that is struck
-TALL = 360  # rows of a clip that is learned from, at most
+LENGTHS = (1, 60)  # of a corrupted stretch
+TALL = 360  # rows of a training clip, at most
 LONG = 170  # frames of a clip that are taken at once
-TRIED = 150  # frames of a clip that is only for trying
+TEST_FRAMES = 150  # of a test clip
 
 
 @dataclass(frozen=True)
-class Order:
-    """A film to be made: `how` is learn, choose or held."""
+class FilmSource:
+    """Source of a film of a bank: `how` is learn, choose or held."""
 
     how: str
     name: str
@@ -58,30 +58,30 @@ class Order:
 
 
 def make_banks(clips: Path | None, films: int, jobs: int, seed: int) -> tuple[FilmBank, FilmBank]:
-    """What is learned from and chosen by, and what is only for trying."""
-    orders = [Order("choose" if n % 12 == 0 else "learn", f"drawn {n:04d}") for n in range(films)]
-    orders += [Order("held", f"{only} {n}", only=only) for only in NAMED for n in range(3)]
-    orders += [Order("held", f"puppets {n}") for n in range(6)]
+    """Return the bank for training and choosing thresholds, and that for testing."""
+    sources = [FilmSource("choose" if n % 12 == 0 else "learn", f"drawn {n:04d}") for n in range(films)]
+    sources += [FilmSource("held", f"{only} {n}", only=only) for only in NAMED for n in range(3)]
+    sources += [FilmSource("held", f"puppets {n}") for n in range(6)]
     stills = []
     for path in sorted(clips.rglob("*")) if clips is not None else ():
         if path.suffix not in (".mp4", ".avi", ".mkv"):
             continue
         if not path.name.startswith(LEARNED):
-            orders.append(Order("held", path.stem, str(path)))
+            sources.append(FilmSource("held", path.stem, str(path)))
             continue
         how = "choose" if path.name.startswith(CHOOSING) or _eighth(path.name) else "learn"
         with Reader(path) as reader:
             if how == "learn":
-                stills.append(_no_taller(reader.block(len(reader) // 2, len(reader) // 2 + 1), 480)[0])
+                stills.append(_limit_height(reader.block(len(reader) // 2, len(reader) // 2 + 1), 480)[0])
             for first in range(0, max(len(reader) - LONG // 3, 1), LONG):
                 versions = range(2 if how == "learn" else 1)
-                orders += [Order(how, f"{path.stem} {first} {v}", str(path), first, v) for v in versions]
+                sources += [FilmSource(how, f"{path.stem} {first} {v}", str(path), first, v) for v in versions]
     learn: list[CorruptedFilm] = []
     held: list[CorruptedFilm] = []
     with Meter("films", sys.stderr) as meter:
-        for done, (order, film) in enumerate(map_unordered(partial(_maker, tuple(stills), seed), orders, jobs), 1):
-            (held if order.how == "held" else learn).append(film)
-            meter.advance(done, len(orders))
+        for done, (source, film) in enumerate(map_unordered(partial(_maker, tuple(stills), seed), sources, jobs), 1):
+            (held if source.how == "held" else learn).append(film)
+            meter.advance(done, len(sources))
     banks = [FilmBank.of(sorted(part, key=lambda film: film.name)) for part in (learn, held)]
     return banks[0], banks[1]
 
@@ -90,88 +90,88 @@ def _eighth(name: str) -> bool:
     return name.startswith("cctv_") and hashlib.sha256(name.encode()).digest()[0] % 8 == 0
 
 
-def _maker(stills: tuple[Picture, ...], seed: int) -> Callable[[Order], CorruptedFilm]:
+def _maker(stills: tuple[Picture, ...], seed: int) -> Callable[[FilmSource], CorruptedFilm]:
     cv2.setNumThreads(1)
-    return lambda order: _coarse(_made(stills, seed, order))
+    return lambda source: _quantise(_draw_film(stills, seed, source))
 
 
-def _coarse(film: CorruptedFilm) -> CorruptedFilm:
-    """Glances in fewer steps, so that a file of them is small; they lose 2 of 255 at most."""
+def _quantise(film: CorruptedFilm) -> CorruptedFilm:
+    """Quantise descriptors, so that a file of them is small; they lose 2 of 255 at most."""
     steps = np.ones((CHANNELS, 1, 1), np.uint8)
     steps[LIGHT], steps[COLOUR], steps[DETAIL] = 2, 2, 4
 
-    def rounded(seen: Descriptors) -> Descriptors:
-        return (seen // steps) * steps + steps // 2
+    def quantise(descriptors: Descriptors) -> Descriptors:
+        return (descriptors // steps) * steps + steps // 2
 
     return replace(
-        film, clean=rounded(film.clean), spans=tuple((kind, at, rounded(seen)) for kind, at, seen in film.spans)
+        film, clean=quantise(film.clean), spans=tuple((kind, at, quantise(span)) for kind, at, span in film.spans)
     )
 
 
-def _made(stills: tuple[Picture, ...], seed: int, order: Order) -> CorruptedFilm:
-    if order.how == "held":
-        return _tried(order, seed)
-    rng = rng_for(seed, "material", order.name)
-    if order.clip:
-        frames = _varied(_frames(order.clip, order.first, LONG), order.variant, rng)
+def _draw_film(stills: tuple[Picture, ...], seed: int, source: FilmSource) -> CorruptedFilm:
+    if source.how == "held":
+        return _draw_test_film(source, seed)
+    rng = rng_for(seed, "material", source.name)
+    if source.clip:
+        frames = _vary(_read_frames(source.clip, source.first, LONG), source.variant, rng)
         kind = "filmed"
     else:
-        frames = draw_film(order.name, FRAMES, seed=seed, stills=stills)
+        frames = draw_film(source.name, FRAMES, seed=seed, stills=stills)
         kind = "drawn"
     clip = Clip.at_rate(frames, RATE)
-    again = (lambda struck: coded(struck, rng)) if rng.random() < 0.35 else None
-    strikes = max(4, round(len(frames) / 14))
-    shown = "choose " + kind if order.how == "choose" else kind
+    finish = (lambda corrupted: coded(corrupted, rng)) if rng.random() < 0.35 else None
+    count = max(4, round(len(frames) / 14))
+    if source.how == "choose":
+        kind = "choose " + kind
     return corrupt_film(
-        clip, SPECS, name=order.name, kind=shown, count=strikes, lengths=LENGTHS, seed=seed, finish=again
+        clip, SPECS, name=source.name, kind=kind, count=count, lengths=LENGTHS, seed=seed, finish=finish
     )
 
 
-def _tried(order: Order, seed: int) -> CorruptedFilm:
-    """A film that is only for trying: five frames in a row are struck, here and there, by each of the five kinds."""
-    if order.only:
+def _draw_test_film(source: FilmSource, seed: int) -> CorruptedFilm:
+    """Return a test film: each of the five kinds corrupts five frames in a row, here and there."""
+    if source.only:
         return CorruptedFilm(
-            order.name,
-            f"drawn {order.only}",
-            describe_frames(draw_film(order.name, 100, seed=seed + 1, only=order.only)),
+            source.name,
+            f"drawn {source.only}",
+            describe_frames(draw_film(source.name, 100, seed=seed + 1, only=source.only)),
             (),
         )
-    if order.clip:
-        frames, kind = _frames(order.clip, 0, TRIED), "filmed elsewhere"
+    if source.clip:
+        frames, kind = _read_frames(source.clip, 0, TEST_FRAMES), "filmed elsewhere"
     else:
-        film = untrimmed(seed + 1, f"inspector/{order.name}", cast=tuple(CASTS["validation"]))
+        film = untrimmed(seed + 1, f"inspector/{source.name}", cast=tuple(CASTS["validation"]))
         frames, kind = film.draw(100, 260), "puppets of another cast"
     clip = Clip.at_rate(frames, RATE)
-    strikes = []
+    spans: list[tuple[str, int, Descriptors]] = []
     many = min(max(len(clip) // 40, 2), 3)
     for which in FIVE:
         spec = Spec.parse(f"thumos14-c/{which}:2")
         for number in range(many):
             at = (2 * number + 1) * len(clip) // (2 * many) - 2
-            strikes.append(
-                (str(spec), at, describe_frames(corrupt_span(clip, spec, at, at + 5, seed=seed, video_id=order.name)))
-            )
+            corrupted = corrupt_span(clip, spec, at, at + 5, seed=seed, video_id=source.name)
+            spans.append((str(spec), at, describe_frames(corrupted)))
     short = clip[: min(24, len(clip))]
     for text in THROUGHOUT:
-        struck = corrupt_span(short, Spec.parse(text), 0, len(short), seed=seed, video_id=order.name)
-        strikes.append((WHOLE + text, 0, describe_frames(struck)))
-    return CorruptedFilm(order.name, kind, describe_frames(clip.frames), tuple(strikes))
+        corrupted = corrupt_span(short, Spec.parse(text), 0, len(short), seed=seed, video_id=source.name)
+        spans.append((WHOLE + text, 0, describe_frames(corrupted)))
+    return CorruptedFilm(source.name, kind, describe_frames(clip.frames), tuple(spans))
 
 
-def _frames(path: str, first: int, many: int) -> Frames:
+def _read_frames(path: str, first: int, many: int) -> Frames:
     with Reader(path) as reader:
         return reader.block(first, min(first + many, len(reader)))
 
 
-def _varied(frames: Frames, variant: int, rng: np.random.Generator) -> Frames:
-    """A clip no taller than is needed; the second time smaller, and coded once more."""
-    frames = _no_taller(frames, TALL)
+def _vary(frames: Frames, variant: int, rng: np.random.Generator) -> Frames:
+    """Return a clip no taller than needed; its second variant smaller, and coded once more."""
+    frames = _limit_height(frames, TALL)
     if not variant:
         return frames
-    return coded(_no_taller(frames, max(int(len(frames[0]) * rng.uniform(0.3, 0.8)) // 2 * 2, 96)), rng)
+    return coded(_limit_height(frames, max(int(len(frames[0]) * rng.uniform(0.3, 0.8)) // 2 * 2, 96)), rng)
 
 
-def _no_taller(frames: Frames, tall: int) -> Frames:
+def _limit_height(frames: Frames, tall: int) -> Frames:
     height, width = frames.shape[1:3]
     if height <= tall:
         return frames

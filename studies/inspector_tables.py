@@ -26,7 +26,7 @@ def alarms(rows: Sequence[Record]) -> float:
 
 @table("looks", "films", *map(words, KINDS), "mean", "false alarms")
 def found_table(results: Results) -> Iterator[list[str]]:
-    """What is found of five frames in a row."""
+    """Share of five damaged frames in a row that is found."""
     for side, label in SIDES.items():
         for name, rows in films_of(results, side).items():
             if not any(set(row["found"]) & set(KINDS) for row in rows):

@@ -1,4 +1,4 @@
-"""Mending in front of detectors of frames: the shipped ones, as `jostle run puppets-c --mend` looks at all test films.
+"""Mending in front of detectors of frames: the shipped ones, by `jostle run puppets-c --mend` on all test films.
 
     python -m studies.mending_frames WORK study record [--jobs 12] [--device cuda]
 
@@ -8,55 +8,49 @@ A run folder for each of them lies in WORK. What is done already is skipped, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 import jostle
 from jostle.evaluation.recipes.recipe import CLEAN
 from studies.detection import RECIPE, SHIPPED
 from studies.end_to_end import score_cells
 from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS
-from studies.harness import CORES, Grid, GridRun, Record, run_module, run_study
+from studies.harness import CORES, Grid, GridRun, Record, list_runs, run_module, run_study, summarise_cells
 from studies.mending import draw_scores
 
 DETECTORS = ("e2e_tad",)
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
-    """A detector with its shipped weights, and what is done about struck frames."""
+class FrameDetectorRun(GridRun):
+    """Detector with its shipped weights, and the treatment of damaged frames."""
 
     detector: str
     weights: str
     way: str
 
 
-def study() -> list[Run]:
+def study() -> list[FrameDetectorRun]:
     """Return every run, clean weights first."""
-    ways = (AS_IS, MENDED, KNOWN)
-    return [Run(name, weights, way) for name in DETECTORS for weights in SHIPPED for way in ways]
+    return list_runs(FrameDetectorRun, detector=DETECTORS, weights=SHIPPED, way=(AS_IS, MENDED, KNOWN))
 
 
 def main() -> None:
     """Run the steps that are arguments."""
-    steps = {"study": Grid(study, measure, summarise)}
+    steps = {"study": Grid(study, measure, partial(summarise_cells, key="scores"))}
     run_study(__doc__, "mending_frames", steps, jobs=CORES, device="auto", data=Path)
 
 
-def summarise(record: Record) -> str:
-    """Return the clean and the corrupted score of a run, to be printed."""
-    struck = [value for cell, value in record["scores"].items() if cell != CLEAN]
-    return f"clean {100 * record['scores'][CLEAN]:.2f} corrupted {100 * np.mean(struck):.2f}"
-
-
-def measure(run: Run, work: Path, jobs: int, device: str, data: Path | None) -> Record:
-    """Run the benchmark in one way, and draw other films from its predictions, which intervals are made of.
+def measure(run: FrameDetectorRun, work: Path, jobs: int, device: str, data: Path | None) -> Record:
+    """Run the benchmark in one way, and resample its films for intervals.
 
     Args:
         data: folder of other films than those of the benchmark.
     """
     out = work / run.folder
+    other: dict[str, Any] = {} if data is None else {"dataset": "folder", "data": data}
     done = jostle.run(
         RECIPE.name,
         model=f"{run.detector}_puppets",
@@ -65,7 +59,7 @@ def measure(run: Run, work: Path, jobs: int, device: str, data: Path | None) -> 
         out=out,
         jobs=jobs,
         device=device,
-        **({} if data is None else {"dataset": "folder", "data": data}),
+        **other,
     )
     assert not done.failures, done.failures
     values = {CLEAN: done.scores["clean"], **{cell["cell"]: cell["value"] for cell in done.scores["cells"]}}

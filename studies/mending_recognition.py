@@ -1,16 +1,14 @@
-"""Mending in front of recognisers: clips struck in part and throughout, as is, mended, and with frames known.
+"""Mending in front of recognisers: clips damaged in part and throughout, as they are, mended, and with known damage.
 
     python -m studies.mending_recognition WORK [--clips 15] [--jobs 12]
 
-The recognisers and the inspector are those that come with jostle. A clip is struck and shown once for all of them; a
-line of WORK's `clips.jsonl` is a clip, so that what was stopped goes on, and `recognition.jsonl` sums them up.
+The recognisers and the inspector are those that come with jostle. A clip is corrupted once for all of them; WORK's
+`clips.jsonl` has a line for each, so that a study that was stopped goes on, and `recognition.jsonl` the scores.
 """
 
 from __future__ import annotations
 
-import json
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,129 +26,115 @@ from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames
 from jostle.features.interpolation import nearest_undamaged
 from jostle.models.weights.shipped import TREATMENTS
+from studies import harness
 from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS, counts
-from studies.harness import CORES, Record, finish, parse_arguments, read_records, run_grid
 from studies.recognition import SHIPPED_RECOGNISERS
 
-KINDS = (
-    "kinetics-c/shot_noise",
-    "kinetics-c/motion_blur",
-    "kinetics-c/fog",
-    "kinetics-c/contrast",
-    "kinetics-c/bit_error",
-    "kinetics-c/packet_loss",
-    "ucf101-p/gaussian_noise",
-    "ucf101-p/jpeg_compression",
-    "ucf101-p/static_rotate",
-    "ucf101-p/freeze",
-)
-SEVERITY = 5
-PLACES = {"10 %": "centre:10%", "30 %": "centre:30%", "60 %": "centre:60%", "all": "everywhere"}
+SETTINGS = harness.load_settings("mending")["recognition"]
+KINDS: list[str] = SETTINGS["kinds"]
+PLACES: dict[str, str] = SETTINGS["places"]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A clip that is shown."""
+class TestClip:
+    """Clip that recognisers are tested on."""
 
     name: str
     path: str
     label: int
 
 
-def cells() -> tuple[Cell, ...]:
-    """The clean cell, and every kind in every place."""
-    struck = [
-        Cell(f"{kind} {word}", (f"{kind}:{SEVERITY}",), place, "struck", True)
+def list_cells() -> tuple[Cell, ...]:
+    """Return the clean cell, and every kind in every place."""
+    corrupted = [
+        Cell(f"{kind} {word}", (f"{kind}:{SETTINGS['severity']}",), place, "corrupted", True)
         for kind in KINDS
         for word, place in PLACES.items()
     ]
-    return (CLEAN_CELL, *struck)
+    return (CLEAN_CELL, *corrupted)
 
 
 def main() -> None:
-    arguments = parse_arguments(
-        __doc__, clips=15, classes=len(CLASSES), recognisers=SHIPPED_RECOGNISERS, weights=TREATMENTS, jobs=CORES
+    """Measure the clips that are missing, and sum up all of them."""
+    arguments = harness.parse_arguments(
+        __doc__, clips=15, classes=len(CLASSES), recognisers=SHIPPED_RECOGNISERS, weights=TREATMENTS, jobs=harness.CORES
     )
     from jostle.training.clips import list_videos
     from jostle.training.recognition_config import ClipsConfig
 
     _, videos = list_videos(ClipsConfig(jobs=arguments.jobs), "test", seeds=(0,))
     chosen = [
-        Shown(video.name, str(video.path), video.label)
+        TestClip(video.name, str(video.path), video.label)
         for number in range(arguments.clips)  # class by class, so that a part is a fair sample
         for label in range(arguments.classes)
         for video in [v for v in videos if v.label == label][number : number + 1]
     ]
     lines = arguments.work / "clips.jsonl"
-    wanted = tuple((name, weights) for name in arguments.recognisers for weights in arguments.weights)
-    failed = run_grid(chosen, partial(look, wanted=wanted), lines, at_once=arguments.jobs, summarise=lambda record: "")
-    summed = summed_up(read_records(lines))
-    (arguments.work / "recognition.jsonl").write_text("".join(json.dumps(one) + "\n" for one in summed))
-    finish(failed)
+    models = tuple((name, weights) for name in arguments.recognisers for weights in arguments.weights)
+    measure = partial(measure_clip, models=models)
+    failed = harness.run_grid(chosen, measure, lines, at_once=arguments.jobs, summarise=lambda record: "")
+    harness.write_records(arguments.work / "recognition.jsonl", sum_clips(harness.read_records(lines)))
+    harness.finish(failed)
 
 
 @cache
-def models(wanted: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any]]:
-    """What tells the struck frames, by way, and the recognisers."""
+def load_models(models: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any]]:
+    """Load finders of damaged frames, by way, and the recognisers."""
     import cv2
-    import torch
 
     from jostle.mending.loading import MendingOptions
     from jostle.models.loading.models import load_recogniser
 
     cv2.setNumThreads(1)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    tellers = {MENDED: MendingOptions("jostle").get(device), KNOWN: MendingOptions("known").get(device)}
-    return tellers, {
-        f"{name} {weights}": load_recogniser(name, weights=weights, device=device) for name, weights in wanted
+    device = harness.get_device()
+    finders = {way: MendingOptions(mend).get(device) for way, mend in WAYS.items() if mend is not None}
+    return finders, {
+        f"{name} {weights}": load_recogniser(name, weights=weights, device=device) for name, weights in models
     }
 
 
-def look(clip: Shown, wanted: tuple[tuple[str, str], ...]) -> Record:
-    """What each recogniser says of a clip, in every cell and way."""
-    begin = time.monotonic()
-    tellers, recognisers = models(wanted)
-    order = VideoJob(clip.name, Path(clip.path), cells(), seed=0)
-    pictures: dict[bytes, tuple[int, Frames]] = {}
+def measure_clip(clip: TestClip, models: tuple[tuple[str, str], ...]) -> harness.Record:
+    """Return the answer of each recogniser for a clip, in every cell and way."""
+    finders, recognisers = load_models(models)
+    job = VideoJob(clip.name, Path(clip.path), list_cells(), seed=0)
+    inputs: dict[bytes, tuple[int, Frames]] = {}  # frames by their bytes; many ways and cells give the same
     place: dict[str, dict[str, int]] = {way: {} for way in WAYS}
-    found: dict[str, list[int]] = {}
-    with open_footage(order) as footage:
+    detections: dict[str, list[int]] = {}
+    with open_footage(job) as footage:
         spec, rng = next(iter(recognisers.values())).spec, rng_for(0, "clips", clip.name)
         (row,) = sample_frames(Sampling(spread="even"), spec, footage.clean.pts, footage.clean.fps, rng)
-        finding = {way: teller.finder_for(footage.clean) for way, teller in tellers.items()}
-        for cell in order.cells:
-            under = footage.under(cell)
-            top, came_from = CachedFrames(under), origins(under)
-            struck = {way: one.find_damaged(top, came_from) for way, one in finding.items()}
-            found[cell.name] = counts(struck[MENDED], struck[KNOWN])
+        by_way = {way: finder.finder_for(footage.clean) for way, finder in finders.items()}
+        for cell in job.cells:
+            corrupted = footage.under(cell)
+            top, came_from = CachedFrames(corrupted), origins(corrupted)
+            damaged = {way: finder.find_damaged(top, came_from) for way, finder in by_way.items()}
+            detections[cell.name] = counts(damaged[MENDED], damaged[KNOWN])
             for way in WAYS:
-                shown = gather(top, row if way == AS_IS else nearest_undamaged(struck[way])[row])
-                place[way][cell.name] = pictures.setdefault(shown.tobytes(), (len(pictures), shown))[0]
-    frames = np.stack([shown for _, shown in pictures.values()])
-    told = {name: one(frames).argmax(1).tolist() for name, one in recognisers.items()}
-    seconds = round(time.monotonic() - begin, 1)
-    return {"run": asdict(clip), "told": told, "place": place, "found": found, "seconds": seconds}
+                sampled = gather(top, row if way == AS_IS else nearest_undamaged(damaged[way])[row])
+                place[way][cell.name] = inputs.setdefault(sampled.tobytes(), (len(inputs), sampled))[0]
+    frames = np.stack([sampled for _, sampled in inputs.values()])
+    answers = {name: recogniser(frames).argmax(1).tolist() for name, recogniser in recognisers.items()}
+    return {"told": answers, "place": place, "found": detections}
 
 
-def summed_up(records: list[Record]) -> list[Record]:
-    """A line for each recogniser: the share of clips told right in every cell and way; and one for what was found."""
-    if not records:
+def sum_clips(clips: list[harness.Record]) -> list[harness.Record]:
+    """Return the accuracy of each recogniser in every cell and way, and the counts of detected frames."""
+    if not clips:
         return []
-    made: list[Record] = []
-    for name in records[0]["told"]:
+    first, *_ = clips
+    records: list[harness.Record] = []
+    for name in first["told"]:
         scores: dict[str, dict[str, float]] = {way: {} for way in WAYS}
         for way in WAYS:
-            for cell in records[0]["place"][way]:
-                right = [one["told"][name][one["place"][way][cell]] == one["run"]["label"] for one in records]
+            for cell in first["place"][way]:
+                right = [clip["told"][name][clip["place"][way][cell]] == clip["run"]["label"] for clip in clips]
                 scores[way][cell] = round(float(np.mean(right)), 5)
         model, weights = name.split()
         run = {"recogniser": model, "weights": weights}
-        made.append({"study": "recognition", "run": run, "clips": len(records), "scores": scores})
-    found = {cell: np.sum([one["found"][cell] for one in records], 0).tolist() for cell in records[0]["found"]}
-    return [*made, {"study": "recognition found", "found": found}]
+        records.append({"study": "recognition", "run": run, "clips": len(clips), "scores": scores})
+    detections = {cell: np.sum([clip["found"][cell] for clip in clips], 0).tolist() for cell in first["found"]}
+    return [*records, {"study": "recognition found", "found": detections}]
 
 
 if __name__ == "__main__":
-    from studies import mending_recognition  # by this name worker processes find it
-
-    mending_recognition.main()
+    harness.run_module("studies.mending_recognition")

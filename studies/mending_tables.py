@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.recipes.thumos14_c import EXTRA, MIXES, PROFILE
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROFILE
 from jostle.metrics.bootstrap import bias_corrected
-from studies.detection import CORRUPTIONS, NETWORKS, PUPPETS_C, SHARES
+from studies.detection import NETWORKS, PUPPETS_C, SHARES
 from studies.detection_tables import ERRORS
 from studies.feature_states import AS_IS, KNOWN, MENDED
 from studies.harness import (
@@ -25,15 +25,17 @@ from studies.harness import (
     over_runs,
     slashed,
     table,
+    with_interval,
     words,
 )
-from studies.mending import DETECTORS, TREATMENTS
-from studies.mending_cells import (
+from studies.mending import (
     ALONE,
     BLANK,
+    DETECTORS,
     EVERYTHING,
     GROUPS,
     LENGTHS,
+    TREATMENTS,
     UNSEEN,
     length_cell,
     without,
@@ -52,14 +54,13 @@ LENGTH_HEADS = [f"{percent:g} %" for percent in OTHER_LENGTHS]
 
 
 def runs_of(results: Results, group: str, treatment: str = "clean", network: int = 0) -> list[Record]:
-    """Return the runs of all detectors in a group of cells, in the order of the records."""
-    wanted = {"group": group, "treatment": treatment, "network": network}
-    return [record for record in results.mending if wanted.items() <= record["run"].items()]
+    """Return the runs of all detectors in a group of cells."""
+    return results.of("mending", group=group, treatment=treatment, network=network)
 
 
 def with_rule(results: Results, group: str) -> list[Record]:
     """Return the runs of shipped weights in a group whose other runs were measured without the rule."""
-    return [record for record in results.mending_shipped if record["run"]["group"] == group]
+    return results.of("mending_shipped", group=group)
 
 
 def relative(record: Record, way: str, cells: Iterable[str], clean: str = "") -> float:
@@ -86,8 +87,7 @@ def interval(records: Sequence[Record], way: str, clean: str = "") -> str:
 
 def with_ends(measured: float, draws: Any) -> str:
     """Format a number, and the ends of its interval."""
-    ends = bias_corrected(draws, measured, 0.95)
-    return f"{measured:.1f}" + ("" if ends is None else f" [{ends[0]:.1f}, {ends[1]:.1f}]")
+    return with_interval(measured, bias_corrected(draws, measured, 0.95))
 
 
 def costs(records: Sequence[Record], way: str = MENDED, clean: str = AS_IS) -> list[float]:
@@ -140,7 +140,7 @@ def interval_table(results: Results) -> Iterator[list[str]]:
 
 @table("", "aim", "measured", "")
 def aim_table(results: Results) -> Iterator[list[str]]:
-    """What was aimed at, and what was measured."""
+    """Aims of the study, and measurements beside them."""
     clean, drop = (runs_of(results, "main", treatment) for treatment in ("clean", "drop"))
     cost = costs(clean)
     unseen = runs_of(results, UNSEEN)
@@ -169,7 +169,7 @@ def _met(reached: bool | np.bool_) -> str:
 
 @table("struck frames", *map(words, CORRUPTIONS))
 def kind_table(results: Results) -> Iterator[list[str]]:
-    """What is left under each kind and share, of detectors trained clean."""
+    """Relative robustness of detectors trained clean, by kind and share."""
     records = runs_of(results, "main")
     for way in WAYS:
         yield [way, *(slashed(left(records, way, [cell]) for cell in cells_of(kind)) for kind in CORRUPTIONS)]
@@ -177,17 +177,17 @@ def kind_table(results: Results) -> Iterator[list[str]]:
 
 @table("", CLEAN, *map(words, CORRUPTIONS))
 def frame_table(results: Results) -> Iterator[list[str]]:
-    """What the inspector found in the films."""
-    found = runs_of(results, "main")[0]["found"][MENDED]
+    """Damaged frames that the inspector finds in the films, and false alarms."""
+    counts = runs_of(results, "main")[0]["found"][MENDED]
     cells = [cells_of(kind) for kind in CORRUPTIONS]
-    yield ["struck frames found", "", *(slashed(share_found(found, [cell]) for cell in own) for own in cells)]
-    others = [f"{alarms([found[cell] for cell in own]):.2f}" for own in ([CLEAN], *cells)]
+    yield ["struck frames found", "", *(slashed(share_found(counts, [cell]) for cell in own) for own in cells)]
+    others = [f"{alarms([counts[cell] for cell in own]):.2f}" for own in ([CLEAN], *cells)]
     yield ["others taken for struck ones", *others]
 
 
 @table("trained", "struck frames", "video", *map(words, ERRORS))
 def error_table(results: Results) -> Iterator[list[str]]:
-    """DETAD's errors, the mean over detectors: what each kind costs, and the share of actions that are missed."""
+    """DETAD's errors, the mean over detectors: the cost of each kind, and the share of missed actions."""
     states = (*product((AS_IS, MENDED), (CLEAN, "corrupted")), (KNOWN, "corrupted"))
     for treatment, (way, state) in product(TREATMENTS, states):
         own = [record["diagnosis"][way][state] for record in runs_of(results, "main", treatment)]
@@ -196,7 +196,7 @@ def error_table(results: Results) -> Iterator[list[str]]:
 
 @table("kind", "met", "never met", "known", "found, %", "false alarms, %", "clean mAP")
 def unseen_table(results: Results) -> Iterator[list[str]]:
-    """Kinds that an inspector never met, all as shares of the clean score as it is."""
+    """Relative robustness under kinds that an inspector was not trained on."""
     rows, records = [], runs_of(results, UNSEEN)
     everything = EVERYTHING + ALONE
     for kind in CORRUPTIONS:
@@ -216,7 +216,7 @@ def _harm(records: Sequence[Record], way: str) -> list[str]:
 
 @table("black frames, never met", "the network alone", "with the rule", "known")
 def rule_table(results: Results) -> Iterator[list[str]]:
-    """Black frames that an inspector never met, by its network alone and with the rule beside it."""
+    """Black frames before an inspector that was not trained on them, by its network alone and with the rule."""
     cells, records = cells_of(BLANK), with_rule(results, UNSEEN)
     ways = (without(BLANK) + ALONE, without(BLANK))
     for record in records:
@@ -235,14 +235,14 @@ def _by_length(records: Sequence[Record], kind: str) -> Iterator[list[str]]:
 
 @table("kind", "struck frames", *LENGTH_HEADS)
 def length_table(results: Results) -> Iterator[list[str]]:
-    """Stretches of other lengths than the benchmark's."""
+    """Relative robustness under stretches of other lengths than the benchmark's."""
     for kind in CORRUPTIONS:
         yield from ([words(kind), *row] for row in _by_length(runs_of(results, "lengths"), kind))
 
 
 @table("black frames, with the rule", *LENGTH_HEADS)
 def black_table(results: Results) -> Iterator[list[str]]:
-    """The same of black frames, with the rule beside the network; and what was found."""
+    """Relative robustness and detection of black frames of other lengths, with the rule beside the network."""
     records = with_rule(results, "lengths")
     counts = records[0]["found"][MENDED]
     yield from _by_length(records, BLANK)
@@ -257,7 +257,7 @@ def _each_detector(records: Sequence[Record], cell: str) -> list[str]:
 
 @table("struck outside of actions", *(NAMES[name] for name in DETECTORS), "found, %", "false alarms, %")
 def background_table(results: Results) -> Iterator[list[str]]:
-    """Frames struck outside of actions: mAP of each detector, the mean over its seeds, and what was found."""
+    """Damage outside of actions: mAP of each detector, the mean over its seeds, and the share of frames found."""
     records = runs_of(results, "background")
     counts = records[0]["found"][MENDED]
     for cell in (CLEAN, *(cell.name for cell in GROUPS["background"])):
@@ -275,7 +275,7 @@ def compared_table(results: Results, group: str, named: Mapping[str, Sequence[st
 
 @table("the central 5 % of actions", "strength", *(NAMES[name] for name in DETECTORS), "found, %")
 def strength_table(results: Results) -> Iterator[list[str]]:
-    """Strengths that no table has, and kinds on top of each other: mAP of each detector, and what was found."""
+    """Other strengths, and kinds on top of each other: mAP of each detector, and the share of frames found."""
     for group in ("strengths", "together"):
         records = runs_of(results, group)
         for cell in GROUPS[group]:
@@ -300,18 +300,18 @@ def frame_detector_table(results: Results) -> Iterator[list[str]]:
 
 @table("struck by", *(f"{word} of the clip" for word in PLACES), "found, %")
 def recognition_table(results: Results) -> Iterator[list[str]]:
-    """Right answers of networks trained clean as is / mended / known, the mean of these, and struck frames found."""
-    *runs, found = results.mending_recognition
+    """Right answers of networks trained clean as is / mended / known, the mean of these, and damaged frames found."""
+    *runs, detections = results.mending_recognition
     clean = [run["scores"] for run in runs if run["run"]["weights"] == "clean"]
     for kind in KINDS:
         cells = [f"{kind} {word}" for word in PLACES]
         right = [slashed((100 * np.mean([scores[way][cell] for scores in clean]) for way in WAYS), 0) for cell in cells]
-        yield [words(kind), *right, slashed((share_found(found["found"], [cell]) for cell in cells), 0)]
+        yield [words(kind), *right, slashed((share_found(detections["found"], [cell]) for cell in cells), 0)]
 
 
 @table("", *(NAMES[name] for name in DETECTORS[:3]), "mean")
 def way_table(results: Results) -> Iterator[list[str]]:
-    """Ways to use the knowledge of struck frames, these being known: relative robustness."""
+    """Relative robustness by other ways to use known damaged frames."""
     shares = {(one["run"]["detector"], one["run"]["way"]): 100 * one["relative"] for one in results.mending_ways}
     for way in OTHER_WAYS:
         each = [shares[name, way] for name in DETECTORS[:3]]

@@ -1,8 +1,8 @@
-"""Train `puppet_net` to tell the actions of windows apart, on films that no detector sees.
+"""Train `puppet_net` to classify the actions of windows, on films that no detector is trained on.
 
-First it learns from single frames where the main puppet's joints are, which the films know, then from windows what
-the puppet does: from the classes alone it takes thousands of steps before it finds the puppets at all. What points at
-joints is thrown away afterwards.
+First it learns from single frames where the main puppet's joints are, which the films know, then from windows the
+action of the puppet: from the classes alone it takes thousands of steps before it finds the puppets at all. The head
+for joints is thrown away afterwards.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -22,37 +23,13 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.extractors.puppet_net import FRAME_DIM, SPEC, PuppetNet
 from studies.drawn_films import BACKGROUND, POINTS, Films
 from studies.fitting import Descent, as_shipped, follow, report
+from studies.harness import load_settings
+
+SCHEDULE = SimpleNamespace(**load_settings("detection")["extractor"])
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How the network is trained.
-
-    Attributes:
-        joint_steps: steps in which only joints are learned, from single frames.
-        joint_batch: frames in such a step.
-        steps: steps in which windows are told apart.
-        batch: windows in such a step, half of them showing an action.
-        lr: at its highest; it rises over the first tenth and falls along a cosine.
-        decay: of the weights.
-        average: decay of the running average of the weights, which is what is kept.
-        smoothing: of the labels.
-        joints: weight of the error in the joints beside the classes.
-    """
-
-    joint_steps: int = 3500
-    joint_batch: int = 1024
-    steps: int = 4000
-    batch: int = 192
-    lr: float = 2e-3
-    decay: float = 0.05
-    average: float = 0.998
-    smoothing: float = 0.1
-    joints: float = 10.0
-
-
-def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int, schedule: Schedule) -> dict[str, float]:
-    """Train, write the weights and say how well windows of the held-out films are told apart."""
+def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int) -> dict[str, float]:
+    """Train, write the weights, and return the accuracy on windows of the held-out films."""
     device = torch.device("cuda")
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(key_for(seed, "puppet_net") % 2**63)
@@ -70,32 +47,32 @@ def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int, sch
     of_class = [np.flatnonzero(films.label == c) for c in range(BACKGROUND + 1)]
     span = torch.arange(SPEC.frames, device=device)
     begun = time.monotonic()
-    step_down = _descent(parameters, schedule, schedule.joint_steps)
-    for step in range(schedule.joint_steps):
-        rows = torch.randint(0, len(frames), (schedule.joint_batch,), device=device)
-        moves = drawn_moves(schedule.joint_batch, device)
+    step_down = _descent(parameters, SCHEDULE.joint_steps)
+    for step in range(SCHEDULE.joint_steps):
+        rows = torch.randint(0, len(frames), (SCHEDULE.joint_batch,), device=device)
+        moves = draw_moves(SCHEDULE.joint_batch, device)
         with torch.autocast("cuda", torch.bfloat16):
-            pointed = pointer(network.see(varied(frames[rows], moves, 1)))
-        missed = F.smooth_l1_loss(pointed.float(), placed(joints[rows], height[rows], moves, 1), beta=0.1)
-        step_down(schedule.joints * missed)
+            pointed = pointer(network.see(augment_windows(frames[rows], moves, 1)))
+        joint_loss = F.smooth_l1_loss(pointed.float(), move_joints(joints[rows], height[rows], moves, 1), beta=0.1)
+        step_down(SCHEDULE.joints * joint_loss)
         if (step + 1) % 1000 == 0:
-            report("joints", step + 1, {"joints": missed}, begun)
-    step_down = _descent(parameters, schedule, schedule.steps)
-    for step in range(schedule.steps):
-        chosen = torch.from_numpy(_drawn(of_class, schedule.batch, rng)).to(device)
+            report("joints", step + 1, {"joints": joint_loss}, begun)
+    step_down = _descent(parameters, SCHEDULE.steps)
+    for step in range(SCHEDULE.steps):
+        chosen = torch.from_numpy(_draw_windows(of_class, SCHEDULE.batch, rng)).to(device)
         rows = (first[chosen, None] + span).flatten()
-        moves = drawn_moves(schedule.batch, device)
+        moves = draw_moves(SCHEDULE.batch, device)
         with torch.autocast("cuda", torch.bfloat16):
-            seen = network.see(varied(frames[rows], moves, SPEC.frames))
-            logits = network(seen.view(schedule.batch, SPEC.frames, -1))
-            told = F.cross_entropy(logits.float(), label[chosen], label_smoothing=schedule.smoothing)
-            wanted = placed(joints[rows], height[rows], moves, SPEC.frames)
-            missed = F.smooth_l1_loss(pointer(seen).float(), wanted, beta=0.1)
-        step_down(told + schedule.joints * missed)
-        follow(average.state_dict(), network, step, schedule.average)
+            features = network.see(augment_windows(frames[rows], moves, SPEC.frames))
+            logits = network(features.view(SCHEDULE.batch, SPEC.frames, -1))
+            class_loss = F.cross_entropy(logits.float(), label[chosen], label_smoothing=SCHEDULE.smoothing)
+            target = move_joints(joints[rows], height[rows], moves, SPEC.frames)
+            joint_loss = F.smooth_l1_loss(pointer(features).float(), target, beta=0.1)
+        step_down(class_loss + SCHEDULE.joints * joint_loss)
+        follow(average.state_dict(), network, step, SCHEDULE.average)
         if (step + 1) % 500 == 0:
             scores = held_out_accuracy(average.eval(), held_out)
-            report("windows", step + 1, {"loss": told, "joints": missed, **scores}, begun)
+            report("windows", step + 1, {"loss": class_loss, "joints": joint_loss, **scores}, begun)
     measured = held_out_accuracy(average.eval(), held_out)
     write_weights(
         as_shipped(average.state_dict()),
@@ -107,45 +84,45 @@ def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int, sch
 
 @torch.inference_mode()
 def held_out_accuracy(network: PuppetNet, films: Films) -> dict[str, float]:
-    """Share of right windows: of those that show an action, and of background."""
+    """Return the share of right windows: of those that show an action, and of background."""
     device = next(network.parameters()).device
     right = np.zeros(len(films.first), np.bool_)
     with torch.autocast("cuda", torch.bfloat16):
-        seen = torch.cat(
-            [network.see(normal(torch.from_numpy(part).to(device))) for part in np.array_split(films.frames, 64)]
+        features = torch.cat(
+            [network.see(normalise(torch.from_numpy(part).to(device))) for part in np.array_split(films.frames, 64)]
         )
         span = torch.arange(SPEC.frames, device=device)
         for rows in np.array_split(np.arange(len(films.first)), 16):
-            windows = seen[torch.from_numpy(films.first[rows]).to(device)[:, None] + span]
+            windows = features[torch.from_numpy(films.first[rows]).to(device)[:, None] + span]
             right[rows] = network(windows).argmax(1).cpu().numpy() == films.label[rows]
     acting = films.label < BACKGROUND
     return {"foreground": float(right[acting].mean()), "background": float(right[~acting].mean())}
 
 
-def normal(frames: Tensor) -> Tensor:
-    """(N, 3, H, W) as the network wants it, of (N, H, W, 3) uint8."""
+def normalise(frames: Tensor) -> Tensor:
+    """Return the input of the network, (N, 3, H, W), of (N, H, W, 3) uint8."""
     mean, std = (torch.tensor(values, device=frames.device)[:, None, None] for values in (SPEC.mean, SPEC.std))
     return (frames.permute(0, 3, 1, 2).float() / 255 - mean) / std
 
 
 @dataclass(frozen=True)
 class Moves:
-    """How each window is mirrored, scaled and moved: the result shows at g what was at scale * g + shift."""
+    """Augmentation of each window: mirrored, scaled and moved; at g is what was at scale * g + shift."""
 
     scale: Tensor  # (B, 2) by x and y; x is negative where mirrored
     shift: Tensor  # (B, 2) in half frames
 
 
-def drawn_moves(count: int, device: torch.device) -> Moves:
-    """Moves by chance."""
+def draw_moves(count: int, device: torch.device) -> Moves:
+    """Draw the augmentation of some windows."""
     size = torch.rand(count, device=device) * 0.3 + 0.85
     mirror = torch.randint(0, 2, (count,), device=device) * 2.0 - 1
     shift = (torch.rand(count, 2, device=device) - 0.5) * torch.tensor([0.24, 0.16], device=device)
     return Moves(torch.stack([size * mirror, size], 1), shift)
 
 
-def placed(joints: Tensor, height: Tensor, moves: Moves, window: int) -> Tensor:
-    """(N, 2 * POINTS) where joints are after the moves: the hip in half frames, the others from it in heights."""
+def move_joints(joints: Tensor, height: Tensor, moves: Moves, window: int) -> Tensor:
+    """Return (N, 2 * POINTS) joints after the moves: the hip in half frames, the others from it in heights."""
     scale, shift = (part.repeat_interleave(window, 0)[:, None] for part in (moves.scale, moves.shift))
     half = torch.tensor([SPEC.size / 2, SPEC.size / 2], device=joints.device)
     hip = (joints[:, :1] / half - 1 - shift) / scale
@@ -153,32 +130,32 @@ def placed(joints: Tensor, height: Tensor, moves: Moves, window: int) -> Tensor:
     return torch.cat([hip.clamp(-2, 2), rest], 1).flatten(1)
 
 
-def varied(frames: Tensor, moves: Moves, window: int) -> Tensor:
-    """Frames as the network wants them, each window moved by chance, and a little noisy."""
+def augment_windows(frames: Tensor, moves: Moves, window: int) -> Tensor:
+    """Return the input of the network, each window moved at random, and a little noisy."""
     count, device = len(frames) // window, frames.device
     none = torch.zeros(count, device=device)
     rows = torch.stack([moves.scale[:, 0], none, moves.shift[:, 0], none, moves.scale[:, 1], moves.shift[:, 1]], 1)
     grid = F.affine_grid(
         rows.view(count, 2, 3).repeat_interleave(window, 0), [len(frames), 3, *frames.shape[1:3]], align_corners=False
     )
-    moved = F.grid_sample(normal(frames), grid, padding_mode="border", align_corners=False)
-    # Films on disk have passed a codec, whose grain a little noise stands for. Nothing else is roughened: how the
-    # network bears corruption is what the study is about.
-    moved = moved + torch.randn_like(moved) * _chance(count, window, 0.0, 0.06, device)
-    return moved * _chance(count, window, 0.9, 1.1, device) + _chance(count, window, -0.1, 0.1, device)
+    moved = F.grid_sample(normalise(frames), grid, padding_mode="border", align_corners=False)
+    # Films on disk have passed a codec, whose grain a little noise stands for. Nothing else is corrupted: the
+    # robustness of the network is the subject of the study.
+    moved = moved + torch.randn_like(moved) * _uniform(count, window, 0.0, 0.06, device)
+    return moved * _uniform(count, window, 0.9, 1.1, device) + _uniform(count, window, -0.1, 0.1, device)
 
 
-def _chance(count: int, window: int, low: float, high: float, device: torch.device) -> Tensor:
+def _uniform(count: int, window: int, low: float, high: float, device: torch.device) -> Tensor:
     drawn = torch.rand(count, device=device) * (high - low) + low
     return drawn.repeat_interleave(window)[:, None, None, None]
 
 
-def _descent(parameters: list[nn.Parameter], schedule: Schedule, steps: int) -> Descent:
-    return Descent(parameters, schedule.lr, steps=steps, decay=schedule.decay, rise=0.05, clip=5.0)
+def _descent(parameters: list[nn.Parameter], steps: int) -> Descent:
+    return Descent(parameters, SCHEDULE.lr, steps=steps, decay=SCHEDULE.decay, rise=0.05, clip=5.0)
 
 
-def _drawn(of_class: list[np.ndarray], batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Windows of a step: half show an action, each class as often; half are background."""
+def _draw_windows(of_class: list[np.ndarray], batch: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the windows of a step: half show an action, each class as often; half are background."""
     classes = len(of_class) - 1
     of = np.concatenate([rng.integers(0, classes, batch // 2), np.full(batch - batch // 2, classes)])
     return np.array([of_class[c][rng.integers(len(of_class[c]))] for c in of])

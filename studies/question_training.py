@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,39 +39,12 @@ from jostle.models.language.puppet_language import (
     split_words,
 )
 from studies.fitting import Descent, as_shipped, follow, report
-from studies.harness import use_one_thread
+from studies.harness import load_settings, map_in_processes
 
-TREATMENTS = ("clean", "robust", "shuffled")
+SCHEDULE = SimpleNamespace(**load_settings("questions")["schedule"])
 OPTIONS = 4
 DRAWS = 6  # of questions about each film, under seeds of their own
 SENTENCES = tuple(f"A puppet {phrase}." for phrase, _ in PHRASES.values())
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Settings of the training.
-
-    Attributes:
-        epochs: over all films.
-        batch: films in a step.
-        lr: at its highest; it rises over the first tenth and falls along a cosine.
-        decay: of the weights.
-        average: decay of the running average of the weights, which is what is kept.
-        places: weight of the error in when phrases happen, beside the right options.
-        blind: share of films whose questions are asked without frames, so that the blind baseline is a fair one.
-        dropped: highest share of frames that FrameDrop makes black, in runs.
-        per_film: questions a film in a step.
-    """
-
-    epochs: int = 16
-    batch: int = 8
-    lr: float = 2e-3
-    decay: float = 0.05
-    average: float = 0.995
-    places: float = 4.0
-    blind: float = 0.1
-    dropped: float = 0.3
-    per_film: int = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +83,12 @@ def vocabulary_of(items: Sequence[QuestionItem]) -> dict[str, int]:
 
 
 def extract_features(seed: int, subset: str, count: int, folder: Path, *, jobs: int) -> None:
-    """Draw the frames that are shown of the first films of a subset, and write their features, if they are missing."""
+    """Draw the sampled frames of the first films of a subset, and write their features, if they are missing."""
     path = _features_path(folder, seed, subset)
     if path.exists():
         return
     begin = time.monotonic()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=use_one_thread) as pool:
-        rows = list(pool.map(partial(_film_features, seed, subset), range(count), chunksize=4))
+    rows = map_in_processes(partial(_film_features, seed, subset), range(count), jobs, chunk=4)
     features, thumbnails = (np.stack(column) for column in zip(*rows, strict=True))
     np.savez(path, features=features, thumbnails=thumbnails)
     print(f"features of {count} films, seed {seed}, {subset}: {time.monotonic() - begin:.0f} s", flush=True)
@@ -162,6 +132,7 @@ def read_lessons(
             steps.append(film.frames / float(FPS) / FRAMES)
             happens.append(_happens(film))
     words = vocabulary or vocabulary_of([item for _, item in items])
+    options = [read_question(item.text, item.options, words)[1] for _, item in items]
     lessons = Lessons(
         torch.cat(features),
         torch.cat(thumbnails),
@@ -169,7 +140,7 @@ def read_lessons(
         torch.stack(happens),
         torch.tensor([film for film, _ in items]),
         torch.tensor([number_words(item.text, words) for _, item in items]),
-        torch.stack([_padded(read_question(item.text, item.options, words)[1]) for _, item in items]),
+        torch.stack([F.pad(one, (0, 0, 0, 0, 0, OPTIONS - len(one))) for one in options]),
         torch.tensor([_labels(item) for _, item in items]),
         torch.tensor([item.answer for _, item in items]),
         np.array([item.kind for _, item in items]),
@@ -185,10 +156,6 @@ def _happens(film: Film) -> Tensor:
     return torch.from_numpy(table)
 
 
-def _padded(options: Tensor) -> Tensor:
-    return F.pad(options, (0, 0, 0, 0, 0, OPTIONS - len(options)))
-
-
 def _labels(item: QuestionItem) -> list[int]:
     """Return the actions that a question and the parts of its options name; -1 for none."""
     verbs = {PHRASES[label][0]: i for i, label in enumerate(CLASSES)}
@@ -201,14 +168,7 @@ def _labels(item: QuestionItem) -> list[int]:
 
 
 def train_language(
-    lessons: Lessons,
-    held_out: Lessons,
-    vocabulary: dict[str, int],
-    out: Path,
-    *,
-    treatment: str,
-    seed: int,
-    schedule: Schedule,
+    lessons: Lessons, held_out: Lessons, vocabulary: dict[str, int], out: Path, *, treatment: str, seed: int
 ) -> dict[str, float]:
     """Train, write the weights, and return the accuracy on the held-out films by type."""
     torch.manual_seed(key_for(seed, NAME, treatment) % 2**63)
@@ -217,25 +177,25 @@ def train_language(
     average = PuppetLanguageNet(len(vocabulary) + 1)
     average.load_state_dict(network.state_dict())
     films = len(lessons.step_s)
-    steps = schedule.epochs * math.ceil(films / schedule.batch)
-    step_down = Descent(network.parameters(), schedule.lr, steps=steps, decay=schedule.decay)
-    asked = _by_film(lessons)
+    steps = SCHEDULE.epochs * math.ceil(films / SCHEDULE.batch)
+    step_down = Descent(network.parameters(), SCHEDULE.lr, steps=steps, decay=SCHEDULE.decay)
+    by_film = _by_film(lessons)
     sentences = torch.tensor([number_words(text, vocabulary) for text in SENTENCES])
     phrase_of = torch.tensor([CLASSES.index(label) for label in PHRASES])
     black = _extractor()(np.zeros((1, 112, 112, 3), np.uint8))[0][0]
     begin, step = time.monotonic(), 0
     measured: dict[str, float] = {}
-    for epoch in range(schedule.epochs):
+    for epoch in range(SCHEDULE.epochs):
         order = rng.permutation(films)
         losses = []
-        for start in range(0, films, schedule.batch):
-            chosen = order[start : start + schedule.batch]
-            loss = _loss(network.train(), lessons, chosen, asked, sentences, phrase_of, black, treatment, schedule, rng)
+        for start in range(0, films, SCHEDULE.batch):
+            chosen = order[start : start + SCHEDULE.batch]
+            loss = _loss(network.train(), lessons, chosen, by_film, sentences, phrase_of, black, treatment, rng)
             step_down(loss)
             step += 1
-            follow(average.state_dict(), network, step, schedule.average)
+            follow(average.state_dict(), network, step, SCHEDULE.average)
             losses.append(float(loss.detach()))
-        if (epoch + 1) % 4 == 0 or epoch + 1 == schedule.epochs:
+        if (epoch + 1) % 4 == 0 or epoch + 1 == SCHEDULE.epochs:
             measured = accuracy_by_kind(average.eval(), held_out)
             report(treatment, epoch + 1, {"loss": np.mean(losses), **measured}, begin)
     metadata = {"model": NAME, "treatment": treatment, "seed": str(seed), "words": json.dumps(list(vocabulary))}
@@ -252,12 +212,11 @@ def _loss(
     network: PuppetLanguageNet,
     lessons: Lessons,
     chosen: npt.NDArray[np.int64],
-    asked: Sequence[npt.NDArray[np.int64]],
+    by_film: Sequence[npt.NDArray[np.int64]],
     sentences: Tensor,
     phrase_of: Tensor,
     black: Tensor,
     treatment: str,
-    schedule: Schedule,
     rng: np.random.Generator,
 ) -> Tensor:
     features, thumbnails = lessons.features[chosen].float(), lessons.thumbnails[chosen].float() / 255
@@ -268,27 +227,27 @@ def _loss(
         features, thumbnails = features[index, places], thumbnails[index, places]
         happens = happens.transpose(1, 2)[index, places].transpose(1, 2)
     elif treatment == "robust":
-        dropped = torch.from_numpy(np.stack([_dropped(schedule.dropped, rng) for _ in chosen]))
+        dropped = torch.from_numpy(np.stack([_dropped(SCHEDULE.dropped, rng) for _ in chosen]))
         features[dropped], thumbnails[dropped] = black, 0.0
     keys, values = network.watch(features, thumbnails, lessons.step_s[chosen])
     happens = happens.unflatten(2, (-1, 2)).amax(3)  # two frames are one moment
     logits = network.compare(network.read(sentences)[None].expand(len(chosen), -1, -1), keys)
     placed = F.binary_cross_entropy_with_logits(logits, happens[:, phrase_of])
-    sighted = rng.random(len(chosen)) >= schedule.blind
+    sighted = rng.random(len(chosen)) >= SCHEDULE.blind
     chosen_loss = keys.new_zeros(())
     count = 0
     for sees in (True, False):
         rows, films = [], []
         for number, film in enumerate(chosen.tolist()):
-            if sighted[number] == sees and len(asked[film]):
-                some = rng.permutation(asked[film])[: schedule.per_film]
+            if sighted[number] == sees and len(by_film[film]):
+                some = rng.permutation(by_film[film])[: SCHEDULE.per_film]
                 rows += some.tolist()
                 films += [number] * len(some)
         if not rows:
             continue
-        seen = slice(None) if sees else slice(0)
+        visible = slice(None) if sees else slice(0)
         scores, named = network.choose(
-            lessons.question[rows], lessons.options[rows], keys[films][:, seen], values[films][:, seen]
+            lessons.question[rows], lessons.options[rows], keys[films][:, visible], values[films][:, visible]
         )
         chosen_loss = chosen_loss + F.cross_entropy(scores, lessons.right[rows], reduction="sum")
         count += len(rows)
@@ -297,14 +256,14 @@ def _loss(
             query, which = torch.nonzero(labels >= 0, as_tuple=True)
             target = happens[torch.tensor(films)[query], labels[query, which]]
             placed = placed + F.binary_cross_entropy_with_logits(named[query, which], target)
-    return chosen_loss / max(count, 1) + schedule.places * placed
+    return chosen_loss / max(count, 1) + SCHEDULE.places * placed
 
 
 def _dropped(most: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Return which frames FrameDrop makes black: runs of 1 to 8, up to a drawn share; none for a quarter of films."""
     mask = np.zeros(FRAMES, np.bool_)
-    wanted = max(rng.uniform(-most / 3, most), 0.0) * FRAMES
-    while mask.sum() < wanted:
+    count = max(rng.uniform(-most / 3, most), 0.0) * FRAMES
+    while mask.sum() < count:
         first = int(rng.integers(FRAMES))
         mask[first : first + int(rng.integers(1, 9))] = True
     return mask
@@ -321,8 +280,8 @@ def accuracy_by_kind(network: PuppetLanguageNet, lessons: Lessons) -> dict[str, 
         keys, values = network.watch(
             lessons.features[one].float(), lessons.thumbnails[one].float() / 255, lessons.step_s[one]
         )
-        for out, seen in ((right, slice(None)), (blind, slice(0))):
-            both = (part[:, seen].expand(len(rows), -1, -1) for part in (keys, values))
+        for out, visible in ((right, slice(None)), (blind, slice(0))):
+            both = (part[:, visible].expand(len(rows), -1, -1) for part in (keys, values))
             scores, _ = network.choose(lessons.question[rows], lessons.options[rows], *both)
             out[rows] = (scores.argmax(1) == lessons.right[rows]).numpy()
     by_kind = {str(kind): round(float(right[lessons.kinds == kind].mean()), 4) for kind in np.unique(lessons.kinds)}

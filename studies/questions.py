@@ -26,18 +26,7 @@ from jostle.evaluation.recipes.selection import select_cells
 from jostle.metrics.answers import AnswerShare, compare_answers, correct_answers, score_answers, temporal_sensitivity
 from jostle.metrics.bootstrap import bias_corrected, mean_interval, video_weights
 from jostle.models.language.interface import Answer, Question
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    Results,
-    markdown_table,
-    run_module,
-    run_study,
-    ship_weights,
-    table,
-)
+from studies import harness
 
 if TYPE_CHECKING:
     from jostle.models.language.puppet_language import PuppetLanguageModel
@@ -57,7 +46,7 @@ DISORDERED = tuple(name for name in GROUPS if "box_jumble" in name or "reverse_s
 
 
 @dataclass(frozen=True)
-class QuestionRun(GridRun):
+class QuestionRun(harness.GridRun):
     """All models on the films of the test part, as they are or with damaged frames mended.
 
     Attributes:
@@ -77,11 +66,11 @@ class SeveralModels:
 
     @property
     def frames(self) -> int:
-        """Number of frames that all of them want."""
+        """Number of frames of all models."""
         return next(iter(self.models.values())).frames
 
     def describe(self) -> dict[str, object]:
-        """Return what each of them says of itself."""
+        """Return the descriptions of the models."""
         return {name: model.describe() for name, model in self.models.items()}
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
@@ -92,7 +81,7 @@ class SeveralModels:
 
 
 def study_runs() -> list[QuestionRun]:
-    """Return every run."""
+    """Return the runs of the study."""
     return [QuestionRun("placed", ""), QuestionRun("pictures", ""), QuestionRun("placed", "jostle")]
 
 
@@ -101,10 +90,10 @@ def main() -> None:
     steps = {
         "features": make_features,
         "train": train_models,
-        "weights": ship_models,
-        "study": Grid(study_runs, measure_run, summarise),
+        "weights": lambda work: harness.ship_weights({f"{MODEL}-{name}": weights_of(work, name) for name in SHIPPED}),
+        "study": harness.Grid(study_runs, measure_run, summarise),
     }
-    run_study(__doc__, "questions", steps, jobs=CORES, treatments=TREATMENTS)
+    harness.run_study(__doc__, "questions", steps, jobs=harness.CORES, treatments=TREATMENTS)
 
 
 def make_features(work: Path, jobs: int) -> None:
@@ -115,11 +104,6 @@ def make_features(work: Path, jobs: int) -> None:
         extract_features(*source, work, jobs=jobs)
 
 
-def ship_models(work: Path) -> None:
-    """Put the weights into the package."""
-    ship_weights({f"{MODEL}-{name}": weights_of(work, name) for name in SHIPPED})
-
-
 def weights_of(work: Path, treatment: str) -> Path:
     """Return the file of trained weights."""
     return work / f"{treatment}.safetensors"
@@ -127,7 +111,7 @@ def weights_of(work: Path, treatment: str) -> Path:
 
 def train_models(work: Path, treatments: Iterable[str]) -> None:
     """Train those models whose weights are missing."""
-    from studies.question_training import Schedule, read_lessons, train_language
+    from studies.question_training import read_lessons, train_language
 
     missing = [treatment for treatment in treatments if not weights_of(work, treatment).exists()]
     if not missing:
@@ -136,10 +120,10 @@ def train_models(work: Path, treatments: Iterable[str]) -> None:
     held_out, _ = read_lessons(work, HELD_OUT, vocabulary, draws=1)
     for treatment in missing:
         out = weights_of(work, treatment)
-        train_language(lessons, held_out, vocabulary, out, treatment=treatment, seed=0, schedule=Schedule())
+        train_language(lessons, held_out, vocabulary, out, treatment=treatment, seed=0)
 
 
-def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
+def measure_run(run: QuestionRun, work: Path, jobs: int) -> harness.Record:
     """Run the benchmark on all models, and return every choice."""
     from jostle.models.language.puppet_language import load_puppet_language
 
@@ -147,7 +131,7 @@ def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
     models = {name: load_puppet_language(name if name in SHIPPED else weights_of(work, name)) for name in TREATMENTS}
     for model in models.values():
         model.features = models[TREATMENTS[0]].features  # frames are seen once for all
-    out = work / "runs" / run.folder
+    out = run.folder_in(work)
     jostle.run(
         BENCHMARK,
         model=SeveralModels(models),
@@ -161,7 +145,7 @@ def measure_run(run: QuestionRun, work: Path, jobs: int) -> Record:
     return read_choices(out, data.questions, run)
 
 
-def read_choices(out: Path, questions: QuestionSet, run: QuestionRun) -> Record:
+def read_choices(out: Path, questions: QuestionSet, run: QuestionRun) -> harness.Record:
     """Return the questions and the choices of every model in all cells of a run folder, one digit a question."""
     choices: dict[str, dict[str, str]] = {name: {} for name in TREATMENTS}
     for cell in select_cells(benchmarks[BENCHMARK], [f"group:{group}" for group in RUNS[run.cells]]):
@@ -184,7 +168,7 @@ def _choice(text: str, model: int, item: QuestionItem, seed: int) -> str:
     return str(order[int(np.argmax(json.loads(text)[model]))])
 
 
-def questions_of(record: Record) -> QuestionSet:
+def questions_of(record: harness.Record) -> QuestionSet:
     """Return the questions of a record, with numbers as ids."""
     rows = enumerate(record["questions"])
     return QuestionSet(
@@ -195,32 +179,31 @@ def questions_of(record: Record) -> QuestionSet:
     )
 
 
-def answers_of(record: Record, cell: str) -> AnswerSet:
+def answers_of(record: harness.Record, cell: str) -> AnswerSet:
     """Return the answers of one model in one cell."""
     return AnswerSet({str(i): QuestionAnswer(int(digit)) for i, digit in enumerate(record["choices"][cell])})
 
 
-def score_of(record: Record, cell: str, kind: str | None = None) -> AnswerShare:
+def score_of(record: harness.Record, cell: str, kind: str | None = None) -> AnswerShare:
     """Return the accuracy in one cell, of all questions or those of a type."""
     score = score_answers(answers_of(record, cell), questions_of(record))
     return score.overall if kind is None else score.by_type[kind]
 
 
-def find(records: Sequence[Record], weights: str, mend: str = "", cells: str = "placed") -> Record:
+def find(records: Sequence[harness.Record], weights: str, mend: str = "", cells: str = "placed") -> harness.Record:
     """Return the record of one model in one run."""
-    wanted = {"cells": cells, "mend": mend}
-    record = next(record for record in records if wanted.items() <= record["run"].items())
+    record = harness.select_records(records, cells=cells, mend=mend)[0]
     return record | {"choices": record["choices"][weights]}
 
 
-def summarise(record: Record) -> str:
+def summarise(record: harness.Record) -> str:
     """Format what is printed of a record."""
     parts = {name: record | {"choices": choices} for name, choices in record["choices"].items()}
     clean = {name: round(score_of(part, CLEAN).accuracy, 4) for name, part in parts.items()}
     return json.dumps({"questions": len(record["questions"]), **clean})
 
 
-def types_table(results: Results) -> str:
+def types_table(results: harness.Results) -> str:
     """Format clean accuracy, the baselines, and the gain over the blind one, by type of question."""
     rows, counts = [], {}
     for weights in TREATMENTS:
@@ -228,29 +211,29 @@ def types_table(results: Results) -> str:
         items = questions_of(record).items
         for cell, label in ((CLEAN, "the video"), ("one_frame", "one frame"), ("blind", "nothing")):
             score = score_answers(answers_of(record, cell), questions_of(record))
-            cells = [_with_interval(score.by_type[kind], 0) for kind in TYPES]
-            rows.append([weights, label, _with_interval(score.overall), *cells])
+            cells = [_accuracy(score.by_type[kind], 0) for kind in TYPES]
+            rows.append([weights, label, _accuracy(score.overall), *cells])
             counts = score.by_type
         right, blind = (correct_answers(answers_of(record, cell), items).astype(float) for cell in (CLEAN, "blind"))
         parts = [np.array([kind in (item.kind, "all") for item in items]) for kind in ("all", *TYPES)]
         rows.append([weights, "the video less nothing", *(_mean(record, right - blind, part) for part in parts)])
     head = [f"{kind} ({counts[kind].count})" for kind in TYPES]
-    return markdown_table(["weights, %", "input", "all", *head], rows)
+    return harness.markdown_table(["weights, %", "input", "all", *head], rows)
 
 
-@table("accuracy, %", *TREATMENTS)
-def cells_table(results: Results) -> Iterator[list[str]]:
+@harness.table("accuracy, %", *TREATMENTS)
+def cells_table(results: harness.Results) -> Iterator[list[str]]:
     """The accuracy in every cell."""
     for part, groups in RUNS.items():
         columns = [find(results.questions, weights, cells=part) for weights in TREATMENTS]
         cells = [name for name, group in GROUPS.items() if group in groups]
         for cell in [CLEAN, *cells] if part == "placed" else cells:
-            yield [f"`{cell}`", *(_with_interval(score_of(record, cell)) for record in columns)]
+            yield [f"`{cell}`", *(_accuracy(score_of(record, cell)) for record in columns)]
 
 
-@table("fall, points", "cells", "questions that need order", "other questions", "difference")
-def falls_table(results: Results) -> Iterator[list[str]]:
-    """How much questions that need order and others fall, by group of cells."""
+@harness.table("fall, points", "cells", "questions that need order", "other questions", "difference")
+def falls_table(results: harness.Results) -> Iterator[list[str]]:
+    """Fall of questions that need order and of others, by group of cells."""
     for weights, (part, groups) in product(SHIPPED, RUNS.items()):
         record = find(results.questions, weights, cells=part)
         needs = np.array([question[4] for question in record["questions"]], np.bool_)
@@ -260,7 +243,7 @@ def falls_table(results: Results) -> Iterator[list[str]]:
             yield [weights, group, *parts]
 
 
-def _difference(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
+def _difference(record: harness.Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
     """Format the mean of the chosen values less that of the others, with its interval over videos."""
     owners = [question[0] for question in record["questions"]]
     videos = list(dict.fromkeys(owners))
@@ -272,10 +255,10 @@ def _difference(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDA
         means.append(sums.sum() / counts.sum())
         draws.append(weights @ sums / (weights @ counts))
     measured = float(means[0] - means[1])
-    return f"{100 * measured:.1f}{_ends(bias_corrected(draws[0] - draws[1], measured, 0.95), 1)}"
+    return harness.with_interval(measured, bias_corrected(draws[0] - draws[1], measured, 0.95), scale=100)
 
 
-def falls(record: Record, cells: Sequence[str]) -> npt.NDArray[np.float64]:
+def falls(record: harness.Record, cells: Sequence[str]) -> npt.NDArray[np.float64]:
     """Return for every question by how much it is answered right less often in these cells than clean."""
     items = questions_of(record).items
     clean = correct_answers(answers_of(record, CLEAN), items).astype(np.float64)
@@ -283,8 +266,8 @@ def falls(record: Record, cells: Sequence[str]) -> npt.NDArray[np.float64]:
     return clean - np.mean(under, axis=0)
 
 
-@table("weights", "order questions right clean, %", *(f"`{name}`" for name in DISORDERED))
-def sensitivity_table(results: Results) -> Iterator[list[str]]:
+@harness.table("weights", "order questions right clean, %", *(f"`{name}`" for name in DISORDERED))
+def sensitivity_table(results: harness.Results) -> Iterator[list[str]]:
     """The temporal sensitivity of the three models, and how many order questions they answer right."""
     for weights in TREATMENTS:
         record = find(results.questions, weights)
@@ -292,31 +275,35 @@ def sensitivity_table(results: Results) -> Iterator[list[str]]:
         order = score_answers(clean, questions).order
         assert order is not None
         each = [temporal_sensitivity(clean, answers_of(record, cell), questions) for cell in DISORDERED]
-        yield [weights, _with_interval(order), *(f"{100 * (one.value or 0):.0f}{_ends(one.interval)}" for one in each)]
+        yield [
+            weights,
+            _accuracy(order),
+            *(harness.with_interval(one.value or 0, one.interval, ".0f", scale=100) for one in each),
+        ]
 
 
-@table("weights", "cells", "as it is, %", "mended, %", "gain, points")
-def mending_table(results: Results) -> Iterator[list[str]]:
-    """What mending changes, question by question, by group of cells."""
+@harness.table("weights", "cells", "as it is, %", "mended, %", "gain, points")
+def mending_table(results: harness.Results) -> Iterator[list[str]]:
+    """Effect of mending, question by question, by group of cells."""
     for weights, group in product(SHIPPED, (CLEAN, *RUNS["placed"])):
         plain, mended = (find(results.questions, weights, mend) for mend in ("", "jostle"))
         yield [weights, group, *_compare(plain, mended, cells_of(group))]
 
 
-@table("cells", "clean weights, %", "robust weights, %", "gain, points", "resist rate, clean, %", "robust, %")
-def robust_table(results: Results) -> Iterator[list[str]]:
-    """What training with dropped frames changes, question by question, by group of cells."""
+@harness.table("cells", "clean weights, %", "robust weights, %", "gain, points", "resist rate, clean, %", "robust, %")
+def robust_table(results: harness.Results) -> Iterator[list[str]]:
+    """Effect of training with dropped frames, question by question, by group of cells."""
     for part, groups in RUNS.items():
-        both = [find(results.questions, weights, cells=part) for weights in SHIPPED]
+        clean, robust = (find(results.questions, weights, cells=part) for weights in SHIPPED)
         for group in (CLEAN, *groups) if part == "placed" else groups:
             stays = []
-            for record in both:
+            for record in (clean, robust):
                 before, questions = answers_of(record, CLEAN), questions_of(record)
                 rates = [
                     compare_answers(before, answers_of(record, cell), questions).resist_rate for cell in cells_of(group)
                 ]
                 stays.append(f"{100 * float(np.mean([rate for rate in rates if rate is not None])):.0f}")
-            yield [group, *_compare(*both, cells_of(group)), *stays]
+            yield [group, *_compare(clean, robust, cells_of(group)), *stays]
 
 
 def cells_of(group: str) -> list[str]:
@@ -324,7 +311,7 @@ def cells_of(group: str) -> list[str]:
     return [CLEAN] if group == CLEAN else [name for name, one in GROUPS.items() if one == group]
 
 
-def _compare(first: Record, second: Record, cells: Sequence[str]) -> list[str]:
+def _compare(first: harness.Record, second: harness.Record, cells: Sequence[str]) -> list[str]:
     """Format the mean accuracy of two records in some cells, and the paired difference."""
     items = questions_of(first).items
     before, after = (
@@ -335,17 +322,13 @@ def _compare(first: Record, second: Record, cells: Sequence[str]) -> list[str]:
     return [f"{100 * before.mean():.1f}", f"{100 * after.mean():.1f}", gain]
 
 
-def _mean(record: Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
+def _mean(record: harness.Record, values: npt.NDArray[np.float64], chosen: npt.NDArray[np.bool_]) -> str:
     owners = [question[0] for question, take in zip(record["questions"], chosen, strict=True) if take]
-    return f"{100 * values[chosen].mean():.1f}{_ends(mean_interval(owners, values[chosen]), 1)}"
+    return harness.with_interval(values[chosen].mean(), mean_interval(owners, values[chosen]), scale=100)
 
 
-def _with_interval(share: AnswerShare, digits: int = 1) -> str:
-    return f"{100 * share.accuracy:.{digits}f}{_ends(share.interval, digits)}"
-
-
-def _ends(interval: tuple[float, float] | None, digits: int = 0) -> str:
-    return "" if interval is None else f" [{100 * interval[0]:.{digits}f}, {100 * interval[1]:.{digits}f}]"
+def _accuracy(share: AnswerShare, digits: int = 1) -> str:
+    return harness.with_interval(share.accuracy, share.interval, f".{digits}f", scale=100)
 
 
 TABLES = {
@@ -359,4 +342,4 @@ TABLES = {
 
 
 if __name__ == "__main__":
-    run_module("studies.questions")
+    harness.run_module("studies.questions")

@@ -9,11 +9,10 @@ the cores: named together they work side by side.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,29 +31,16 @@ from jostle.io.video.decode import Reader
 from jostle.models.recognition.puppets import SPEC
 from jostle.training.clips import VideoClip, corrupt_frames, evenly_spaced, list_videos
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
-from studies.harness import (
-    CORES,
-    Grid,
-    GridRun,
-    Record,
-    get_device,
-    run_module,
-    run_study,
-    ship_weights,
-    start_process,
-    train_run,
-    use_one_thread,
-)
+from studies import harness
 
 if TYPE_CHECKING:
     from studies.drawn_films import DrawnClips
 
-RECOGNISERS = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided", "puppet_slowfast", "puppet_tam")
+SETTINGS = harness.load_settings("recognition")
+RECOGNISERS, SEEDS, WIDE_TREATMENTS = (tuple(SETTINGS[name]) for name in ("recognisers", "seeds", "wide_treatments"))
+WIDE, SINGLE = SETTINGS["wide"], SETTINGS["single"]
+TREATMENTS: dict[str, dict[str, Any]] = SETTINGS["treatments"]
 SHIPPED_RECOGNISERS = RECOGNISERS[:4]  # the two of the papers' own layout are twice as large, and are not kept
-WIDE = "puppet_tam_wide"  # four times the weights of its narrow kin, under the treatments that tell what these buy
-WIDE_TREATMENTS = ("clean", "mix")
-SEEDS = (0, 1, 2)
-SINGLE = "puppet_r2plus1d"  # learns from one corruption at a time, too
 
 SEVERITIES = (1, 2, 3, 4, 5)
 FAMILY: dict[str, tuple[str, ...]] = {
@@ -63,37 +49,8 @@ FAMILY: dict[str, tuple[str, ...]] = {
     **{f"P {family}": tuple(f"ucf101-p/{name}" for name in names) for family, names in FAMILIES.items()},
 }
 CELLS = ("clean", *(f"{name}:{level}" for names in FAMILY.values() for name in names for level in SEVERITIES))
-TWIN = {**REVERSED, **{second: first for first, second in REVERSED.items()}}  # told apart by the order alone
+TWIN = {**REVERSED, **{second: first for first, second in REVERSED.items()}}  # differs by the order alone
 
-OPTIMISER: dict[str, Any] = {
-    "lr": 1e-3,
-    "warmup_epochs": 1,
-    "epochs": 14,
-    "batch": 32,
-    "average": 0.98,
-    "average_ramp": False,
-}
-SPACE = ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "static_rotate", "rotate", "translate")
-TIME = ("jumble", "freeze", "sampling")
-
-
-def _p(*names: str) -> list[str]:
-    return [f"ucf101-p/{name}" for name in names]
-
-
-TREATMENTS: dict[str, dict[str, Any]] = {
-    "clean": {},
-    "noise": {"noise": {"std": 0.1}},
-    "mix": {
-        "corruptions": {
-            "specs": _p("jpeg_compression", *SPACE, "sampling", "reverse_sampling", "jumble", "box_jumble", "freeze"),
-            "severities": [1, 2, 3],
-            "draws": 3,
-        }
-    },
-    "temporal": {"corruptions": {"specs": _p(*TIME), "severities": [1, 2, 3], "draws": 3}},
-    "patterns": {"patterns": {"share": 0.75}},
-}
 SINGLES: dict[str, dict[str, Any]] = {
     f"only {name}": {"corruptions": {"specs": [f"kinetics-c/{name}:3"], "share": 1.0, "draws": 1}}
     for name in (*SPATIAL, *TEMPORAL)
@@ -102,8 +59,8 @@ SHIPPED = {"clean": "clean", "robust": "mix"}
 
 
 @dataclass(frozen=True)
-class Run(GridRun):
-    """One training run."""
+class RecogniserRun(harness.GridRun):
+    """Training run of a recogniser."""
 
     recogniser: str
     treatment: str
@@ -115,23 +72,22 @@ def main() -> None:
     steps = {
         "start": start_pretraining,
         "cells": corrupt_clips,
-        "study": Grid(study_runs, measure, summarise, prepare_clips),
-        "singles": Grid(single_runs, measure, summarise, prepare_clips),
+        "study": harness.Grid(study_runs, measure, partial(harness.summarise_cells, index=0), prepare_clips),
+        "singles": harness.Grid(single_runs, measure, partial(harness.summarise_cells, index=0), prepare_clips),
         "weights": ship_networks,
     }
-    run_study(__doc__, "recognition", steps, jobs=CORES, at_once=6, clips=15, seeds=list(SEEDS))
+    harness.run_study(__doc__, "recognition", steps, jobs=harness.CORES, at_once=6, clips=15, seeds=list(SEEDS))
 
 
-def study_runs() -> list[Run]:
+def study_runs() -> list[RecogniserRun]:
     """Return every recogniser under every treatment, and the wide one."""
-    pairs = [(WIDE, t) for t in WIDE_TREATMENTS]
-    pairs += [(r, t) for r in reversed(RECOGNISERS) for t in TREATMENTS]
-    return [Run(recogniser, treatment, seed) for recogniser, treatment in pairs for seed in SEEDS]
+    wide = harness.list_runs(RecogniserRun, recogniser=[WIDE], treatment=WIDE_TREATMENTS, seed=SEEDS)
+    return wide + harness.list_runs(RecogniserRun, recogniser=RECOGNISERS[::-1], treatment=TREATMENTS, seed=SEEDS)
 
 
-def single_runs() -> list[Run]:
+def single_runs() -> list[RecogniserRun]:
     """Return the runs of one recogniser that learns from one corruption at a time."""
-    return [Run(SINGLE, treatment, seed) for treatment in SINGLES for seed in SEEDS]
+    return harness.list_runs(RecogniserRun, recogniser=[SINGLE], treatment=SINGLES, seed=SEEDS)
 
 
 def start_pretraining(work: Path, jobs: int) -> None:
@@ -143,13 +99,13 @@ def start_pretraining(work: Path, jobs: int) -> None:
 
     clips = draw_clips(jobs=jobs)
     for name in missing:
-        start_process(_pretrain, name, clips, _start_of(work, name))
+        harness.start_process(_pretrain, name, clips, _start_of(work, name))
 
 
 def _pretrain(name: str, clips: DrawnClips, out: Path) -> None:
     from studies.backbones import pretrain_recogniser
 
-    use_one_thread()
+    harness.use_one_thread()
     pretrain_recogniser(name, clips, out)
 
 
@@ -161,70 +117,58 @@ def corrupt_clips(work: Path, clips: int, jobs: int) -> None:
 def ship_networks(work: Path) -> None:
     """Put the weights into the package."""
     pairs = product(SHIPPED_RECOGNISERS, SHIPPED.items())
-    runs = {f"{recogniser}-{name}": Run(recogniser, treatment, 0) for recogniser, (name, treatment) in pairs}
-    ship_weights({name: work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
+    runs = {f"{recogniser}-{name}": RecogniserRun(recogniser, treatment, 0) for recogniser, (name, treatment) in pairs}
+    harness.ship_weights({name: run.weights_in(work) for name, run in runs.items()})
 
 
 def _start_of(work: Path, name: str) -> Path:
     return work / f"start-{name}.safetensors"
 
 
-def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
+def settings_for(run: RecogniserRun, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """Return the settings of one training run."""
-    return make_settings(
-        RecognitionConfig,
-        {
-            "recogniser": run.recogniser,
-            "data": {"select": 0.0, "mirror": True, "cache": str(work / "clips"), "jobs": jobs},
-            "optimiser": OPTIMISER,
-            "weights": str(_start_of(work, run.recogniser)),
-            "seed": run.seed,
-            "precision": "bfloat16",
-            "save_every": 1e9,
-            **(TREATMENTS | SINGLES)[run.treatment],
-        },
-    )
+    own = {
+        "recogniser": run.recogniser,
+        "data": {"cache": str(work / "clips"), "jobs": jobs},
+        "weights": str(_start_of(work, run.recogniser)),
+        "seed": run.seed,
+    }
+    treatment = (TREATMENTS | SINGLES)[run.treatment]
+    return make_settings(RecognitionConfig, harness.merge_settings(SETTINGS["config"], treatment, own))
 
 
-def prepare_clips(runs: Iterable[Run], work: Path, jobs: int) -> None:
+def prepare_clips(runs: Iterable[RecogniserRun], work: Path, jobs: int) -> None:
     """Read and corrupt the clips of every treatment before the runs need them."""
     from jostle.training.recognition import load_split
 
     for treatment in dict.fromkeys(run.treatment for run in runs):
-        load_split(settings_for(Run(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
+        load_split(settings_for(RecogniserRun(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
 
 
-def summarise(record: dict[str, Any]) -> str:
-    """Return the clean and the corrupted score of a run, to be printed."""
-    cells = record["cells"]
-    corrupted = np.mean([cells[name][0] for name in CELLS[1:]])
-    return f"clean {100 * cells['clean'][0]:.1f} corrupted {100 * corrupted:.1f}"
-
-
-def measure(run: Run, work: Path) -> Record:
+def measure(run: RecogniserRun, work: Path) -> harness.Record:
     """Train a recogniser, and score it on the test clips in every cell."""
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.recogniser import load_recogniser
 
-    weights = train_run(settings_for(run, work), work / "runs" / run.folder, one_shape=True)
+    weights = harness.train_run(settings_for(run, work), run.folder_in(work), one_shape=True)
     recogniser = load_recogniser(run.recogniser, weights=read_weights(weights))
-    clips = load_cells(work / "cells")
-    predictions = predict_cells(recogniser.network.to(get_device()).eval(), recogniser.spec, clips)
-    cells = {cell: accuracies(own, clips.label) for cell, own in zip(CELLS, predictions, strict=True)}
-    return {"cells": cells, "clips": len(clips.label)}
+    clips, labels = load_cells(work / "cells")
+    predictions = predict_cells(recogniser.network.to(harness.get_device()).eval(), recogniser.spec, clips)
+    cells = {cell: accuracies(own, labels) for cell, own in zip(CELLS, predictions, strict=True)}
+    return {"cells": cells, "clips": len(labels)}
 
 
-def predict_cells(network: Any, spec: Any, clips: TestClips, *, at_once: int = 40) -> npt.NDArray[np.int64]:
+def predict_cells(network: Any, spec: Any, clips: npt.NDArray[np.uint8], *, at_once: int = 40) -> npt.NDArray[np.int64]:
     """Return (cells, N) the predicted class of each clip in each cell."""
     import torch
 
     device = next(network.parameters()).device
-    kept = clips.frames.shape[2]
-    frames = np.arange(spec.frames) * kept // spec.frames  # a network of more frames than are kept sees some twice
-    classes = np.zeros(clips.frames.shape[:2], np.int64)
+    # A network of more frames than are stored gets some twice.
+    frames = np.arange(spec.frames) * clips.shape[2] // spec.frames
+    classes = np.zeros(clips.shape[:2], np.int64)
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16):
         for cell, lo in product(range(len(classes)), range(0, classes.shape[1], at_once)):
-            batch = torch.from_numpy(np.array(clips.frames[cell, lo : lo + at_once])).to(device)[:, frames]
+            batch = torch.from_numpy(np.array(clips[cell, lo : lo + at_once])).to(device)[:, frames]
             pictures = spec.prepare_frames(batch.flatten(0, 1)).unflatten(0, batch.shape[:2])
             classes[cell, lo : lo + at_once] = network(pictures.transpose(1, 2)).argmax(1).cpu().numpy()
     return classes
@@ -240,19 +184,6 @@ def accuracies(predictions: np.ndarray, label: np.ndarray) -> list[float]:
     right, ordered = predictions == label, _ORDERED[label]
     swapped = (predictions == _TWIN[label])[ordered]
     return [round(float(part.mean()), 5) for part in (right, right[ordered], right[~ordered], swapped)]
-
-
-@dataclass(frozen=True, eq=False)
-class TestClips:
-    """Test clips, cell by cell.
-
-    Attributes:
-        frames: (cells, N, T, H, W, 3) uint8, mapped from the file.
-        label: (N,).
-    """
-
-    frames: npt.NDArray[np.uint8]
-    label: npt.NDArray[np.int64]
 
 
 def first_videos(clips: int) -> list[VideoClip]:
@@ -274,29 +205,21 @@ def make_cells(folder: Path, videos: Sequence[VideoClip], *, frames: int, size: 
     folder.mkdir(parents=True, exist_ok=True)
     shape = (len(CELLS), len(videos), frames, *size, 3)
     np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_limit_threads) as pool:
-        list(pool.map(_fill, [path] * len(videos), range(len(videos)), videos, chunksize=1))
+    harness.map_in_processes(partial(_fill, path), enumerate(videos), jobs)
     part = index.with_suffix(".part")
     part.write_text(json.dumps({"cells": CELLS, "label": [video.label for video in videos]}))
     os.replace(part, index)
 
 
-def load_cells(folder: Path) -> TestClips:
-    """Read the clips that `make_cells` wrote."""
+def load_cells(folder: Path) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the clips that `make_cells` wrote, (cells, N, T, H, W, 3) mapped from the file, and their (N,) labels."""
     index = json.loads((folder / "cells.json").read_text())
     assert tuple(index["cells"]) == CELLS, f"{folder} holds other cells; remove it"
-    return TestClips(np.load(folder / "cells.npy", mmap_mode="r"), np.array(index["label"], np.int64))
+    return np.load(folder / "cells.npy", mmap_mode="r"), np.array(index["label"], np.int64)
 
 
-def _limit_threads() -> None:
-    import cv2
-    import torch
-
-    cv2.setNumThreads(1)
-    torch.set_num_threads(1)
-
-
-def _fill(path: Path, row: int, video: VideoClip) -> None:
+def _fill(path: Path, item: tuple[int, VideoClip]) -> None:
+    row, video = item
     with Reader(video.path) as reader:
         clip = Clip(reader.block(0, len(reader)), reader.pts, reader.fps)
     pixels = np.load(path, mmap_mode="r+")
@@ -307,4 +230,4 @@ def _fill(path: Path, row: int, video: VideoClip) -> None:
 
 
 if __name__ == "__main__":
-    run_module("studies.recognition")
+    harness.run_module("studies.recognition")

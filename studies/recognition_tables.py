@@ -60,7 +60,7 @@ def cells_of(*names: str) -> list[str]:
 
 
 def _order(cells: Iterable[str]) -> Reduction:
-    """Return a reduction to the accuracy on classes told apart by order, on others, and the share of swapped twins."""
+    """Return a reduction to the accuracy on classes that differ by order, on others, and the share of swapped twins."""
     return mean_over_runs(*(partial(mean, cells=cells, what=what) for what in (ORDERED, OTHERS, SWAPPED)), digits=0)
 
 
@@ -125,8 +125,7 @@ def within(record: Record, k: int) -> float:
 TABLES: dict[str, Callable[[Results], str]] = {
     "main": by_treatment(TREATMENTS, [CLEAN, *BENCHMARKS, ("runs", count_runs)]),
     "families": by_treatment(
-        TREATMENTS,
-        [(name, mean_over_runs(partial(mean, cells=cells_of(*names)))) for name, names in FAMILY.items()],
+        TREATMENTS, [(name, mean_over_runs(partial(mean, cells=cells_of(*names)))) for name, names in FAMILY.items()]
     ),
     "corruptions": by_treatment(
         ("clean", "noise"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from studies import (
@@ -18,7 +19,7 @@ from studies import (
 from studies.figures import FIGURES, draw
 from studies.harness import RESULT_PAGES, Results, fill_tables
 
-TABLES = {
+TABLES: dict[str, Mapping[str, Callable[[Results], str]]] = {
     "table": detection_tables.TABLES,
     "end to end": detection_tables.END_TO_END_TABLES,
     "breaking": breaking_points.TABLES,
@@ -28,6 +29,7 @@ TABLES = {
     "mending": mending_tables.TABLES,
     "film": film_stability.TABLES,
     "on film": film_tables.TABLES,
+    "watching": watching_tables.TABLES,
 }
 
 
@@ -35,7 +37,7 @@ def fill_page(page: str, results: Results) -> str:
     """Return a page with every table as its records have it."""
     for study, tables in TABLES.items():
         page = fill_tables(study, tables, page, results)
-    return watching_tables.fill_page(page, results.watching)
+    return page
 
 
 def main() -> None:

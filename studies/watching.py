@@ -1,4 +1,4 @@
-"""Watching a stream: what is found of damage that other code made, how soon, and what falsely on clean footage.
+"""Watching a stream: detection and delay on damage by independent code, and false alarms on clean footage.
 
     python -m studies.watching WORK choose damage clean record --clips FOLDER ... --choosing FOLDER
 
@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +38,7 @@ from jostle.mending import stream_inspector
 from jostle.mending.inspector import Inspector
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import Verdict
-from studies.harness import STUDIES, GridRun, Record, finish, parse_arguments, run_grid
+from studies.harness import Grid, GridRun, Record, choose_evenly, list_runs, run_module, run_study
 from studies.world_damage import (
     BEFORE,
     CODECS,
@@ -55,8 +53,6 @@ from studies.world_damage import (
     write_stream,
 )
 
-STEPS = ("choose", "damage", "clean", "record")
-RESULTS = STUDIES / "watching.jsonl"
 LOOKAHEADS = (0, 5, 15)
 FILES = (".avi", ".mp4", ".mkv")
 LONGEST = 110  # frames of a clip that is damaged
@@ -78,32 +74,41 @@ class WatchRun(GridRun):
 
 
 def main() -> None:
-    """Do the steps that are arguments for."""
-    arguments = parse_arguments(__doc__, STEPS, clips=[Path()], choosing=Path, count=12, clean=10**6, jobs=1, seed=0)
-    peers = arguments.work / "peers.json"
-    if "choose" in arguments.steps:
-        peers.write_text(json.dumps(choose_thresholds(arguments.choosing)))
-        print(peers.read_text(), flush=True)
-    paths = {path.name: path for path in sorted(find_clips(arguments.clips))}
-    clips = list(paths)
-    chosen = enumerate(spread_over(clips, arguments.count), arguments.seed)
-    runs = [WatchRun(clip, kind, seed) for seed, clip in chosen for kind in (*KINDS, *OPENED)]
-    results, failed = arguments.work / RESULTS.name, []
-    measure = partial(measure_run, paths=paths, thresholds=json.loads(peers.read_text()))
-    grid = partial(run_grid, measure=measure, results=results, at_once=arguments.jobs, summarise=summarise)
-    if "damage" in arguments.steps:
-        failed += grid(runs)
-    if "clean" in arguments.steps:
-        failed += grid([WatchRun(clip, "clean", arguments.seed) for clip in spread_over(clips, arguments.clean)])
-    finish(failed)
-    if "record" in arguments.steps:
-        write_record(results)
+    """Run the steps that are arguments."""
+    steps = {
+        "choose": write_thresholds,
+        "damage": Grid(damage_runs, measure_run, summarise),
+        "clean": Grid(clean_runs, measure_run, summarise),
+    }
+    run_study(
+        __doc__,
+        "watching",
+        steps,
+        lambda arguments: {"paths": {path.name: path for path in sorted(find_clips(arguments.clips))}},
+        clips=[Path()],
+        choosing=Path,
+        count=12,
+        clean=10**6,
+        seed=0,
+    )
 
 
-def spread_over(clips: Sequence[str], count: int) -> list[str]:
-    """Return so many of the clips, evenly over their list."""
-    count = min(count, len(clips))
-    return [clips[number * len(clips) // count] for number in range(count)]
+def write_thresholds(work: Path, choosing: Path) -> None:
+    """Choose the thresholds of filters without one, and write them."""
+    thresholds = json.dumps(choose_thresholds(choosing))
+    (work / "peers.json").write_text(thresholds)
+    print(thresholds, flush=True)
+
+
+def damage_runs(paths: dict[str, Path], count: int, seed: int) -> list[WatchRun]:
+    """Return the runs of every kind of damage, in some of the clips."""
+    chosen = enumerate(choose_evenly(list(paths), count), seed)
+    return [WatchRun(clip, kind, number) for number, clip in chosen for kind in (*KINDS, *OPENED)]
+
+
+def clean_runs(paths: dict[str, Path], clean: int, seed: int) -> list[WatchRun]:
+    """Return the runs of some of the clips as they are."""
+    return list_runs(WatchRun, clip=choose_evenly(list(paths), clean), kind=["clean"], seed=[seed])
 
 
 def find_clips(folders: Iterable[Path]) -> Iterator[Path]:
@@ -125,11 +130,11 @@ def read_clip(path: Path) -> tuple[Frames, float]:
 
 @dataclass(frozen=True, eq=False)
 class WatchedClip:
-    """Frames to watch.
+    """Frames of a clip to watch.
 
     Attributes:
         damaged: which of them are.
-        concealed: which of them show what their decoder concealed, where jostle decoded them.
+        concealed: which of them their decoder concealed in part, where jostle decoded them.
         file: that it decoded them from.
     """
 
@@ -159,25 +164,26 @@ def open_clip(path: Path, kind: str, seed: int) -> Iterator[WatchedClip]:
         files = [Path(folder, name) for name in ("sound.avi", "damaged.avi")]
         for file, packets in zip(files, streams, strict=True):
             write_stream(str(file), packets, OPENED[kind], frames.shape[1:3])
-        sound, shown = (decode_file(file) for file in files)
+        sound, damaged_file = (decode_file(file) for file in files)
         yield WatchedClip(
-            np.stack([frame for frame, _ in shown.values()]),
+            np.stack([frame for frame, _ in damaged_file.values()]),
             float(FPS),
-            np.array([is_visible(frame, sound[number][0]) for number, (frame, _) in shown.items()]),
-            np.array([concealed for _, concealed in shown.values()]),
+            np.array([is_visible(frame, sound[number][0]) for number, (frame, _) in damaged_file.items()]),
+            np.array([concealed for _, concealed in damaged_file.values()]),
             files[1],
         )
 
 
 def decode_file(path: Path) -> dict[int, tuple[Frames, bool]]:
-    """Decode a file as `jostle watch` does; return its frames by number, and what was concealed in them."""
+    """Decode a file as `jostle watch` does; return its frames by number, and whether each is concealed in part."""
     to_rgb = RgbOfPictures()
     with closing(DecodedFile(str(path))) as pictures:
         return {round((one.time or 0) * FPS): (to_rgb(one), one.concealed) for one in pictures}
 
 
-def measure_run(run: WatchRun, paths: dict[str, Path], thresholds: dict[str, float]) -> Record:
+def measure_run(run: WatchRun, paths: dict[str, Path], work: Path) -> Record:
     """Watch one clip by every system."""
+    thresholds = json.loads((work / "peers.json").read_text())
     with open_clip(paths[run.clip], run.kind, run.seed) as clip:
         return measure_clip(run, clip, thresholds)
 
@@ -201,15 +207,15 @@ def measure_clip(run: WatchRun, clip: WatchedClip, thresholds: dict[str, float])
 
 def score(alarms: Mask, kinds: Sequence[str], damaged: Mask, words: Sequence[str]) -> Record:
     """Count found and rightly named frames, the delay to the first one, and false events."""
-    found = alarms & damaged
+    hits = alarms & damaged
     score: Record = {"events": count_events(alarms & ~damaged), "alarms": int((alarms & ~damaged).sum())}
     if damaged.any():
         first = int(np.flatnonzero(damaged)[0])
-        score |= {"found": int(found.sum()), "right": sum(kinds[t] in words for t in np.flatnonzero(found))}
-        score["delay"] = int(np.flatnonzero(found)[0]) - first if found.any() else None
-        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(found))
+        score |= {"found": int(hits.sum()), "right": sum(kinds[t] in words for t in np.flatnonzero(hits).tolist())}
+        score["delay"] = int(np.flatnonzero(hits)[0]) - first if hits.any() else None
+        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(hits).tolist())
     else:
-        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(alarms))
+        score["kinds"] = Counter(kinds[t] for t in np.flatnonzero(alarms).tolist())
     return score
 
 
@@ -226,18 +232,10 @@ def poisson_interval(events: int, level: float = 0.95) -> tuple[float, float]:
     [0.0, 3.689]
     """
 
-    def below(mean: float, most: int) -> float:
-        return sum(math.exp(n * math.log(mean) - mean - math.lgamma(n + 1)) for n in range(most + 1))
-
-    def solve(wanted: float, most: int) -> float:
-        lo, hi = 1e-9, 10.0 * (events + 5)
-        for _ in range(100):
-            middle = (lo + hi) / 2
-            lo, hi = (middle, hi) if below(middle, most) > wanted else (lo, middle)
-        return lo
+    from scipy.special import gammaincinv  # type: ignore[import-untyped, unused-ignore]
 
     tail = (1 - level) / 2
-    return (solve(1 - tail, events - 1) if events else 0.0), solve(tail, events)
+    return (float(gammaincinv(events, tail)) if events else 0.0), float(gammaincinv(events + 1, 1 - tail))
 
 
 Answers = tuple[Mask, list[str], list[float]]  # alarms, kinds, and confidences where there are any
@@ -394,14 +392,9 @@ SYSTEMS: dict[str, System] = {
 
 def summarise(record: Record) -> str:
     """Return what is printed of a record."""
-    shown = {name: one.get("found", one["events"]) for name, one in record["systems"].items()}
-    return f"{record['damaged']} of {record['frames']}: {shown}"
-
-
-def write_record(results: Path) -> None:
-    """Put the records beside this file."""
-    shutil.copyfile(results, RESULTS)
+    frames = {name: one.get("found", one["events"]) for name, one in record["systems"].items()}
+    return f"{record['damaged']} of {record['frames']}: {frames}"
 
 
 if __name__ == "__main__":
-    main()
+    run_module("studies.watching")

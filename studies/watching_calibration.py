@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from jostle.mending.confidence import DOUBTS
-from studies.harness import parse_arguments
-from studies.watching import OPENED, find_clips, load_network, open_clip, spread_over, watch
+from studies.harness import choose_evenly, parse_arguments
+from studies.watching import OPENED, find_clips, load_network, open_clip, watch
 from studies.world_damage import KINDS
 
 LOOKAHEAD = 5
@@ -28,7 +28,7 @@ Answer = tuple[str, float, bool]  # kind of a verdict or `decoder`, the network'
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables of confidences."""
     arguments = parse_arguments(__doc__, folder=False, clips=[Path()], count=20)
     print(fit_tables(watch_clips(sorted(find_clips(arguments.clips)), arguments.count)))
 
@@ -37,7 +37,9 @@ def watch_clips(paths: list[Path], count: int) -> Iterator[Answer]:
     """Yield the answers for all frames of clean and of damaged clips."""
     names, every = {str(path): path for path in paths}, (*KINDS, *OPENED)
     runs = [(path, "clean", 0) for path in paths]
-    runs += [(names[name], kind, SEED + n) for n, name in enumerate(spread_over(list(names), count)) for kind in every]
+    runs += [
+        (names[name], kind, SEED + n) for n, name in enumerate(choose_evenly(list(names), count)) for kind in every
+    ]
     for path, kind, seed in runs:
         with open_clip(path, kind, seed) as clip:
             _, kinds, _ = watch(clip, {}, lookahead=LOOKAHEAD, use_network=True)

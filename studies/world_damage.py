@@ -1,4 +1,4 @@
-"""Damage as the world makes it, by code that shares nothing with jostle's corruptions: NumPy, OpenCV and PyAV alone.
+"""Realistic damage by code that shares nothing with jostle's corruptions: NumPy, OpenCV and PyAV alone.
 
 It judges the inspector of a stream, so nothing here may be trained on, and no threshold may be chosen by it on footage
 that is kept for judging. Every kind is a function of the frames of one stretch and a generator; `damage_clip` puts a
@@ -364,14 +364,11 @@ def _decode(packets: list[bytes], codec: str, extradata: bytes) -> list[npt.NDAr
 def _coded(frames: Frames, quality: int) -> Frames:
     """Encode and decode, with the frames' size kept."""
     out = frames.copy()
-    for t, picture in enumerate(_decode(*_with_codec(_encode(_even(frames), "libx264", quality), "libx264"))):
+    packets, extradata = _encode(_even(frames), "libx264", quality)
+    for t, picture in enumerate(_decode(packets, "libx264", extradata)):
         if picture is not None:
             out[t, : picture.shape[0], : picture.shape[1]] = picture
     return out
-
-
-def _with_codec(encoded: tuple[list[bytes], bytes], codec: str) -> tuple[list[bytes], str, bytes]:
-    return encoded[0], codec, encoded[1]
 
 
 def _damage_packets(frames: Frames, kind: str, seed: int) -> tuple[Frames, Mask]:
@@ -383,12 +380,12 @@ def _damage_packets(frames: Frames, kind: str, seed: int) -> tuple[Frames, Mask]
     packets, broken, extradata = damage_stream(frames, kind, seed)
     even, codec = _even(frames), CODECS[kind]
     sound = _decode(packets, codec, extradata)
-    shown, kept = [], even[0]
+    pictures, last = [], even[0]
     for picture in _decode(broken, codec, extradata):
-        kept = kept if picture is None or picture.shape != even[0].shape else picture
-        shown.append(kept)
+        last = last if picture is None or picture.shape != even[0].shape else picture
+        pictures.append(last)
     whole = [even[t] if picture is None else picture for t, picture in enumerate(sound)]
-    return np.stack(shown), np.array([is_visible(a, b) for a, b in zip(shown, whole, strict=True)])
+    return np.stack(pictures), np.array([is_visible(a, b) for a, b in zip(pictures, whole, strict=True)])
 
 
 def is_visible(frame: Frames, sound: Frames) -> bool:

@@ -10,8 +10,7 @@ import pytest
 from studies.detection import PUPPETS_C
 from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS
 from studies.harness import RESULT_PAGES, Results
-from studies.mending import DETECTORS, EVERY, study
-from studies.mending_cells import ALONE, BLANK, GROUPS, UNSEEN, without
+from studies.mending import ALONE, BLANK, DETECTORS, EVERY, GROUPS, UNSEEN, study, without
 from studies.mending_frames import study as frame_study
 from studies.mending_tables import TABLES, runs_of, with_rule
 from studies.tables import fill_page

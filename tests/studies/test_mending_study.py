@@ -7,16 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from studies.feature_states import counts
-from studies.mending import TREATED, TREATMENTS, TWICE, study
-from studies.mending_cells import (
+from studies.mending import (
     ALONE,
     BLANK,
     GROUPS,
     LENGTHS,
+    SETTINGS,
     STRENGTHS,
+    TREATMENTS,
     UNSEEN,
     length_cell,
     plan_of,
+    study,
     without,
 )
 from studies.mending_unseen import bank_without
@@ -69,13 +71,13 @@ def test_true_and_false_positives_are_counted() -> None:
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_robust_detectors_are_measured_where_they_are_compared(group: str) -> None:
     treatments = {run.treatment for run in study(group)}
-    assert treatments == (set(TREATMENTS) if group in TREATED else {"clean"})
+    assert treatments == (set(TREATMENTS) if group in SETTINGS["treated"] else {"clean"})
 
 
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_the_second_extractor_is_measured_where_it_is_compared(group: str) -> None:
     networks = {run.network for run in study(group)}
-    assert networks == ({0, 1} if group in TWICE else {0})
+    assert networks == ({0, 1} if group in SETTINGS["twice"] else {0})
 
 
 def test_a_plan_can_be_limited_to_one_unseen_kind(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.harness import RESULT_PAGES
+from studies.harness import RESULT_PAGES, Results
+from studies.tables import fill_page
 from studies.watching import OPENED, SYSTEMS, count_events, poisson_interval
 from studies.watching_calibration import fit_tables
-from studies.watching_tables import TABLES, fill_page, read_results
+from studies.watching_tables import TABLES
 
 from studies import world_damage
 
@@ -19,11 +20,11 @@ from studies import world_damage
 def test_tables_of_the_page_match_the_record() -> None:
     page = (RESULT_PAGES / "watching-a-stream.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- watching: (\w+) -->", page)) == sorted(TABLES)
-    assert fill_page(page, read_results()) == page
+    assert fill_page(page, Results()) == page
 
 
 def test_every_kind_and_every_system_was_measured() -> None:
-    records = read_results()
+    records = Results().watching
     assert {record["run"]["kind"] for record in records} == {*world_damage.KINDS, *OPENED, "clean"}
     assert all(set(record["systems"]) == set(SYSTEMS) for record in records)
 
