@@ -87,7 +87,9 @@ def transfer_table(results: Results) -> Iterator[list[str]]:
         yield [tested, *(spread(corrupted(record, cells) for record in records) for records in trained)]
 
 
-@table("struck", *(f"{NAMES[detector]}, {treatment}" for detector, treatment in product(DETECTORS, ("clean", "drop"))))
+@table(
+    "corrupted", *(f"{NAMES[detector]}, {treatment}" for detector, treatment in product(DETECTORS, ("clean", "drop")))
+)
 def position_table(results: Results) -> Iterator[list[str]]:
     """Black frames at different positions of each action."""
     runs = [

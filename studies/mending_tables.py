@@ -167,7 +167,7 @@ def _met(reached: bool | np.bool_) -> str:
     return "met" if reached else "missed"
 
 
-@table("struck frames", *map(words, CORRUPTIONS))
+@table("damaged frames", *map(words, CORRUPTIONS))
 def kind_table(results: Results) -> Iterator[list[str]]:
     """Relative robustness of detectors trained clean, by kind and share."""
     records = runs_of(results, "main")
@@ -180,12 +180,12 @@ def frame_table(results: Results) -> Iterator[list[str]]:
     """Damaged frames that the inspector finds in the films, and false alarms."""
     counts = runs_of(results, "main")[0]["found"][MENDED]
     cells = [cells_of(kind) for kind in CORRUPTIONS]
-    yield ["struck frames found", "", *(slashed(share_found(counts, [cell]) for cell in own) for own in cells)]
+    yield ["damaged frames found", "", *(slashed(share_found(counts, [cell]) for cell in own) for own in cells)]
     others = [f"{alarms([counts[cell] for cell in own]):.2f}" for own in ([CLEAN], *cells)]
-    yield ["others taken for struck ones", *others]
+    yield ["intact frames taken for damaged", *others]
 
 
-@table("trained", "struck frames", "video", *map(words, ERRORS))
+@table("trained", "damaged frames", "video", *map(words, ERRORS))
 def error_table(results: Results) -> Iterator[list[str]]:
     """DETAD's errors, the mean over detectors: the cost of each kind, and the share of missed actions."""
     states = (*product((AS_IS, MENDED), (CLEAN, "corrupted")), (KNOWN, "corrupted"))
@@ -233,7 +233,7 @@ def _by_length(records: Sequence[Record], kind: str) -> Iterator[list[str]]:
         yield [way, *(f"{left(records, way, [length_cell(kind, percent)]):.1f}" for percent in OTHER_LENGTHS)]
 
 
-@table("kind", "struck frames", *LENGTH_HEADS)
+@table("kind", "damaged frames", *LENGTH_HEADS)
 def length_table(results: Results) -> Iterator[list[str]]:
     """Relative robustness under stretches of other lengths than the benchmark's."""
     for kind in CORRUPTIONS:
@@ -255,7 +255,7 @@ def _each_detector(records: Sequence[Record], cell: str) -> list[str]:
     return [slashed(100 * np.mean([scores[way][cell] for scores in own]) for way in WAYS) for own in each]
 
 
-@table("struck outside of actions", *(NAMES[name] for name in DETECTORS), "found, %", "false alarms, %")
+@table("damaged outside of actions", *(NAMES[name] for name in DETECTORS), "found, %", "false alarms, %")
 def background_table(results: Results) -> Iterator[list[str]]:
     """Damage outside of actions: mAP of each detector, the mean over its seeds, and the share of frames found."""
     records = runs_of(results, "background")
@@ -286,7 +286,7 @@ def strength_table(results: Results) -> Iterator[list[str]]:
             yield [*label, *_each_detector(records, cell.name), f"{hits:.1f}"]
 
 
-@table("detector", "weights", "struck frames", "clean", "relative", *map(words, CORRUPTIONS))
+@table("detector", "weights", "damaged frames", "clean", "relative", *map(words, CORRUPTIONS))
 def frame_detector_table(results: Results) -> Iterator[list[str]]:
     """Detectors of frames, with the shipped weights: clean score and relative robustness, by kind and over all."""
     for run in frame_study():
@@ -298,7 +298,7 @@ def frame_detector_table(results: Results) -> Iterator[list[str]]:
         yield [*row, *(f"{relative(scores, '', cells_of(kind)):.1f}" for kind in CORRUPTIONS)]
 
 
-@table("struck by", *(f"{word} of the clip" for word in PLACES), "found, %")
+@table("damaged by", *(f"{word} of the clip" for word in PLACES), "found, %")
 def recognition_table(results: Results) -> Iterator[list[str]]:
     """Right answers of networks trained clean as is / mended / known, the mean of these, and damaged frames found."""
     *runs, detections = results.mending_recognition
