@@ -81,7 +81,7 @@ def view(run: Path, intact: Path, out: Path) -> None:
         assert isinstance(snapshot, Snapshot)
         run_page(snapshot)
         gallery_page(snapshot)
-        while isinstance(snapshot.surveyed(), Waiting):
+        while isinstance(snapshot.analysis(), Waiting):
             time.sleep(0.005)
         for cell in snapshot.cells.values():
             cell_page(snapshot, cell)

@@ -176,10 +176,10 @@ def _run(path: Path) -> object:
     """What `jostle verify`, `jostle report` and `jostle diff` learn of a run before they show anything."""
     from jostle.api.benchmarks import verify
     from jostle.reporting.analysis.record import RunRecord
-    from jostle.reporting.analysis.run_analysis import survey
+    from jostle.reporting.analysis.run_analysis import analyse_run
 
     root = next(folder for folder in path.parents if folder.parent.name == "place")
-    return first_of(lambda _: verify(root), lambda _: survey(RunRecord.read(root), draws=2))(path)
+    return first_of(lambda _: verify(root), lambda _: analyse_run(RunRecord.read(root), draws=2))(path)
 
 
 READERS = {

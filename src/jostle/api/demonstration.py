@@ -128,7 +128,7 @@ HOW: dict[str, tuple[str, str | None]] = {
     "robust": ("robust", None),
     "mended": ("clean", BUNDLED),
 }
-# The story in a minute: few films, and of each kind of knock the longest.
+# The short demo: few films, and of each kind of corruption the longest placement.
 FILMS = 6
 KINDS = ("black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion")
 SHORT = tuple(f"thumos14-c/{kind}:3" for kind in KINDS)

@@ -180,7 +180,7 @@ def detect(
         video_scores: JSON of a video classifier, for class-agnostic detectors such as those for ActivityNet.
         extractor: makes features of video: what `load_extractor` gives, or a name.
         extractor_weights: of an extractor by name.
-        spec: corruptions that befall the video first, in order.
+        spec: corruptions applied to the video first, in order.
         placement: which frames they corrupt; by default as each spec says.
         segments: the actions of a single video, for placements that need them.
         video_id: of a single video; by default the name of the file without its ending.

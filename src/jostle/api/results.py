@@ -72,14 +72,14 @@ def export_run(
     """
     from jostle.core.progress import progress_or_bar
     from jostle.reporting.analysis.record import RunRecord
-    from jostle.reporting.analysis.run_analysis import survey
+    from jostle.reporting.analysis.run_analysis import analyse_run
     from jostle.reporting.analysis.summary import check_whole, summary_of, write_summary
 
     record = RunRecord.read(run)
     if not partial:
         check_whole(record)
     with progress_or_bar("measuring", progress) as callback:
-        write_summary(summary_of(survey(record, draws=draws, seed=seed, progress=callback)), Path(out))
+        write_summary(summary_of(analyse_run(record, draws=draws, seed=seed, progress=callback)), Path(out))
     return Path(out)
 
 

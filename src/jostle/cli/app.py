@@ -188,13 +188,13 @@ def _stop(number: int, frame: object) -> NoReturn:
 def _run() -> int:
     try:
         code = _call()
-        sys.stdout.flush()  # while an error can still be told
+        sys.stdout.flush()  # while an error can still be reported
         return code
     except JostleError as error:
         return _failed(error, str(error), error.exit_code, error.fault)
     except Stopped as stopped:
         if stopped.number == signal.SIGPIPE:
-            raise  # nobody is there to be told
+            raise  # nothing reads the output any more
         console.say("stopped; nothing half-written is left, run the same command again")
         return 128 + stopped.number
     except MemoryError as error:

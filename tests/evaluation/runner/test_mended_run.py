@@ -17,7 +17,7 @@ from jostle.mending.loading import MendingOptions
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import analyse_run
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.summary import read_summary, summary_of, write_summary
 
@@ -102,7 +102,7 @@ def test_mended_and_plain_runs_are_distinguished_in_comparisons(runs: tuple[Path
 
 def test_only_records_of_mended_runs_have_a_mend_field(runs: tuple[Path, Path], tmp_path: Path) -> None:
     for run, mend in zip(runs, (None, "known"), strict=True):
-        summary = summary_of(survey(RunRecord.read(run), draws=0))
+        summary = summary_of(analyse_run(RunRecord.read(run), draws=0))
         write_summary(summary, tmp_path / "x.record.json")
         assert read_summary(tmp_path / "x.record.json").mend == mend
         assert ("mend" in json.loads((tmp_path / "x.record.json").read_text())["record"]) == (mend is not None)

@@ -23,7 +23,7 @@ from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.pm_k_detection import pm_k_detection
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import analyse_run
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_a_finished_run_is_read_and_analysed(finished_run: Run) -> None:
     record = RunRecord.read(finished_run.folder)
     assert record.objects.classes == CLASSES
     assert record.objects.sets == {anchor: tuple(others) for anchor, others in SETS.items()}
-    analysis = survey(record, draws=40)
+    analysis = analyse_run(record, draws=40)
     assert analysis.of("clean").value == finished_run.scores["clean"]
     assert analysis.videos == tuple(NAMES)
     assert np.isnan(analysis.by_class[0, 2])  # no whale

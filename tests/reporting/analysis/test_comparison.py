@@ -10,12 +10,12 @@ import pytest
 import jostle
 from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
-from jostle.reporting.analysis.comparison import compared, surveys_of
+from jostle.reporting.analysis.comparison import analyse_runs, compared
 from jostle.reporting.analysis.record import RunRecord
 
 
 def test_paired_differences_equal_those_of_compare(detection: RunRecord, robust_detection: RunRecord) -> None:
-    one, other = surveys_of([detection, robust_detection], draws=80)
+    one, other = analyse_runs([detection, robust_detection], draws=80)
     comparison = compared(one, other)
     cell = comparison.cells[0]
     scores = [
@@ -36,7 +36,7 @@ def test_paired_differences_equal_those_of_compare(detection: RunRecord, robust_
 
 
 def test_run_against_itself_has_no_difference(recognition: RunRecord) -> None:
-    comparison = compared(*surveys_of([recognition, recognition], draws=20))
+    comparison = compared(*analyse_runs([recognition, recognition], draws=20))
     assert all(row.difference.value == 0 and row.difference.interval is None for row in comparison.cells)
 
 
@@ -47,19 +47,19 @@ def test_only_shared_videos_are_compared(detection: RunRecord, tmp_path: Path) -
             return detection.truth.of_videos(detection.truth.videos[:7])
 
     other = Partial(detection.folder, detection.about, detection.scores)
-    one, two = surveys_of([detection, other], draws=10)
+    one, two = analyse_runs([detection, other], draws=10)
     assert one.videos == two.videos == detection.truth.videos[:7]
 
 
 def test_incomparable_runs_are_refused(detection: RunRecord, recognition: RunRecord, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="runs of different benchmarks, 'made-detection' and 'made-recognition'"):
-        surveys_of([detection, recognition])
+        analyse_runs([detection, recognition])
     other = RunRecord.read(write_run(tmp_path / "fewer", videos=11))
     with pytest.raises(DataError, match="different ground truths, sha256:"):
-        surveys_of([detection, other])
+        analyse_runs([detection, other])
     newer = replace(detection, about=replace(detection.about, fingerprint="sha256:0123456789abcdef"))
     with pytest.raises(DataError, match="different versions of a benchmark"):
-        surveys_of([detection, newer])
-    one, two = surveys_of([detection, detection])
+        analyse_runs([detection, newer])
+    one, two = analyse_runs([detection, detection])
     with pytest.raises(DataError, match="not of the same videos and draws"):
         compared(one, replace(two, videos=two.videos[:2]))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import class_drops, survey, video_drops
+from jostle.reporting.analysis.run_analysis import analyse_run, class_drops, video_drops
 
 
 def test_class_drops_of_selected_cells(detection: RunRecord) -> None:
-    analysis = survey(detection)
+    analysis = analyse_run(detection)
     every, one = class_drops(analysis), class_drops(analysis, ["thumos14-c/black_frame:3"])
     assert [drop.loss for drop in every] == sorted((drop.loss for drop in every), reverse=True)
     assert len(every) == len(analysis.classes)
@@ -24,11 +24,11 @@ def test_class_drops_of_selected_cells(detection: RunRecord) -> None:
 
 
 def test_every_video_has_one_drop(recognition: RunRecord) -> None:
-    analysis = survey(recognition)
+    analysis = analyse_run(recognition)
     drops = video_drops(analysis)
     assert sorted(drop.name for drop in drops) == sorted(analysis.videos)
     assert np.mean([drop.clean for drop in drops]) == pytest.approx(recognition.scores.clean)
 
 
 def test_no_drops_without_corrupted_cells(frames: RunRecord) -> None:
-    assert video_drops(survey(frames), []) == []
+    assert video_drops(analyse_run(frames), []) == []

@@ -23,7 +23,7 @@ from jostle.reporting.analysis.language import (
     windows_table,
 )
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import class_drops, survey, video_drops
+from jostle.reporting.analysis.run_analysis import analyse_run, class_drops, video_drops
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.video_language import moment_timeline, question_answers
 
@@ -33,7 +33,7 @@ REVERSED = "ucf101-p/reverse_sampling:3"
 @pytest.mark.parametrize("task", ["questions", "moments"])
 def test_analysis_agrees_with_the_scores(task: str, request: pytest.FixtureRequest) -> None:
     record: RunRecord = request.getfixturevalue(task)
-    analysis = survey(record, draws=1000)
+    analysis = analyse_run(record, draws=1000)
     assert dict(zip(analysis.cells, analysis.value.tolist(), strict=True)) == pytest.approx(record.values)
     assert analysis.of("clean").interval == pytest.approx(record.scores.clean_more.interval)
     for one in record.scores.listed:
@@ -43,7 +43,7 @@ def test_analysis_agrees_with_the_scores(task: str, request: pytest.FixtureReque
 
 
 def test_questions_are_broken_down_by_type(questions: RunRecord) -> None:
-    analysis = survey(questions)
+    analysis = analyse_run(questions)
     assert analysis.classes == ("what", "order")
     by_type = questions.scores.clean_more.by_type
     assert by_type is not None
@@ -52,7 +52,7 @@ def test_questions_are_broken_down_by_type(questions: RunRecord) -> None:
 
 
 def test_moments_are_broken_down_by_length(moments: RunRecord) -> None:
-    analysis = survey(moments)
+    analysis = analyse_run(moments)
     assert analysis.classes == ("short", "middle")
     assert analysis.by_class[0].mean() == pytest.approx(analysis.value[0])  # as many of each
     assert chance_of(analysis).score == 0.0
@@ -62,7 +62,7 @@ def test_moments_scored_by_average_precision(tmp_path: Path) -> None:
     record = RunRecord.read(
         write_run(tmp_path / "run", "moments", videos=6, cells=(), benchmark="by-map", metric="moment_map")
     )
-    analysis = survey(record, draws=50)
+    analysis = analyse_run(record, draws=50)
     assert (
         analysis.value[0] == pytest.approx(record.scores.clean) == pytest.approx(record.scores.clean_more.average_map)
     )
@@ -71,7 +71,7 @@ def test_moments_scored_by_average_precision(tmp_path: Path) -> None:
 
 def test_chance_is_one_option_of_each_question(questions: RunRecord) -> None:
     assert chance_of(questions).score == pytest.approx(1 / 3) == pytest.approx(questions.scores.clean_more.chance)
-    assert chance_of(survey(questions)).text == "chance 33.3"
+    assert chance_of(analyse_run(questions)).text == "chance 33.3"
 
 
 def test_every_table_of_questions_has_chance_and_baselines(questions: RunRecord) -> None:
@@ -84,7 +84,7 @@ def test_every_table_of_questions_has_chance_and_baselines(questions: RunRecord)
     assert kinds is not None
     assert [column.name for column in kinds.columns][2:5] == ["chance", "without video", "one frame"]
     assert [row[0] for row in kinds.rows] == ["what", "order", "needs order"]
-    cells = cells_table([survey(questions)])
+    cells = cells_table([analyse_run(questions)])
     assert [row[1] for row in cells.rows][-2:] == ["without video", "with one frame"]
 
 
@@ -187,7 +187,7 @@ def test_damaged_answers_are_named(questions: RunRecord, tmp_path: Path) -> None
     rows["video_0000/0"] = {"choice": 7, "probabilities": None, "text": None}
     file.write_text(json.dumps(rows))
     with pytest.raises(DataError, match="delete it, and the cell is run again") as caught:
-        survey(RunRecord.read(run))
+        analyse_run(RunRecord.read(run))
     assert caught.value.fault == "F101"
 
 
@@ -200,5 +200,5 @@ def test_damaged_questions_are_named(questions: RunRecord, tmp_path: Path) -> No
     content["questions"][0]["answer"] = 9
     file.write_text(json.dumps(content))
     with pytest.raises(DataError, match="the right option is 9") as caught:
-        survey(RunRecord.read(run))
+        analyse_run(RunRecord.read(run))
     assert caught.value.fault == "F110"

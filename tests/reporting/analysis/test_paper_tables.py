@@ -19,7 +19,7 @@ from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import Recipe, benchmarks
 from jostle.evaluation.run_folder.metadata import About, Content
 from jostle.evaluation.run_folder.scores import CellScore, CleanDetails, Counted, Coverage, Scores
-from jostle.reporting.analysis.comparison import surveys_of
+from jostle.reporting.analysis.comparison import analyse_runs
 from jostle.reporting.analysis.paper_tables import Layout, NumberColumn, paper_layouts, write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
@@ -210,15 +210,15 @@ def test_F87_names_are_escaped(name: str) -> None:
 
 
 def test_written_files_are_valid_latex(detection: RunRecord, robust_detection: RunRecord, tmp_path: Path) -> None:
-    surveys = surveys_of([detection, robust_detection], draws=30)
-    paths = write_paper_tables(surveys, tmp_path / "deep" / "tex", intervals=True)
+    analyses = analyse_runs([detection, robust_detection], draws=30)
+    paths = write_paper_tables(analyses, tmp_path / "deep" / "tex", intervals=True)
     assert [path.stem for path in paths] == [
         "thumos14-c-table-1", "thumos14-c-table-c", "mini-kinetics-c-table-1", "ucf101-p-absolute", "ucf101-p-relative",
         "tables",
     ]  # fmt: skip
     for path in paths:
         check_latex(path.read_text(encoding="utf-8"))
-    low, high = surveys[0].corrupted().interval or (0, 0)
+    low, high = analyses[0].corrupted().interval or (0, 0)
     assert rf"{{\scriptsize [{100 * low:.2f}, {100 * high:.2f}]}}" in paths[0].read_text()
     assert re.findall(r"\\input\{(.*)\}", paths[-1].read_text()) == [path.stem for path in paths[:-1]]
     engine = shutil.which("pdflatex")
@@ -229,7 +229,7 @@ def test_written_files_are_valid_latex(detection: RunRecord, robust_detection: R
 
 
 def test_frame_runs_have_their_own_table(frames: RunRecord, tmp_path: Path) -> None:
-    texts = {path.stem: path.read_text() for path in write_paper_tables(surveys_of([frames]), tmp_path)}
+    texts = {path.stem: path.read_text() for path in write_paper_tables(analyse_runs([frames]), tmp_path)}
     check_latex(texts["pm-k"])
     assert r"\input{pm-k}" in texts["tables"]
 
@@ -237,7 +237,7 @@ def test_frame_runs_have_their_own_table(frames: RunRecord, tmp_path: Path) -> N
 def test_run_without_counted_cells_is_refused(detection: RunRecord, tmp_path: Path) -> None:
     bare = replace(detection, scores=replace(detection.scores, cells=(), mean_corrupted=None))
     with pytest.raises(DataError, match="no cell counts"):
-        write_paper_tables(surveys_of([bare]), tmp_path / "out")
+        write_paper_tables(analyse_runs([bare]), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

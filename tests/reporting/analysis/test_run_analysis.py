@@ -17,13 +17,13 @@ from jostle.metrics.score import score
 from jostle.reporting.analysis.cell_scores import predictions_on
 from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import analyse_run
 
 
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames"])
 def test_values_equal_those_of_the_run(task: str, request: pytest.FixtureRequest) -> None:
     record = request.getfixturevalue(task)
-    analysis = survey(record)
+    analysis = analyse_run(record)
     for cell, value in record.values.items():
         assert analysis.value[analysis.place[cell]] == pytest.approx(value, abs=1e-12)
     assert analysis.corrupted().value == pytest.approx(record.scores.mean_corrupted)
@@ -33,7 +33,7 @@ def test_values_equal_those_of_the_run(task: str, request: pytest.FixtureRequest
 
 def test_intervals_equal_those_of_the_bootstrap(detection: RunRecord) -> None:
     cell = detection.cells[1]
-    drawn = survey(detection, draws=60, seed=3).of(cell)
+    drawn = analyse_run(detection, draws=60, seed=3).of(cell)
     expected = jostle.score(detection.predictions(cell), detection.truth, protocol="thumos14", bootstrap=60, seed=3)
     assert expected.interval is not None
     assert drawn.value == pytest.approx(expected.average_map)
@@ -41,7 +41,7 @@ def test_intervals_equal_those_of_the_bootstrap(detection: RunRecord) -> None:
 
 
 def test_value_of_a_video_is_its_own_score(detection: RunRecord) -> None:
-    analysis = survey(detection)
+    analysis = analyse_run(detection)
     for cell in detection.cells:
         for v in (0, 5, 11):
             name = analysis.videos[v]
@@ -52,18 +52,18 @@ def test_value_of_a_video_is_its_own_score(detection: RunRecord) -> None:
 
 
 def test_classes_of_a_detector_and_of_a_recogniser(detection: RunRecord, recognition: RunRecord) -> None:
-    analysis = survey(detection)
+    analysis = analyse_run(detection)
     expected = score(detection.predictions(CLEAN), detection.truth, protocol="thumos14")
     for i, name in enumerate(analysis.classes):
         assert analysis.by_class[0, i] == pytest.approx(expected.per_class[name].mean())
-    accuracies = survey(recognition)
+    accuracies = analyse_run(recognition)
     videos = np.bincount(recognition.labels.label)
     assert np.average(accuracies.by_class[0], weights=videos) == pytest.approx(recognition.scores.clean)
     assert set(np.unique(accuracies.by_video)) <= {0.0, 1.0}
 
 
 def test_frame_runs_are_scored_by_anchor(frames: RunRecord) -> None:
-    analysis = survey(frames, draws=50)
+    analysis = analyse_run(frames, draws=50)
     names, scores = frames.table(CLEAN)
     expected = pm_k(dict(zip(names, scores, strict=True)), frames.frames.sets, frames.frames.labels, 3)
     assert analysis.value[0] == pytest.approx(expected.pm_k)
@@ -72,8 +72,8 @@ def test_frame_runs_are_scored_by_anchor(frames: RunRecord) -> None:
 
 
 def test_subset_of_videos(detection: RunRecord) -> None:
-    videos = survey(detection).videos[:5]
-    analysis = survey(detection, videos=videos, draws=20)
+    videos = analyse_run(detection).videos[:5]
+    analysis = analyse_run(detection, videos=videos, draws=20)
     expected = score(predictions_on(detection, CLEAN, videos), detection.truth.of_videos(videos), protocol="thumos14")
     assert analysis.value[0] == pytest.approx(expected.average_map)
     assert analysis.by_video.shape == (5, 5)
@@ -81,14 +81,14 @@ def test_subset_of_videos(detection: RunRecord) -> None:
 
 def test_one_video_has_no_interval(tmp_path: Path) -> None:
     record = RunRecord.read(write_run(tmp_path / "run", videos=1))
-    analysis = survey(record, draws=30)
+    analysis = analyse_run(record, draws=30)
     assert analysis.of(CLEAN).value is not None
     assert analysis.of(CLEAN).interval is None
 
 
 def test_clean_score_of_zero_has_no_ratio(tmp_path: Path) -> None:
     record = RunRecord.read(write_run(tmp_path / "run", "recognition", videos=2, weakness=1.0))
-    analysis = survey(record, draws=20)
+    analysis = analyse_run(record, draws=20)
     zero = analysis.value.copy()
     zero[0] = 0.0
     object.__setattr__(analysis, "value", zero)
@@ -99,12 +99,12 @@ def test_missing_predictions_are_named(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
     (folder / "predictions" / "clean.json").unlink()
     with pytest.raises(DataError, match="the predictions on clean video are gone"):
-        survey(RunRecord.read(folder))
+        analyse_run(RunRecord.read(folder))
 
 
 def test_cell_without_a_video_is_named(tmp_path: Path, detection: RunRecord) -> None:
     with pytest.raises(DataError, match="clean lacks 1 videos, as 'nobody'"):
-        survey(detection, videos=[*detection.truth.videos, "nobody"])
+        analyse_run(detection, videos=[*detection.truth.videos, "nobody"])
 
 
 @pytest.mark.fault("F126")
@@ -113,7 +113,7 @@ def test_F126_analysis_has_the_intervals_of_scores_json(task: str, anchors: int,
     record = RunRecord.read(
         write_run(tmp_path / "run", task, anchors=anchors, weakness=3.0, classes=("a", "b", "c", "d"))
     )
-    analysis = survey(record, draws=1000)
+    analysis = analyse_run(record, draws=1000)
     stored = {CLEAN: record.scores.clean_more.interval} | {one.cell: one.interval for one in record.scores.listed}
     assert len({stored[cell] for cell in analysis.cells}) > 1
     for cell in analysis.cells:

@@ -15,7 +15,7 @@ from jostle.evaluation.runner.runner import Run
 from jostle.features.extraction import Cost
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import estimate, survey
+from jostle.reporting.analysis.run_analysis import analyse_run, estimate
 from jostle.reporting.analysis.run_diff import RunDiff, diff_runs
 
 
@@ -123,7 +123,7 @@ def test_recipe_on_other_data_needs_any_data(recognition: RunRecord, tmp_path: P
     clean = diff.comparison.clean
     assert (clean.one, clean.other) == (recognition.values["clean"], other.values["clean"])
     assert clean.difference.value == clean.other - clean.one
-    one, two = (survey(record, draws=200).drawn[:, 1] for record in (recognition, other))
+    one, two = (analyse_run(record, draws=200).drawn[:, 1] for record in (recognition, other))
     assert (
         diff.comparison.cells[0].difference.interval
         == estimate(diff.comparison.cells[0].difference.value, two - one).interval

@@ -19,7 +19,7 @@ from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.run_folder.scores import Counted, Coverage
 from jostle.reporting.analysis.leaderboard import boards_of, label_corruptions
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import analyse_run
 from jostle.reporting.analysis.summary import CellNumber, Number, _checksum, read_summary, summary_of, write_summary
 
 
@@ -192,7 +192,7 @@ def test_F125_part_of_a_known_benchmark_is_not_complete(recognition: RunRecord, 
     subset, videos = next(iter(datasets["ucf101"].videos.items()))
     counted = [cell.name for cell in benchmark.cells if cell.counted]
     complete = replace(
-        summary_of(survey(recognition)),
+        summary_of(analyse_run(recognition)),
         **{name: getattr(benchmark, name) for name in ("fingerprint", "dataset")},
         benchmark=benchmark.name,
         recipe=benchmark.name,
@@ -240,7 +240,7 @@ def test_partial_run_is_exported_on_request(tmp_path: Path) -> None:
 
 def test_summary_of_frame_classifiers(tmp_path: Path) -> None:
     run = RunRecord.read(write_run(tmp_path / "run", "frames", cells=()))
-    summary = summary_of(survey(run))
+    summary = summary_of(analyse_run(run))
     pm_k = run.scores.clean_more.pm_k
     assert pm_k is not None
     assert (summary.clean.value, summary.corrupted.value, summary.relative.value) == (pm_k.accuracy, pm_k.pm_k, None)

@@ -10,7 +10,7 @@ from jostle.reporting.analysis.cell_tables import cells_table, confusion_table, 
 from jostle.reporting.analysis.error_profile import confusion_of, error_profile
 from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import analyse_run
 
 
 def test_error_profile_is_the_mean_of_the_cells(detection: RunRecord) -> None:
@@ -61,7 +61,7 @@ def test_offset_errors_agree_with_pm_k(frames: RunRecord, detection: RunRecord) 
 
 
 def test_cells_table_has_every_cell_and_the_mean(detection: RunRecord) -> None:
-    table = cells_table([survey(detection)])
+    table = cells_table([analyse_run(detection)])
     assert [row[1] for row in table.rows] == [*detection.cells, "mean corrupted"]
     assert table.rows[0][1:5] == (CLEAN, detection.scores.clean, None, 1.0)
     assert table.rows[-1][2] == pytest.approx(detection.scores.mean_corrupted)

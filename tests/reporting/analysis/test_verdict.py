@@ -11,12 +11,12 @@ import pytest
 
 from helpers.synthetic_runs import write_run
 from jostle.reporting.analysis.cell_tables import cells_table
-from jostle.reporting.analysis.comparison import Chance, chance_of, compared, surveys_of
+from jostle.reporting.analysis.comparison import Chance, analyse_runs, chance_of, compared
 from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.paper_tables import paper_layouts
 from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, survey
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, analyse_run
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.verdict import (
     WORDS,
@@ -44,14 +44,14 @@ def with_scores(record: RunRecord, **scores: Any) -> RunRecord:
 def test_verdict_of_scores_equals_that_of_an_analysis(task: str, request: pytest.FixtureRequest) -> None:
     record = request.getfixturevalue(task)
     verdict = verdict_of(record, "guesser")
-    assert verdict == verdict_of(survey(record), "guesser")
+    assert verdict == verdict_of(analyse_run(record), "guesser")
     assert "under corruption it keeps" in verdict
     assert "Hardest is black frame at severity 3, where" in verdict
 
 
 @pytest.mark.parametrize(("retained", "words"), [(1.2, WORDS[0][1]), *WORDS])
 def test_every_loss_has_its_word(detection: RunRecord, retained: float, words: str) -> None:
-    verdict = verdict_of(with_values(survey(detection), 0.5, retained / 2), "model <x>")
+    verdict = verdict_of(with_values(analyse_run(detection), 0.5, retained / 2), "model <x>")
     end = f"{100 * retained:.1f}"
     assert verdict.startswith(
         f"model <x> {words} (relative robustness [{end}, {end}]): under corruption it keeps {end} % of its clean "
@@ -73,7 +73,7 @@ def test_F127_verdict_follows_the_interval(
     detection: RunRecord, monkeypatch: pytest.MonkeyPatch, ends: tuple[float, float] | None, expected: str
 ) -> None:
     monkeypatch.setattr(RunAnalysis, "relative", lambda *_: Estimate(0.898, ends))
-    verdict = verdict_of(survey(detection), "m")
+    verdict = verdict_of(analyse_run(detection), "m")
     assert verdict.startswith(expected)
     assert "keeps 89.8 %" in verdict  # never rounded to a limit between two words
 
@@ -98,7 +98,7 @@ def test_F127_relative_values_of_unequal_clean_scores_are_not_compared(recogniti
 
 @pytest.mark.fault("F127")
 def test_F127_chance_level_is_on_every_table_of_recognition(recognition: RunRecord, tmp_path: Path) -> None:
-    analysis = survey(recognition, draws=50)
+    analysis = analyse_run(recognition, draws=50)
     assert "(chance 33.3)" in verdict_of(analysis, "m")
     assert cells_table([analysis]).title == "Cells (chance 33.3)"
     assert all("chance 33.3" in one.caption for one in paper_layouts([analysis]))
@@ -112,19 +112,21 @@ def test_F127_chance_level_is_on_every_table_of_recognition(recognition: RunReco
 
 def test_verdict_with_a_clean_score_of_zero(detection: RunRecord) -> None:
     expected = "m scores 0.0 (mAP@0.3:0.7) on clean video, so its relative robustness is undefined; on "
-    assert verdict_of(with_values(survey(detection), 0.0, 0.125), "m") == f"{expected}corrupted video it scores 12.5."
+    assert (
+        verdict_of(with_values(analyse_run(detection), 0.0, 0.125), "m") == f"{expected}corrupted video it scores 12.5."
+    )
     record = with_scores(detection, clean=0.0, relative_robustness=None, mean_corrupted=0.125)
     assert verdict_of(record, "m") == f"{expected}corrupted video it scores 12.5."
 
 
 def test_verdict_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
     clean = RunRecord.read(write_run(tmp_path / "run", cells=()))
-    for source in (clean, survey(clean)):
+    for source in (clean, analyse_run(clean)):
         assert verdict_of(source, "m").endswith("on clean video; no corruption was tried.")
     beside = with_scores(
         detection, cells=(), beside=detection.scores.cells, mean_corrupted=None, relative_robustness=None
     )
-    for source in (beside, survey(beside)):
+    for source in (beside, analyse_run(beside)):
         assert verdict_of(source, "m").endswith("on clean video; no corruption that counts was tried.")
 
 
@@ -132,16 +134,16 @@ def test_models_at_chance_level_are_recognised(tmp_path: Path, recognition: RunR
     assert chance_of(recognition) == Chance(1 / 3, 40)
     assert chance_of(detection) == Chance(0.0, None)
     blind = RunRecord.read(write_run(tmp_path / "run", "recognition", videos=30, knows=0.0))
-    for source in (blind, survey(blind, draws=100)):
+    for source in (blind, analyse_run(blind, draws=100)):
         assert "m is not significantly better than chance on clean video" in verdict_of(source, "m")
-    for source in (recognition, survey(recognition, draws=100)):
+    for source in (recognition, analyse_run(recognition, draws=100)):
         assert "guessing" not in verdict_of(source, "m")
 
 
 def test_verdict_of_a_clean_frame_run(tmp_path: Path) -> None:
     record = RunRecord.read(write_run(tmp_path / "run", "frames", cells=()))
     expected = frames_verdict(offset_errors(record)[0], "m")
-    assert verdict_of(record, "m") == verdict_of(survey(record), "m") == expected
+    assert verdict_of(record, "m") == verdict_of(analyse_run(record), "m") == expected
     assert "similar frame within 3" in expected
 
 
@@ -166,8 +168,8 @@ def test_chance_level_of_frame_classifiers(frames: RunRecord) -> None:
 def test_model_at_chance_level_is_never_best(tmp_path: Path, recognition: RunRecord) -> None:
     """Robustness of a model no better than chance is neither reported nor set in bold."""
     guessing = RunRecord.read(write_run(tmp_path / "blind", "recognition", videos=40, knows=0.0, model="blind"))
-    surveys = surveys_of([recognition, guessing], draws=50)
-    comparison = compared(*surveys)
+    analyses = analyse_runs([recognition, guessing], draws=50)
+    comparison = compared(*analyses)
     assert comparison.guesses == (False, True)
     assert comparison.relative.other is not None
     assert comparison.relative.other > comparison.relative.one  # type: ignore[operator]
@@ -177,7 +179,7 @@ def test_model_at_chance_level_is_never_best(tmp_path: Path, recognition: RunRec
     assert verdict.endswith("blind is not significantly better than chance on clean video.")
     diff = diff_runs(recognition, guessing, draws=50)
     assert "blind is not significantly better than chance on clean video" in " ".join(diff.remarks)
-    table = next(one for one in paper_layouts(surveys) if one.file == "thumos14-c-table-1")
+    table = next(one for one in paper_layouts(analyses) if one.file == "thumos14-c-table-1")
     assert table.numbers[-1].barred == (1,)
     line = next(line for line in table.latex().splitlines() if line.startswith("blind"))
     assert "textbf" not in line

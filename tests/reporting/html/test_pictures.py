@@ -13,7 +13,7 @@ from helpers.numpy_extractor import write_video
 from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey, video_drops
+from jostle.reporting.analysis.run_analysis import analyse_run, video_drops
 from jostle.reporting.html.pictures import SHOTS, strip_of
 from jostle.reporting.html.report import write_report
 from jostle.reporting.html.worst_videos import Album
@@ -75,7 +75,7 @@ def test_invalid_input_frame_numbers_are_refused(tmp_path: Path) -> None:
 
 
 def test_album_stops_at_its_size_limit(record: RunRecord) -> None:
-    analysis = survey(record)
+    analysis = analyse_run(record)
     drop = video_drops(analysis)[0]
     full = strip_of(record, drop.name, drop.worst_cell)
     album = Album(full.without_clip().weight + 10)

@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, survey
+from jostle.reporting.analysis.run_analysis import DRAWS, analyse_run
 from jostle.reporting.analysis.verdict import verdict_of
 from jostle.reporting.viewer import runs as runs_module
 from jostle.reporting.viewer.runs import RunCollection
@@ -89,7 +89,7 @@ def test_run_page(client: TestClient, runs: dict[str, Path]) -> None:
     }
     assert page["severities"] == [1, 3]
     record = RunRecord.read(runs["detection"])
-    assert page["verdict"] == verdict_of(survey(record, draws=DRAWS), "leaning")
+    assert page["verdict"] == verdict_of(analyse_run(record, draws=DRAWS), "leaning")
 
 
 def test_videos_of_a_cell_are_sorted_by_loss(client: TestClient) -> None:
@@ -380,10 +380,10 @@ def test_run_without_labels_is_shown_in_part(runs: dict[str, Path], tmp_path: Pa
 def test_cell_page_waits_for_the_analysis(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(record: object, **options: object) -> object:
         time.sleep(0.3)
-        return survey(record, **options)
+        return original(record, **options)
 
-    survey = runs_module.survey
-    monkeypatch.setattr(runs_module, "survey", slow)
+    original = runs_module.analyse_run
+    monkeypatch.setattr(runs_module, "analyse_run", slow)
     page = client.get(f"/runs/detection/cells/{CELL}.json").json()
     assert (page["page"], page["done"], page["of"]) == ("waiting", 0, 4)
     assert client.get("/runs/detection.json").json()["surveyed"] is False

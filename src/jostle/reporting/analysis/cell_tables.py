@@ -14,10 +14,10 @@ from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis
 from jostle.reporting.analysis.tables import Column, Table, Value
 
 
-def cells_table(surveys: Sequence[RunAnalysis]) -> Table:
+def cells_table(analyses: Sequence[RunAnalysis]) -> Table:
     """Every cell of every run, a row each, and the means under them."""
     rows: list[tuple[Value, ...]] = []
-    for analysis in surveys:
+    for analysis in analyses:
         clean = analysis.of(CLEAN).value
         name = analysis.record.name
         for cell in analysis.cells:
@@ -30,7 +30,7 @@ def cells_table(surveys: Sequence[RunAnalysis]) -> Table:
             rows.append((name, "mean corrupted", mean.value, mean.interval, left.value, "", len(analysis.videos)))
         for baseline, value, ends in baseline_rows(analysis.record):
             rows.append((name, baseline, value, ends, None, "", analysis.record.scores.coverage.videos))
-    metric = surveys[0].record.scores.metric
+    metric = analyses[0].record.scores.metric
     columns = (
         Column("run"),
         Column("cell"),
@@ -40,7 +40,7 @@ def cells_table(surveys: Sequence[RunAnalysis]) -> Table:
         Column("in the means"),
         Column("videos", "count"),
     )
-    chance = chance_of(surveys[0]).text
+    chance = chance_of(analyses[0]).text
     return Table(f"Cells ({chance})" if chance else "Cells", columns, tuple(rows))
 
 

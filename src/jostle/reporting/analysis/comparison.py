@@ -18,7 +18,14 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.reporting.analysis.item_scores import is_share
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, Progress, RunAnalysis, estimate, processed_videos, survey
+from jostle.reporting.analysis.run_analysis import (
+    Estimate,
+    Progress,
+    RunAnalysis,
+    analyse_run,
+    estimate,
+    processed_videos,
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Standing:
 
     @classmethod
     def of(cls, run: RunAnalysis | RunRecord) -> Standing:
-        """By a survey, which may be of fewer videos than the run; by the run's own scores where there is none yet."""
+        """Return that of an analysis, which may be of fewer videos than the run, or of the scores of a run."""
         if isinstance(run, RunRecord):
             scores = run.scores
             return cls(
@@ -192,7 +199,7 @@ def common_videos(records: Sequence[RunRecord]) -> tuple[str, ...]:
     return names
 
 
-def surveys_of(
+def analyse_runs(
     records: Sequence[RunRecord],
     *,
     draws: int = 0,
@@ -221,14 +228,14 @@ def surveys_of(
             if progress is not None:
                 progress(before + done, total)
 
-        analyses.append(survey(record, videos=videos, draws=draws, seed=seed, progress=report_cell))
+        analyses.append(analyse_run(record, videos=videos, draws=draws, seed=seed, progress=report_cell))
     return analyses
 
 
 def compared(one: RunAnalysis, other: RunAnalysis, *, paired: bool = True) -> RunComparison:
-    """The second run less the first; both surveys are of the same videos and the same draws, if they are paired."""
+    """The second run less the first; both analyses are of the same videos and the same draws, if they are paired."""
     if (paired and one.videos != other.videos) or len(one.drawn) != len(other.drawn):
-        raise DataError("the two surveys are not of the same videos and draws; make them with surveys_of")
+        raise DataError("the two analyses are not of the same videos and draws; make them with analyse_runs")
     shared = [cell for cell in one.cells if cell in other.place and cell != CLEAN]
     counted = [cell for cell in shared if cell in set(one.counted) & set(other.counted)]
     guesses = (Standing.of(one).guesses, Standing.of(other).guesses)

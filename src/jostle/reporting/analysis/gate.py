@@ -22,7 +22,7 @@ from jostle.metrics.bootstrap import bias_corrected, video_weights
 from jostle.reporting.analysis.cell_scores import class_scores
 from jostle.reporting.analysis.comparison import Standing, check_comparable
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos, survey
+from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, analyse_run, processed_videos
 from jostle.reporting.analysis.tables import Column, Table
 
 Decision = Literal["pass", "fail", "undecided"]
@@ -235,7 +235,7 @@ def check_run(
     for record in records:
         before = sum(len(done.cells) for done in analyses)
         report = None if progress is None else (lambda done, _, before=before: progress(before + done, total))
-        analyses.append(survey(record, videos=processed_videos(run), draws=count, seed=seed, progress=report))
+        analyses.append(analyse_run(record, videos=processed_videos(run), draws=count, seed=seed, progress=report))
     same = len(analyses) == 2 and _same_predictions(analyses)
     measured = [measure_condition(condition, analyses, seed, same=same) for condition in conditions]
     remarks = _remarks(conditions, analyses, measured, same=same)

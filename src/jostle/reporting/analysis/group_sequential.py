@@ -19,7 +19,7 @@ from jostle.metrics.metric import metrics
 from jostle.reporting.analysis.early_stopping import random_order
 from jostle.reporting.analysis.gate import TAIL_DRAWS, Budget, Condition, measure_condition
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, RunAnalysis, survey
+from jostle.reporting.analysis.run_analysis import DRAWS, RunAnalysis, analyse_run
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)  # of the videos, at which one looks
 FEWEST_VIDEOS = 20  # at a look: intervals from fewer draws of videos are too narrow
@@ -123,7 +123,7 @@ class GroupSequentialStop:
         while self.due:
             videos = self.order[: self.looks[self._next_look]]
             analyses = [
-                survey(one, videos=videos, draws=self._draws, seed=self._seed)
+                analyse_run(one, videos=videos, draws=self._draws, seed=self._seed)
                 for one in (record, self._against)
                 if one is not None
             ]

@@ -13,7 +13,7 @@ from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.run_folder.folder import run_folder
 from jostle.reporting.analysis.labels import short_name
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import analyse_run
 from jostle.reporting.analysis.summary import RunSummary, read_summary, summary_of
 from jostle.reporting.published.table import PublishedModel, published_models
 
@@ -111,7 +111,7 @@ def boards_of(
         if _is_record(source):
             summary = read_summary(source)
         else:
-            summary = summary_of(survey(RunRecord.read(source), draws=draws, seed=seed))
+            summary = summary_of(analyse_run(RunRecord.read(source), draws=draws, seed=seed))
         if summary.checksum in summaries:
             raise BadValue(f"{summaries[summary.checksum][1]} and {source} are the same run; give it once")
         summaries[summary.checksum] = summary, source

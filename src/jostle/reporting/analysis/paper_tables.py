@@ -184,14 +184,14 @@ class _Numbers:
 class _Book:
     """Runs of one benchmark, and which of its cells mean what."""
 
-    surveys: tuple[RunAnalysis, ...]  # of the same videos and draws
+    analyses: tuple[RunAnalysis, ...]  # of the same videos and draws
     cells: tuple[str, ...]  # those that count in any run, in the benchmark's order
     groups: tuple[str, ...]  # the group of each in the recipe
 
     @cached_property
     def numbers(self) -> list[_Numbers]:
         """Return the numbers of each run."""
-        return [_Numbers.of(analysis, self.cells) for analysis in self.surveys]
+        return [_Numbers.of(analysis, self.cells) for analysis in self.analyses]
 
     @cached_property
     def corruptions(self) -> dict[str, list[int]]:
@@ -222,11 +222,11 @@ class _Book:
     @cached_property
     def guessers(self) -> tuple[int, ...]:
         """Return the runs at chance level, whose relative robustness has no meaning."""
-        return tuple(i for i, analysis in enumerate(self.surveys) if Standing.of(analysis).guesses)
+        return tuple(i for i, analysis in enumerate(self.analyses) if Standing.of(analysis).guesses)
 
     def cell_column(self, head: str, cell: str, group: str = "") -> NumberColumn:
         """A column of the scores of one cell."""
-        estimates = tuple(one.of(cell) if cell in one.place else Estimate(None) for one in self.surveys)
+        estimates = tuple(one.of(cell) if cell in one.place else Estimate(None) for one in self.analyses)
         return NumberColumn(head, estimates, group)
 
     def column(self, head: str, values: Sequence[Floats], group: str = "", *, left: bool = False) -> NumberColumn:
@@ -237,7 +237,7 @@ class _Book:
     @property
     def title(self) -> str:
         """The benchmark as papers print it, its metric, and what part of it was run if not all, in TeX."""
-        first = self.surveys[0]
+        first = self.analyses[0]
         listed = first.record.about.content.cells
         facts = [latex_escape(str(first.record.scores.metric)), r"\%"]
         if chance := chance_of(first).text:
@@ -254,7 +254,7 @@ class _Book:
 
     def layout(self, file: str, caption: str, numbers: Sequence[NumberColumn]) -> Layout:
         """A table of all runs; the features of detectors have a column where they are known."""
-        records = [analysis.record for analysis in self.surveys]
+        records = [analysis.record for analysis in self.analyses]
         names = run_names(records)
         features = [record.about.extractor for record in records]
         if not any(features):
@@ -263,15 +263,15 @@ class _Book:
         return Layout(file, caption, ("Model", "Feature"), rows, tuple(numbers))
 
 
-def paper_layouts(surveys: Sequence[RunAnalysis]) -> list[Layout]:
-    """Every layout that the cells of these runs fill; surveys are of the same videos and draws."""
-    listed = surveys[0].record.about.content.cells
-    counted = {cell for analysis in surveys for cell in analysis.counted}
+def paper_layouts(analyses: Sequence[RunAnalysis]) -> list[Layout]:
+    """Every layout that the cells of these runs fill; analyses are of the same videos and draws."""
+    listed = analyses[0].record.about.content.cells
+    counted = {cell for analysis in analyses for cell in analysis.counted}
     pairs = [(one.cell, one.group) for one in listed if one.cell in counted]
     if not pairs:
         return []
     names, groups = zip(*pairs, strict=True)
-    book = _Book(tuple(surveys), names, groups)
+    book = _Book(tuple(analyses), names, groups)
     return [
         _clean_and_corrupted(book),
         _levels(book),
@@ -314,7 +314,7 @@ def _beside_published(book: _Book) -> list[Layout]:
     for table in printed:
         parts.append((f"{benchmarks[table.benchmarks[0]].title}, as printed ({table.source})", at))
         at += len(table.rows)
-    parts.append((f"{benchmark_title(book.surveys[0].record)}, measured", at))
+    parts.append((f"{benchmark_title(book.analyses[0].record)}, measured", at))
     caption = f"Published results, and runs on {book.title}. They are of other data and cannot be compared across."
     layout = Layout(
         "thumos14-c-tables-1-2", caption, ("Model", "Feature", "Training"), tuple(texts), tuple(numbers), tuple(parts)
@@ -363,7 +363,7 @@ def _gammas(book: _Book) -> list[Layout]:
     ]
 
 
-def write_paper_tables(surveys: Sequence[RunAnalysis], folder: Path, *, intervals: bool = False) -> list[Path]:
+def write_paper_tables(analyses: Sequence[RunAnalysis], folder: Path, *, intervals: bool = False) -> list[Path]:
     """Write one file a layout, and a page that sets them all; files of those names are replaced.
 
     Args:
@@ -372,17 +372,19 @@ def write_paper_tables(surveys: Sequence[RunAnalysis], folder: Path, *, interval
     Raises:
         DataError: if no cell counts, so that there is nothing to set.
     """
-    files = {layout.file: layout.latex(intervals=intervals) for layout in paper_layouts(surveys)}
-    if surveys[0].record.task == "frames":
-        names = run_names([analysis.record for analysis in surveys])
+    files = {layout.file: layout.latex(intervals=intervals) for layout in paper_layouts(analyses)}
+    if analyses[0].record.task == "frames":
+        names = run_names([analysis.record for analysis in analyses])
         rows_of_offsets = [
-            (name, one) for name, analysis in zip(names, surveys, strict=True) for one in offset_errors(analysis.record)
+            (name, one)
+            for name, analysis in zip(names, analyses, strict=True)
+            for one in offset_errors(analysis.record)
         ]
         files["pm-k"] = "\n".join(
             [r"\begin{table}", r"\centering", offsets_table(rows_of_offsets).latex(), r"\end{table}", ""]
         )
     if not files:
-        raise DataError(f"{surveys[0].record.folder}: no cell counts there, so there is no table of them")
+        raise DataError(f"{analyses[0].record.folder}: no cell counts there, so there is no table of them")
     files[PREVIEW] = document(list(files))
     folder.mkdir(parents=True, exist_ok=True)
     layout = []

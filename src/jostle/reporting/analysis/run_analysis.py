@@ -125,7 +125,7 @@ class RunAnalysis:
         return estimate((self.value[at] / clean).mean(), drawn)
 
 
-def survey(
+def analyse_run(
     record: RunRecord,
     *,
     videos: Sequence[str] | None = None,

@@ -11,7 +11,7 @@ from jostle.core.notebook import data_frame, html_table
 from jostle.errors import Incomparable
 from jostle.evaluation.run_folder.metadata import format_adaptation
 from jostle.reporting.analysis.cell_tables import comparison_table
-from jostle.reporting.analysis.comparison import Difference, RunComparison, chance_of, compared, surveys_of
+from jostle.reporting.analysis.comparison import Difference, RunComparison, analyse_runs, chance_of, compared
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.language import BASELINES, baselines_of
@@ -234,7 +234,7 @@ def diff_runs(
     """
     records = (first, second)
     try:
-        one, other = surveys_of(
+        one, other = analyse_runs(
             records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=progress
         )
     except Incomparable as error:

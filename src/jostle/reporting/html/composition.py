@@ -171,22 +171,23 @@ def _with_values(corruption: Corruption, step: Step) -> str:
     return re.sub(r"`([^`]*)`", named, corruption.summary)
 
 
-def curves_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Figure | None:
+def curves_of(analyses: Sequence[RunAnalysis], names: Sequence[str]) -> Figure | None:
     """Scores over severity, a chart a corruption; only corruptions with more than one severity have a curve."""
-    grids = [grid_of(analysis.cells, analysis.counted) for analysis in surveys]
+    grids = [grid_of(analysis.cells, analysis.counted) for analysis in analyses]
     rows = dict.fromkeys(row.corruption for grid in grids for row in grid.rows if len(row.cells) > 1)
     facets = {}
     for corruption in rows:
         curves = [
-            _curve(i, analysis, grid, corruption) for i, (analysis, grid) in enumerate(zip(surveys, grids, strict=True))
+            _curve(i, analysis, grid, corruption)
+            for i, (analysis, grid) in enumerate(zip(analyses, grids, strict=True))
         ]
         facets[short_name(corruption)] = [curve for curve in curves if curve is not None]
     if not facets:
         return None
-    metric = surveys[0].record.scores.metric
+    metric = analyses[0].record.scores.metric
     svg = charts.draw_curves(facets, names, metric)
-    bands = f" Bands: {surveys[0].interval_text[:1].lower()}{surveys[0].interval_text[1:]}"
-    return Figure("severity", "", svg, f"{metric}.{bands if surveys[0].interval_text else ''}")
+    bands = f" Bands: {analyses[0].interval_text[:1].lower()}{analyses[0].interval_text[1:]}"
+    return Figure("severity", "", svg, f"{metric}.{bands if analyses[0].interval_text else ''}")
 
 
 def _curve(run: int, analysis: RunAnalysis, grid: Grid, corruption: str) -> charts.Curve | None:
@@ -219,14 +220,14 @@ def classes_of(analysis: RunAnalysis, name: str, run: int, alone: bool) -> tuple
     )
 
 
-def errors_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> tuple[list[Figure], list[Table]]:
+def errors_of(analyses: Sequence[RunAnalysis], names: Sequence[str]) -> tuple[list[Figure], list[Table]]:
     """Why detectors fail: all runs in one chart of kinds and one of costs, then who suffers, run by run."""
     runs_with = [
-        (name, profile) for name, one in zip(names, surveys, strict=True) if (profile := error_profile(one.record))
+        (name, profile) for name, one in zip(names, analyses, strict=True) if (profile := error_profile(one.record))
     ]
     if not runs_with:
         return [], []
-    alone = len(surveys) == 1
+    alone = len(analyses) == 1
     by_run = {name: _sides(profile, "" if alone else f"{name}, ") for name, profile in runs_with}
     every = [side for sides in by_run.values() for side in sides]
     drawn = [
@@ -282,16 +283,16 @@ def confusions_of(analysis: RunAnalysis, name: str, run: int) -> tuple[Figure | 
 
 
 def offsets_of(
-    surveys: Sequence[RunAnalysis], names: Sequence[str]
+    analyses: Sequence[RunAnalysis], names: Sequence[str]
 ) -> tuple[Figure, list[tuple[str, OffsetErrors]]] | None:
     """pm-k's error by distance from the anchor, clean; the table has every cell."""
     runs_with = [
-        (name, one) for analysis, name in zip(surveys, names, strict=True) for one in offset_errors(analysis.record)
+        (name, one) for analysis, name in zip(analyses, names, strict=True) for one in offset_errors(analysis.record)
     ]
     clean = [(name, one) for name, one in runs_with if one.cell == CLEAN]
     if not clean:
         return None
-    if len(surveys) == 1 and len(runs_with) > 1:
+    if len(analyses) == 1 and len(runs_with) > 1:
         worst = min(runs_with[1:], key=lambda pair: pair[1].pm_k)[1]
         clean = [("clean", clean[0][1]), (short_name(worst.cell), worst)]
     return Figure(
@@ -316,10 +317,10 @@ def _plain(key: str, value: object) -> str:
     return f"{key.replace('_', ' ')} {text}"
 
 
-def objects_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Table | None:
+def objects_of(analyses: Sequence[RunAnalysis], names: Sequence[str]) -> Table | None:
     """Compose scores of object detectors, with the right class and with any; None for other tasks."""
     rows = [
-        (name, one) for analysis, name in zip(surveys, names, strict=True) for one in object_findings(analysis.record)
+        (name, one) for analysis, name in zip(analyses, names, strict=True) for one in object_findings(analysis.record)
     ]
     return objects_table(rows) if rows else None
 

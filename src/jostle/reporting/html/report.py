@@ -8,7 +8,7 @@ from pathlib import Path
 from jostle.errors import BadValue
 from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.cell_tables import cells_table, drops_table, offsets_table
-from jostle.reporting.analysis.comparison import surveys_of
+from jostle.reporting.analysis.comparison import analyse_runs
 from jostle.reporting.analysis.gate import Budget, Check, check_run
 from jostle.reporting.analysis.labels import benchmark_title, group_word, run_names
 from jostle.reporting.analysis.literature import literature_on
@@ -26,7 +26,7 @@ WORST_OF_MANY = 2
 Progress = Callable[[int, int], None]
 
 
-def surveyed(
+def analyse_for_report(
     records: Sequence[RunRecord], *, draws: int = DRAWS, seed: int = 0, progress: Progress | None = None
 ) -> tuple[list[RunAnalysis], Progress]:
     """Analyse runs; return the analyses and a progress callback for their worst videos."""
@@ -37,7 +37,7 @@ def surveyed(
         if progress is not None:
             progress(done, cells + videos)
 
-    analyses = surveys_of(records, draws=draws, seed=seed, progress=report_cell)
+    analyses = analyse_runs(records, draws=draws, seed=seed, progress=report_cell)
     return analyses, lambda done, _: report_cell(cells + done, 0)
 
 
@@ -189,7 +189,7 @@ def write_report(
     templates()  # better to fail now than after the work
     records = [RunRecord.read(path) for path in runs]
     checks = check_runs(records, budget, against, seed=seed)
-    analyses, callback = surveyed(records, draws=draws, seed=seed, progress=progress)
+    analyses, callback = analyse_for_report(records, draws=draws, seed=seed, progress=progress)
     page = render(compose(analyses, callback, checks))
     write_text(out, [page])
     if csv is not None:

@@ -85,8 +85,8 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
     record, scores = snapshot.record, snapshot.record.scores
     problem, analysis = None, None
     try:
-        surveyed = snapshot.surveyed()
-        analysis = surveyed if isinstance(surveyed, RunAnalysis) else None
+        result = snapshot.analysis()
+        analysis = result if isinstance(result, RunAnalysis) else None
     except DataError as error:
         problem = str(error)
     grid = grid_of(record.cells, record.counted)
@@ -145,11 +145,11 @@ def _chance(run: RunAnalysis | RunRecord) -> str:
 
 def cell_page(snapshot: Snapshot, cell: str, *, show: int = VIDEOS_PER_PAGE) -> dict[str, Any]:
     """The videos of a cell, largest loss first."""
-    analysis = snapshot.surveyed()
+    analysis = snapshot.analysis()
     if isinstance(analysis, Waiting):
         return waiting_page(snapshot, analysis)
     drops = snapshot.drops(cell)
-    assert not isinstance(drops, Waiting)  # the survey is done
+    assert not isinstance(drops, Waiting)  # the analysis is done
     family = _family(snapshot, cell)
     columns = [analysis.place[one["cell"]] for one in family]
     place = {name: i for i, name in enumerate(analysis.videos)}

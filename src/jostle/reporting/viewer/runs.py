@@ -23,7 +23,7 @@ from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.run_folder.metadata import About
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, Drop, RunAnalysis, processed_videos, survey, video_drops
+from jostle.reporting.analysis.run_analysis import DRAWS, Drop, RunAnalysis, analyse_run, processed_videos, video_drops
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@+-]{0,99}")
 _OTHER = re.compile(r"[^A-Za-z0-9_+-]+")
@@ -114,7 +114,7 @@ class KeptRecord(RunRecord):
 
 @dataclass(frozen=True)
 class Waiting:
-    """A survey that is not done: how many cells of how many are."""
+    """An analysis that is not done: how many cells of how many are."""
 
     done: int
     of: int
@@ -140,27 +140,27 @@ class Snapshot:
         return {cell_key(cell): cell for cell in self.record.cells}
 
     @cached_property
-    def _survey(self) -> Future[RunAnalysis]:
+    def _analysis(self) -> Future[RunAnalysis]:
         def report_progress(done: int, _: int) -> None:
             self._progress["done"] = done
 
-        return self.pool.submit(survey, self.record, draws=DRAWS, progress=report_progress)
+        return self.pool.submit(analyse_run, self.record, draws=DRAWS, progress=report_progress)
 
-    def surveyed(self) -> RunAnalysis | Waiting:
+    def analysis(self) -> RunAnalysis | Waiting:
         """Analysis of the run; it takes seconds and runs in the background.
 
         Raises:
-            DataError: if the run cannot be gone over.
+            DataError: if the run cannot be analysed.
         """
-        with _keeping:  # two pages at once begin one survey
-            begun = self._survey
+        with _keeping:  # two pages at once begin one analysis
+            begun = self._analysis
         if not begun.done():
             return Waiting(self._progress.get("done", 0), len(self.record.cells))
         return begun.result()
 
     def drops(self, cell: str) -> list[Drop] | Waiting:
         """The videos of a cell, largest loss first."""
-        analysis = self.surveyed()
+        analysis = self.analysis()
         return analysis if isinstance(analysis, Waiting) else video_drops(analysis, [cell])
 
 
@@ -186,7 +186,7 @@ class RunCollection:
         self.folders = run_keys(folders)
         for folder in self.folders.values():
             RunFolder(folder).read_about()
-        self._pool = ThreadPoolExecutor(1, "survey")
+        self._pool = ThreadPoolExecutor(1, "analysis")
         self._lock = threading.Lock()
         self._held: dict[str, tuple[Any, Snapshot]] = {}
 
