@@ -43,7 +43,11 @@ LLAVA_7B = {
     "model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
     "num_attention_heads": 28, "num_key_value_heads": 4, "max_position_embeddings": 32768,
 }  # fmt: skip
-LLAVA_7B_VISION = {
+LLAVA_HALF_B = LLAVA_7B | {
+    "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+}  # fmt: skip
+LLAVA_VISION = {
     "model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 26,
     "num_attention_heads": 16, "image_size": 384, "patch_size": 14,
 }  # fmt: skip
@@ -91,8 +95,9 @@ def build_network(name: str, device: str, dtype: torch.dtype) -> tuple[Any, Ques
         kind, processor = library.Qwen2VLForConditionalGeneration, library.Qwen2VLProcessor
         pictures, videos = library.Qwen2VLImageProcessor(), library.Qwen2VLVideoProcessor(**PIXELS)
     else:
+        text = LLAVA_7B if name.endswith("7b") else LLAVA_HALF_B
         config = library.LlavaOnevisionConfig(
-            text_config=LLAVA_7B | ends, vision_config=LLAVA_7B_VISION, image_token_index=ids["<image>"],
+            text_config=text | ends, vision_config=LLAVA_VISION, image_token_index=ids["<image>"],
             video_token_index=ids["<video>"], image_grid_pinpoints=[[384, 384]],
         )  # fmt: skip
         kind, processor = library.LlavaOnevisionForConditionalGeneration, library.LlavaOnevisionProcessor

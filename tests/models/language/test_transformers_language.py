@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from helpers.tiny_language import KINDS, save_tiny
 from jostle.errors import BadValue, CheckpointError, DataError, MissingExtra, NonFiniteOutput, ResourceError
-from jostle.models.language import vision_cache
+from jostle.models.language import prefix_cache, vision_cache
 from jostle.models.language.interface import Question
 from jostle.models.language.loading import load_question_model
 from jostle.models.language.preparation import OWN, LibraryPreparation, QwenPreparation
@@ -94,6 +94,38 @@ def test_vision_features_of_unchanged_frames_are_reused_by_transformers_with_tor
     monkeypatch.setattr("jostle.models.language.transformers_model.attach_vision_cache", lambda *_: None)
     for answer, uncached_answer in zip(answers, load(tmp_path, frames=4).answer(questions), strict=True):
         assert answer.log_probs == pytest.approx(uncached_answer.log_probs, abs=1e-5)
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.parametrize("kind", sorted(FAMILIES))
+def test_tokens_before_a_difference_are_read_once_by_transformers_with_torchvision(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefix_cache, "CPU_TOKENS", 4)
+    save_tiny(kind, tmp_path)
+    changed = FRAMES.copy()
+    changed[3] = 0
+    corrupted = Question(changed, TIMES, QUESTION.text, QUESTION.options)
+    other = Question(FRAMES, TIMES, "Who is there?", ("cat", "dog"))
+    questions = [QUESTION, corrupted, other, QUESTION]
+    model = load(tmp_path, frames=4)
+    assert model._prefixes is not None
+    answers, counts = [], []
+    for question in questions:
+        answers += model.answer([question])
+        counts.append((model._prefixes.computed, model._prefixes.reused))
+    first = counts[0][0]
+    assert first > 3
+    assert counts[0][1] == 0
+    assert 0 < counts[1][1] < first  # up to the last frame or pair of frames
+    assert counts[2][1] > 2 * counts[1][1]  # all frames
+    assert counts[3] == (counts[2][0], counts[2][1] + first)
+    for question, answer in zip(questions[:3], answers, strict=False):
+        assert load(tmp_path, frames=4).answer([question])[0] == answer  # to the bit
+    assert answers[3] == answers[0]
+    monkeypatch.setattr("jostle.models.language.transformers_model.attach_prefix_cache", lambda *_: None)
+    for answer, whole in zip(answers, load(tmp_path, frames=4).answer(questions), strict=True):
+        assert answer.log_probs == pytest.approx(whole.log_probs, abs=1e-5)
 
 
 @pytest.mark.usefixtures("torchvision_processors")
@@ -238,6 +270,59 @@ def test_scores_are_those_of_the_first_generated_token_transformers(tiny: Transf
     ids = [tiny.preparation.tokenizer.convert_tokens_to_ids(letter) for letter in "ABC"]
     (answer,) = tiny.answer([QUESTION])
     assert answer.log_probs == pytest.approx(logits[ids].log_softmax(0).tolist(), abs=1e-5)
+
+
+@pytest.fixture
+def small_pieces(tiny: TransformersModel) -> prefix_cache.PrefixCache:
+    """The prefix cache of `tiny`, with pieces of 16 tokens."""
+    assert tiny._prefixes is not None
+    tiny._prefixes._tokens = 16
+    return tiny._prefixes
+
+
+def test_memory_for_prefixes_of_transformers_is_bounded(
+    tiny: TransformersModel, small_pieces: prefix_cache.PrefixCache
+) -> None:
+    questions = [Question(np.roll(FRAMES, i, 1), TIMES, QUESTION.text, QUESTION.options) for i in range(4)]
+    expected = tiny.answer(questions)
+    assert sum(known.nbytes for known in small_pieces._known.values()) == small_pieces._bytes
+    each = small_pieces._bytes // len(small_pieces._known)
+    small_pieces._kept_bytes = 3 * each
+    assert tiny.answer(questions + questions) == expected + expected
+    assert small_pieces._bytes <= 3 * each
+    assert sum(known.nbytes for known in small_pieces._known.values()) == small_pieces._bytes
+    # What is left is the beginning of the last prompt, which can be found.
+    before = small_pieces.reused
+    assert tiny.answer(questions[3:]) == expected[3:]
+    assert small_pieces.reused == before + len(small_pieces._known)
+
+
+def test_equal_checksums_of_other_tokens_reuse_nothing_of_transformers(
+    tiny: TransformersModel, small_pieces: prefix_cache.PrefixCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefix_cache, "checksum", lambda values: torch.zeros(()))
+    turned = Question(FRAMES[::-1].copy(), TIMES, QUESTION.text, QUESTION.options)
+    answers = tiny.answer([QUESTION, turned, QUESTION])
+    monkeypatch.undo()
+    small_pieces._known.clear()
+    assert tiny.answer([QUESTION]) == answers[:1] == answers[2:]
+    small_pieces._known.clear()
+    assert tiny.answer([turned]) == answers[1:2] != answers[:1]
+
+
+def test_generated_text_of_transformers_does_not_depend_on_prefixes(
+    tiny: TransformersModel, small_pieces: prefix_cache.PrefixCache
+) -> None:
+    tiny.answers = "text"
+    texts = tiny.answer([QUESTION, QUESTION])
+    assert small_pieces.reused > 0
+    small_pieces._tokens = 10**6
+    assert tiny.answer([QUESTION]) == texts[:1] == texts[1:]
+
+
+def test_layers_that_see_part_of_the_tokens_keep_no_prefixes_of_transformers(tiny: TransformersModel) -> None:
+    tiny.network.model.language_model.config.layer_types = ["full_attention", "sliding_attention"]
+    assert prefix_cache.attach_prefix_cache(tiny.network) is None
 
 
 @pytest.mark.fault("F175")

@@ -22,6 +22,7 @@ from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.metrics.answer_text import read_choice
 from jostle.models.devices import check_precision, device_for
 from jostle.models.language.interface import Answer, Question, split_settings
+from jostle.models.language.prefix_cache import PrefixCache, attach_prefix_cache
 from jostle.models.language.preparation import Inputs, QuestionPreparation, load_preparation
 from jostle.models.language.prompts import (
     LETTERS,
@@ -77,6 +78,7 @@ class TransformersModel:
     _letters: dict[str, list[int]] = field(init=False, repr=False)
     _reserved: set[str] = field(init=False, repr=False)
     _vision: VisionCache | None = field(init=False, repr=False)
+    _prefixes: PrefixCache | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.answers not in ("log_probs", "text"):
@@ -86,6 +88,7 @@ class TransformersModel:
         self._letters = letter_tokens(self.preparation.tokenizer)
         self._reserved = self.preparation.placeholders()
         self._vision = attach_vision_cache(self.network, self.family)
+        self._prefixes = attach_prefix_cache(self.network)
 
     @property
     def device(self) -> torch.device:

@@ -81,7 +81,7 @@ class VisionCache:
             return self._forward(*args, **kwargs)
         pixels, others = arguments.pop(first), {name: arguments.pop(name) for name in tensors - {first}}
         pictures = list(_split_pictures(pixels, others))
-        sums = torch.stack([_checksum(one.pixels) for one in pictures]).tolist()
+        sums = torch.stack([checksum(one.pixels) for one in pictures]).tolist()
         keys = [(total, one.pixels.shape, *sorted(arguments)) for total, one in zip(sums, pictures, strict=True)]
         outputs = [self._find(key, one) for key, one in zip(keys, pictures, strict=True)]
         missing: dict[torch.Size, list[int]] = {}  # places by shape
@@ -152,7 +152,7 @@ def _pictures_at_once(device: torch.device, shape: torch.Size) -> int:
     return int(2 ** max(round(math.log2(BATCH_VALUES / shape.numel())), 0))
 
 
-def _checksum(pixels: Tensor) -> Tensor:
+def checksum(pixels: Tensor) -> Tensor:
     """Return a number that is the same for the same pixels, on any device."""
     whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[pixels.element_size()]
     values = pixels.contiguous().view(whole).flatten().long()
