@@ -123,12 +123,19 @@ def time_on_device(work: Callable[[], object], device: str) -> float:
     return time_call(make_blocking(work, device), "wall")
 
 
-def measure(name: str, device: str, dtype: torch.dtype) -> LanguageModelTiming:
-    """Time one network on all kinds of questions."""
+def measure(
+    name: str, device: str, dtype: torch.dtype, *, videos: int = VIDEOS, measured_cells: int = CELLS, tokens: int = 0
+) -> LanguageModelTiming:
+    """Time one network on all kinds of questions.
+
+    Args:
+        measured_cells: the time of `CELLS` is that of so many, scaled.
+        tokens: of a piece of a prompt; jostle's own number for 0.
+    """
     network, preparation = build_network(name, device, dtype)
     family = "llava_onevision" if name.startswith("llava") else "qwen2_vl"
     rng = np.random.default_rng(0)
-    films = [rng.integers(0, 256, (FRAMES, HEIGHT, WIDTH, 3), np.uint8) for _ in range(VIDEOS + 2)]
+    films = [rng.integers(0, 256, (FRAMES, HEIGHT, WIDTH, 3), np.uint8) for _ in range(videos + 2)]
     times = np.arange(FRAMES) + 0.5
     questions = [Question(film, times.copy(), "What is in the video?", OPTIONS) for film in films]
 
@@ -149,18 +156,20 @@ def measure(name: str, device: str, dtype: torch.dtype) -> LanguageModelTiming:
                 network(**inputs, logits_to_keep=1).logits[0, -1].cpu()
 
     answer_by_transformers(questions[:2])
-    alone = time_on_device(lambda: answer_by_transformers(questions[2:]), device) / VIDEOS
+    alone = time_on_device(lambda: answer_by_transformers(questions[2:]), device) / videos
     prepared = [make_inputs(question) for question in questions[2:]]
-    passes = time_on_device(run_network, device) / VIDEOS
+    passes = time_on_device(run_network, device) / videos
     model = TransformersModel(name, family, network, preparation, FRAMES)
+    if tokens and model._prefixes is not None:
+        model._prefixes._tokens = tokens
     model.answer(questions[:2])
-    looks = time_on_device(lambda: model.answer(questions[2:]), device) / VIDEOS
+    looks = time_on_device(lambda: model.answer(questions[2:]), device) / videos
     cells = []
-    for number in range(CELLS):
+    for number in range(measured_cells):
         frames = films[-1].copy()
         frames[CHANGED] = rng.integers(0, 256, frames[CHANGED].shape, np.uint8) if number else 0
         cells.append(Question(frames, times, "What is in the video?", OPTIONS))
-    corrupted = time_on_device(lambda: model.answer(cells), device) / looks
+    corrupted = time_on_device(lambda: model.answer(cells), device) / looks * CELLS / measured_cells
     further = [Question(cells[-1].frames, times, f"What is number {number}?", OPTIONS) for number in range(4)]
     more = time_on_device(lambda: model.answer(further), device) / len(further)
     return LanguageModelTiming(name, alone, passes, looks, corrupted, more)
@@ -171,10 +180,15 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--networks", nargs="+", default=["qwen2_vl_2b", "qwen2_vl_2b_own", "llava_onevision_7b"])
+    parser.add_argument("--videos", type=int, default=VIDEOS)
+    parser.add_argument("--cells", type=int, default=CELLS, help="number of cells to time; their time is scaled to 15")
+    parser.add_argument("--tokens", type=int, default=0, help="tokens of a piece of a prompt; default: jostle's own")
     options = parser.parse_args()
+    dtype = torch.bfloat16 if options.device == "cuda" else torch.float32
+    numbers = {"videos": options.videos, "measured_cells": options.cells, "tokens": options.tokens}
     rows, missed = [], []
     for name in options.networks:
-        row = measure(name, options.device, torch.bfloat16 if options.device == "cuda" else torch.float32)
+        row = measure(name, options.device, dtype, **numbers)
         rows.append(asdict(row) | {"share": row.share})
         print(
             f"{name}: transformers {1000 * row.alone:.0f} ms a question (network {1000 * row.passes:.0f}), jostle "
