@@ -70,7 +70,7 @@ class CorruptionTiming:
     peer_ms: float | None = None
     ratio: float | None = None
     target: float | None = None
-    who: str = "nobody"
+    who: str = "none"
     counted: bool = False
     floor_ms: float = 0.0
 
