@@ -26,7 +26,7 @@ MIN_OVERLAP = 0.1  # a prediction with less overlap is background
 class TopPredictions:
     """The top-10G: the ten times as many best predictions of each class as it has instances."""
 
-    aligned: Aligned  # by class, the most confident first, ties in file order; `rows` are the given predictions
+    aligned: Aligned  # by class, the most confident first, ties in file order; its `rows` are never None
     split: npt.NDArray[np.int8]  # (n,) int8 from 1: the first G of a class are in split 1, the next G in split 2, .. 10
 
     @property

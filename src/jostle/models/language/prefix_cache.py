@@ -114,7 +114,7 @@ class PrefixCache:
                 others["attention_mask"] = mask[:, :stop]
             output = self._forward(**piece.arguments(), **others)
             hidden.append(output.last_hidden_state)
-            if place < len(pieces) - 1:  # the last one has another length, and its text is asked once
+            if place < len(pieces) - 1:  # the last one has another length, and no prompt continues it
                 before = chain[-1][1].number if chain else 0
                 chain.append((_key(before, sums[place], piece), self._keep(piece, output, start)))
         # A piece goes before those that lead to it: without them it could not be found.
