@@ -46,7 +46,7 @@ BATCH_BYTES, BATCH_FRAMES, BATCH_WINDOWS = 16 * 2**20, 64, 256
 
 # Cells whose frames are sent once, to be corrupted on the extractor's device; and groups of cells that are in progress,
 # and that are begun before the first is waited for: while a core corrupts one, the device is done with those before.
-CELLS_AT_ONCE, IN_PROGRESS, BEFORE_WAITING = 8, 8, 4
+CELLS_AT_ONCE, IN_PROGRESS, BEFORE_WAITING = 16, 8, 4
 
 Progress = Callable[[int, int], None]
 Indices = npt.NDArray[np.int64]

@@ -24,6 +24,7 @@ from jostle.models.detection.outputs import Candidates, Losses, Outputs, find_ca
 from jostle.models.devices import inference_mode
 
 C = TypeVar("C", bound=DetectorConfig)
+H = TypeVar("H", Outputs, Points)
 Array = npt.NDArray[Any]
 # Videos go through a network in batches of one size, filled up where there are fewer, so that company does not change
 # the bits. On a GPU it takes as long to start the work for one as for several.
@@ -359,7 +360,12 @@ class PointDetector(FeatureDetector[P]):
         return self._fast or self._replay, F.pad(features, (0, padded_length - length))
 
     def _replay(self, features: Tensor, lengths: Tensor) -> Outputs:
-        """Return what `forward` does, launched as one; its tensors are copied, as the next call overwrites them."""
+        """Return what `forward` does, launched as one; all tensors are copied, as the next call overwrites them."""
         outputs = self._replays(self.forward, features, lengths)
-        own: dict[str, Any] = {name: x.clone() for name, x in vars(outputs).items() if isinstance(x, Tensor)}
-        return replace(outputs, **own)
+        return replace(_copy_tensors(outputs), points=_copy_tensors(outputs.points))
+
+
+def _copy_tensors(holder: H) -> H:
+    """Return a data class with copies of the tensors that are its fields."""
+    copies: dict[str, Any] = {name: value.clone() for name, value in vars(holder).items() if isinstance(value, Tensor)}
+    return replace(holder, **copies)
