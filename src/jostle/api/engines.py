@@ -210,7 +210,8 @@ def _serve_here(predictor: Any, device: str) -> Iterator[RemoteCall]:
     from jostle.core.cuda import CudaStreams
     from jostle.parallel.serving.processes import serving_here
 
-    parts = [getattr(predictor, name) for name in ("model", "extractor", "detector") if hasattr(predictor, name)]
+    names = ("model", "extractor", "detector", "language_model")
+    parts = [getattr(predictor, name) for name in names if hasattr(predictor, name)]
     # jostle's own classes launch networks in turns; code of the caller's need not know of threads.
     known = all(_is_on_gpu(part) and _batches_requests(part) for part in parts)
     streams = CudaStreams.like_here(device, None if known else 1)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +20,7 @@ torch = pytest.importorskip("torch")
 from helpers.tiny_language import KINDS, save_tiny
 from jostle.errors import BadValue, CheckpointError, DataError, MissingExtra, NonFiniteOutput, ResourceError
 from jostle.models.language import prefix_cache, vision_cache
-from jostle.models.language.interface import Question
+from jostle.models.language.interface import Answer, Question
 from jostle.models.language.loading import load_question_model
 from jostle.models.language.preparation import OWN, LibraryPreparation, QwenPreparation
 from jostle.models.language.qwen_preparation import QwenFrames
@@ -295,6 +300,39 @@ def test_memory_for_prefixes_of_transformers_is_bounded(
     before = small_pieces.reused
     assert tiny.answer(questions[3:]) == expected[3:]
     assert small_pieces.reused == before + len(small_pieces._known)
+
+
+@pytest.mark.fault("F192")
+def test_F192_threads_that_share_a_model_of_transformers_get_their_own_answers(
+    tiny: TransformersModel, small_pieces: prefix_cache.PrefixCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU several threads serve a model; its preparation and caches remember the question before."""
+    questions = [Question(np.roll(FRAMES, i, 1), TIMES, QUESTION.text, QUESTION.options) for i in range(12)]
+
+    def answer_all(threads: int) -> list[list[Answer]]:
+        # One thread for each operation: MKL takes fewer where others compute, and the last digits change.
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(lambda question: tiny.answer([question]), questions))
+
+    expected = answer_all(1)
+    at_once = {"prepared": [0, 0], "computed": [0, 0]}  # now, and at most
+
+    def count(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)  # with its signature, which says what the network takes
+        def counted(*args: Any, **arguments: Any) -> Any:
+            at_once[name][0] += 1
+            at_once[name][1] = max(at_once[name])
+            time.sleep(0.002)
+            result = method(*args, **arguments)
+            at_once[name][0] -= 1
+            return result
+
+        return counted
+
+    monkeypatch.setattr(tiny.preparation, "inputs", count("prepared", tiny.preparation.inputs))
+    monkeypatch.setattr(tiny.network, "forward", count("computed", tiny.network.forward))
+    assert answer_all(3) == expected
+    assert at_once == {"prepared": [0, 1], "computed": [0, 1]}
 
 
 def test_equal_checksums_of_other_tokens_reuse_nothing_of_transformers(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +80,10 @@ class TransformersModel:
     _reserved: set[str] = field(init=False, repr=False)
     _vision: VisionCache | None = field(init=False, repr=False)
     _prefixes: PrefixCache | None = field(init=False, repr=False)
+    # Threads that serve a model on a GPU take turns, as preparation and caches belong to one question at a time: while
+    # one computes, the next prepares.
+    _preparing: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
+    _computing: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         if self.answers not in ("log_probs", "text"):
@@ -106,13 +111,15 @@ class TransformersModel:
         return [self._answer(question) for question in questions]
 
     def _answer(self, question: Question) -> Answer:
-        inputs = self._inputs(question)
-        with torch.inference_mode():
+        with self._preparing:
+            inputs = self._inputs(question)
+        with self._computing, torch.inference_mode():
             if self.answers == "text":
                 return self._text(question, inputs)
             last = {"logits_to_keep": 1} if "logits_to_keep" in _arguments(self.network) else {}
-            logits: Tensor = self.network(**inputs, **last).logits[:, -1].float()
-        check_finite(logits.cpu().numpy(), f"{self.name}, logits")
+            # On the CPU all that the caches keep of it is computed too, whichever thread uses it next.
+            logits: Tensor = self.network(**inputs, **last).logits[:, -1].float().cpu()
+        check_finite(logits.numpy(), f"{self.name}, logits")
         log_probs = logits[0].log_softmax(0)
         values = [float(log_probs[self._letters[letter]].logsumexp(0)) for letter in self._needed(question)]
         return answer_from_log_probs(values, self.name)
