@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from helpers.tiny_language import KINDS, save_tiny
+from helpers.tiny_language import KINDS, save_tiny, tiny_network
 from jostle.errors import BadValue, CheckpointError, DataError, MissingExtra, NonFiniteOutput, ResourceError
 from jostle.models.language import prefix_cache, vision_cache
 from jostle.models.language.interface import Answer, Question
@@ -99,6 +100,41 @@ def test_vision_features_of_unchanged_frames_are_reused_by_transformers_with_tor
     monkeypatch.setattr("jostle.models.language.transformers_model.attach_vision_cache", lambda *_: None)
     for answer, uncached_answer in zip(answers, load(tmp_path, frames=4).answer(questions), strict=True):
         assert answer.log_probs == pytest.approx(uncached_answer.log_probs, abs=1e-5)
+
+
+@needs_transformers
+@without_torchvision
+@pytest.mark.parametrize("grid", [(4, 6), (6, 4)])
+def test_tower_of_transformers_equals_itself_with_places_that_are_known(grid: tuple[int, int]) -> None:
+    tower = tiny_network("qwen2_vl")[0].model.visual
+    grids = torch.tensor([[1, *grid]] * 3)
+    pixels = torch.randn(3 * grid[0] * grid[1], 3 * 2 * 14 * 14, generator=torch.Generator().manual_seed(0))
+    places = vision_cache._places_of(tower, {"grid_thw": grids})
+    with torch.inference_mode():
+        expected, output = tower(pixels, grids), tower(pixels, grids, **places)
+        turned = tower(pixels, grids[:, [0, 2, 1]])
+    assert torch.equal(output.pooler_output, expected.pooler_output)
+    assert not torch.equal(turned.pooler_output, expected.pooler_output)
+
+
+@pytest.mark.usefixtures("torchvision_processors")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("kind", vision_cache.REPLAYED)
+def test_towers_replayed_on_a_gpu_equal_eager_ones_with_torchvision(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_tiny(kind, tmp_path)
+    questions = [Question(np.roll(FRAMES, i, 1), TIMES, QUESTION.text, QUESTION.options) for i in range(6)]
+    upright = [replace(question, frames=question.frames.swapaxes(1, 2).copy()) for question in questions]
+    replayed = load(tmp_path, frames=4, device="cuda")
+    answers = replayed.answer(questions + upright)
+    assert replayed._vision is not None
+    assert replayed._vision._replays is not None
+    assert len(replayed._vision._replays._graphs) == (2 if kind == "qwen2_vl" else 1)
+    monkeypatch.setattr(vision_cache, "BATCH_VALUES", vision_cache.REPLAYED_VALUES)
+    monkeypatch.setattr(vision_cache, "REPLAYED", ())
+    monkeypatch.setattr("jostle.models.language.transformers_model.pool_in_channels_last", lambda _: None)
+    assert load(tmp_path, frames=4, device="cuda").answer(questions + upright) == answers
 
 
 @pytest.mark.usefixtures("torchvision_processors")
@@ -248,10 +284,14 @@ def test_preparing_only_changed_frames_is_bit_exact(count: int, changed: tuple[i
     before = np.random.default_rng(3).integers(0, 256, (count, 90, 61, 3), np.uint8)
     frames = before.copy()
     frames[[i for i in changed if i < count]] = 7
-    patches, grid = settings.prepare_changed(frames, before, *settings.prepare(before))
-    expected_patches, expected_grid = settings.prepare(frames)
-    assert torch.equal(patches, expected_patches)
-    assert torch.equal(grid, expected_grid)
+    preparation = QwenPreparation(None, "", settings, "", timed=False)
+    for video in (before, frames):
+        patches, grid = preparation._prepare(video, torch.device("cpu"), torch.float32)
+        expected_patches, expected_grid = settings.prepare(video)
+        assert torch.equal(patches, expected_patches)
+        assert torch.equal(grid, expected_grid)
+    parts = settings.changed_parts(frames, before)
+    assert parts == sorted({i // 2 for i in changed if i < count})
 
 
 @pytest.fixture
@@ -372,7 +412,7 @@ def test_F175_transformers_inputs_without_token_types_are_refused(
     with torch.inference_mode():
         right, wrong = tiny.network(**inputs).logits[0, -1], tiny.network(**bare).logits[0, -1]
     assert not torch.allclose(right, wrong, atol=1e-5)  # the library raises no error
-    monkeypatch.setattr(tiny.preparation, "inputs", lambda question: bare)
+    monkeypatch.setattr(tiny.preparation, "inputs", lambda *_: bare)
     with pytest.raises(DataError) as caught:
         tiny.answer([QUESTION])
     assert caught.value.fault == "F175"

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -22,6 +24,7 @@ from jostle.models.transformers_folder import library_class, read_settings
 
 Inputs = dict[str, Tensor]
 OWN = ("qwen2_vl", "qwen2_5_vl")  # families that can be prepared without torchvision
+CPU = torch.device("cpu")
 VIDEO_TYPE = 2  # of tokens that stand for video, among `mm_token_type_ids`
 
 
@@ -30,8 +33,8 @@ class QuestionPreparation(Protocol):
 
     tokenizer: Any
 
-    def inputs(self, question: Question) -> Inputs:
-        """Return the arguments of the network."""
+    def inputs(self, question: Question, device: torch.device = CPU, dtype: torch.dtype = torch.float32) -> Inputs:
+        """Return the arguments of the network, on a device; `dtype` is that of pixels, as times would lose digits."""
 
     def describe(self) -> dict[str, object]:
         """Return how frames become an input."""
@@ -71,6 +74,8 @@ class LibraryPreparation:
     at_least: int = 1  # frames that the processor takes; fewer are filled up with the last
     capped: bool = True  # pixels of a frame, as Qwen's own tools do; pinned, as the library's default changes
     tokenizer: Any = field(init=False)
+    # Pixels of the last question by name, as prepared and as sent.
+    _pixels: dict[str, tuple[Tensor, Tensor]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tokenizer = self.processor.tokenizer
@@ -86,8 +91,8 @@ class LibraryPreparation:
             pinned["cap_pixels_per_frame"] = self.capped
         return pinned
 
-    def inputs(self, question: Question) -> Inputs:
-        """Return the arguments of the network.
+    def inputs(self, question: Question, device: torch.device = CPU, dtype: torch.dtype = torch.float32) -> Inputs:
+        """Return the arguments of the network, on a device.
 
         Raises:
             DataError: F173 if the processor shows the network another number of frames.
@@ -117,7 +122,18 @@ class LibraryPreparation:
         inputs = {name: torch.as_tensor(value) for name, value in prepared.items()}
         if count:
             self._check_frames(inputs, count)
-        return inputs
+        return {
+            name: self._send_pixels(name, value, device, dtype) if name.startswith("pixel_values") else value.to(device)
+            for name, value in inputs.items()
+        }
+
+    def _send_pixels(self, name: str, pixels: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+        """Copy pixels to a device, unless those of the last question are the same and there already."""
+        prepared, sent = self._pixels.get(name, (None, pixels))
+        if prepared is not pixels or (sent.device, sent.dtype) != (device, dtype):
+            sent = pixels.to(device, dtype)
+            self._pixels[name] = (pixels, sent)
+        return sent
 
     def _check_frames(self, inputs: Inputs, count: int) -> None:
         if "video_grid_thw" in inputs:
@@ -158,10 +174,11 @@ class QwenPreparation:
     frames: QwenFrames
     video_token: str
     timed: bool  # Qwen2.5-VL takes seconds; Qwen2-VL does not
-    _last: tuple[Any, Tensor, Tensor] | None = field(init=False, default=None, repr=False)  # frames, prepared
+    # Frames of the last question, and their patches on the device, part by part.
+    _last: tuple[npt.NDArray[np.uint8], list[Tensor]] | None = field(init=False, default=None, repr=False)
 
-    def inputs(self, question: Question) -> Inputs:
-        """Return the arguments of the network."""
+    def inputs(self, question: Question, device: torch.device = CPU, dtype: torch.dtype = torch.float32) -> Inputs:
+        """Return the arguments of the network, on a device."""
         content: list[dict[str, Any]] = [{"type": "text", "text": write_prompt(question)}]
         if len(question.frames):
             content.insert(0, {"type": "video"})
@@ -171,7 +188,7 @@ class QwenPreparation:
         )  # fmt: skip
         inputs: Inputs = {}
         if len(question.frames):
-            patches, grid = self._prepare(question.frames)
+            patches, grid = self._prepare(question.frames, device, dtype)
             inputs = {"pixel_values_videos": patches, "video_grid_thw": grid}
             if self.timed:
                 known = video_metadata(question.times)
@@ -182,15 +199,30 @@ class QwenPreparation:
         ids = torch.tensor([self.tokenizer(text)["input_ids"]])
         video = self.tokenizer.convert_tokens_to_ids(self.video_token)
         types = torch.where(ids == video, VIDEO_TYPE, 0)
-        return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "mm_token_type_ids": types, **inputs}
+        inputs |= {"input_ids": ids, "attention_mask": torch.ones_like(ids), "mm_token_type_ids": types}
+        return {name: value.to(device) for name, value in inputs.items()}
 
-    def _prepare(self, frames: Any) -> tuple[Tensor, Tensor]:
-        """Return patches and grid; of the frames before, what is the same is not prepared again."""
-        if self._last is None or self._last[0].shape != frames.shape:
-            self._last = (frames, *self.frames.prepare(frames))
-        elif self._last[0] is not frames:
-            self._last = (frames, *self.frames.prepare_changed(frames, *self._last))
-        return self._last[1], self._last[2]
+    def _prepare(
+        self, frames: npt.NDArray[np.uint8], device: torch.device, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        """Return patches and grid; parts of the video that are those of the last question are not prepared again."""
+        span = self.frames.temporal_patch_size
+        every = range(-(-len(frames) // span))
+        parts, changed, grid = [torch.empty(0)] * len(every), list(every), self.frames.grid_of(frames)
+        if self._last is not None:
+            before, known = self._last
+            if before.shape == frames.shape and (known[0].device, known[0].dtype) == (device, dtype):
+                parts = known.copy()
+                changed = [] if before is frames else self.frames.changed_parts(frames, before)
+        if changed:
+            new = self.frames.prepare_parts(frames, changed).to(device, dtype)
+            for part, patches in zip(changed, new, strict=True):
+                parts[part] = patches
+        self._last = (frames, parts)
+        whole = torch.cat(parts)
+        if whole.is_cuda:  # another thread may go on with the parts, in a stream of its own
+            torch.cuda.current_stream(device).synchronize()
+        return whole, grid
 
     def describe(self) -> dict[str, object]:
         """Return how frames become an input: our settings."""

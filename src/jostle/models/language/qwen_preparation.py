@@ -7,7 +7,7 @@ frames. The numbers are those of the library, bit for bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,22 +78,29 @@ class QwenFrames:
         mean, std = (torch.tensor(values)[:, None, None] * scale for values in (self.image_mean, self.image_std))
         return self._cut(video.sub_(mean).div_(std))
 
-    def prepare_changed(
-        self, frames: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], patches: Tensor, grid: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return what `prepare` does, given frames of the same shape and their patches; only other frames are prepared.
+    def prepare_parts(self, frames: npt.NDArray[np.uint8], parts: Sequence[int]) -> Tensor:
+        """Return (parts, patches, values) of some parts of a video, each of the frames that a patch spans.
 
-        The bits are the same, as frames are prepared one by one and cut into patches a few at a time.
+        The bits are those of `prepare`, as frames are prepared one by one and cut into patches a few at a time.
         """
-        time, count = self.temporal_patch_size, len(frames)
-        changed = sorted({i // time for i in range(count) if not np.array_equal(frames[i], before[i])})
-        if not changed:
-            return patches, grid
-        rows = [min(part * time + i, count - 1) for part in changed for i in range(time)]  # the last frame is repeated
-        new, _ = self.prepare(frames[rows], count)
-        whole = torch.unflatten(patches, 0, (int(grid[0, 0]), -1)).clone()
-        whole[changed] = torch.unflatten(new, 0, (len(changed), -1))
-        return whole.flatten(0, 1), grid
+        span, last = self.temporal_patch_size, len(frames) - 1
+        rows = [min(part * span + i, last) for part in parts for i in range(span)]  # the last frame is repeated
+        patches, _ = self.prepare(frames[rows], len(frames))
+        return torch.unflatten(patches, 0, (len(parts), -1))
+
+    def grid_of(self, frames: npt.NDArray[np.uint8]) -> Tensor:
+        """Return the (1, 3) grid of a video in time, height and width."""
+        count, *size = frames.shape[:3]
+        height, width = self.resized_to(*size, count=count)
+        return torch.tensor(
+            [[-(-count // self.temporal_patch_size), height // self.patch_size, width // self.patch_size]]
+        )
+
+    def changed_parts(self, frames: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8]) -> list[int]:
+        """Return the numbers of the parts in which a video differs from one of the same shape."""
+        span = self.temporal_patch_size
+        begins = range(0, len(frames), span)
+        return [i // span for i in begins if not np.array_equal(frames[i : i + span], before[i : i + span])]
 
     def resized_to(self, height: int, width: int, *, count: int) -> tuple[int, int]:
         """Return (height, width) that frames are brought to: multiples of a merged patch, within the limits.

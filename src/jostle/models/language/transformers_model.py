@@ -34,7 +34,7 @@ from jostle.models.language.prompts import (
     letter_of,
     write_prompt,
 )
-from jostle.models.language.vision_cache import VisionCache, attach_vision_cache
+from jostle.models.language.vision_cache import VisionCache, attach_vision_cache, pool_in_channels_last
 from jostle.models.transformers_folder import library_class, pretrained, read_settings
 from jostle.models.weights.resolve import fetch_from_hub
 from jostle.models.weights.shipped.sources import HUB
@@ -94,6 +94,8 @@ class TransformersModel:
         self._reserved = self.preparation.placeholders()
         self._vision = attach_vision_cache(self.network, self.family)
         self._prefixes = attach_prefix_cache(self.network)
+        if self.family == "llava_onevision":
+            pool_in_channels_last(self.network)
 
     @property
     def device(self) -> torch.device:
@@ -163,7 +165,7 @@ class TransformersModel:
                 "in this model; reword it",
                 fault="F174",
             )
-        inputs = self.preparation.inputs(question)
+        inputs = self.preparation.inputs(question, self.network.device, self.network.dtype)
         if self.family in TYPED and "mm_token_type_ids" not in inputs:
             raise DataError(
                 f"{self.name}: its processor gives no mm_token_type_ids, without which positions are wrong; use a "
@@ -176,12 +178,7 @@ class TransformersModel:
                 f"{self.name}: the question takes {length} tokens, and the model {most}; show fewer frames",
                 fault="F176",
             )
-        # Only pixels take the network's precision; times would lose digits.
-        dtype = self.network.dtype
-        return {
-            name: value.to(self.network.device, dtype if name.startswith("pixel_values") else None)
-            for name, value in inputs.items()
-        }
+        return inputs
 
     def _positions(self) -> int:
         config = self.network.config

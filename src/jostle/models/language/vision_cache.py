@@ -8,15 +8,18 @@ questions of a video. What is kept is found by its content and compared value by
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from jostle.core.cuda import GraphReplays
 
 TOWERS = {
     "qwen2_vl": "visual",
@@ -31,7 +34,9 @@ TOWERS = {
 GRID = "grid_thw"  # argument of towers that take pictures as rows of patches
 BY_PICTURE = ("patch_attention_mask", "merge_sizes")  # arguments with a row for each picture, or for each video
 KEPT = 128  # outputs of pictures
-BATCH_VALUES = 2**22  # numbers that a GPU puts through the tower at once, about
+REPLAYED = ("qwen2_vl", "llava_onevision")  # families whose towers a GPU runs as CUDA graphs
+# Numbers that a GPU puts through a tower at once, about; a graph starts as fast whatever its batch.
+BATCH_VALUES, REPLAYED_VALUES = 2**22, 2**20
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class _Picture:
 
     pixels: Tensor
     others: dict[str, Tensor]
+    grid: tuple[int, ...] = ()  # height and width in patches, where pictures are rows of them
 
     def equals(self, other: _Picture) -> bool:
         return torch.equal(self.pixels, other.pixels) and all(
@@ -47,7 +53,7 @@ class _Picture:
         )
 
     def copy(self) -> _Picture:
-        return _Picture(self.pixels.clone(), self.others)
+        return replace(self, pixels=self.pixels.clone())
 
 
 class VisionCache:
@@ -57,14 +63,20 @@ class VisionCache:
         tower: module that looks at pictures.
         layers: indices of the hidden states that are used, which alone are kept; None for all.
         kept: pictures whose outputs are kept, the latest ones.
+        replayed: whether a GPU runs the tower as a CUDA graph; it must launch the same operations for all pictures of
+            one shape.
 
     Attributes:
         computed: pictures that the tower has processed.
         reused: pictures whose outputs were known.
     """
 
-    def __init__(self, tower: nn.Module, layers: Collection[int] | None = None, kept: int = KEPT) -> None:
-        self._forward, self._layers, self._kept = tower.forward, layers, kept
+    def __init__(
+        self, tower: nn.Module, layers: Collection[int] | None = None, kept: int = KEPT, *, replayed: bool = False
+    ) -> None:
+        self._tower, self._forward, self._layers, self._kept = tower, tower.forward, layers, kept
+        self._replays = GraphReplays(tower) if replayed else None
+        self._launchers: dict[Hashable, Callable[[Tensor], Any]] = {}
         self._signature = inspect.signature(self._forward)
         self._known: OrderedDict[tuple[Any, ...], tuple[_Picture, Any]] = OrderedDict()
         self.computed = self.reused = 0
@@ -96,7 +108,8 @@ class VisionCache:
             else:
                 missing.setdefault(pictures[place].pixels.shape, []).append(place)
         for shape, places in missing.items():
-            size = _pictures_at_once(pixels.device, shape)
+            values = BATCH_VALUES if self._replays is None else REPLAYED_VALUES
+            size = _pictures_at_once(pixels.device, shape, values)
             for some in (places[lo : lo + size] for lo in range(0, len(places), size)):
                 new = self._compute(first, [pictures[place] for place in some], size, arguments)
                 for place, output in zip(some, new, strict=True):
@@ -120,14 +133,40 @@ class VisionCache:
         """Return the outputs for pictures of one shape, at most a batch of them."""
         self.computed += len(pictures)
         lacking = size - len(pictures)
-        filled = [*pictures, *[_Picture(torch.zeros_like(pictures[0].pixels), pictures[0].others)] * lacking]
+        filled = [*pictures, *[replace(pictures[0], pixels=torch.zeros_like(pictures[0].pixels))] * lacking]
         others = {name: torch.cat([one.others[name] for one in filled]) for name in pictures[0].others}
-        output = self._forward(**{first: torch.cat([one.pixels for one in filled])}, **others, **arguments)
+        pixels = torch.cat([one.pixels for one in filled])
+        grids = tuple(one.grid for one in filled)
+        output = self._launch(first, pixels, others, arguments, grids)
         if self._layers is not None and getattr(output, "hidden_states", None) is not None:
             states = output.hidden_states
             used = {layer % len(states) for layer in self._layers}
             output.hidden_states = tuple(state if i in used else None for i, state in enumerate(states))
         return [_part(output, number, size) for number in range(len(pictures))]
+
+    def _launch(
+        self, first: str, pixels: Tensor, others: dict[str, Tensor], arguments: dict[str, Any], grids: Hashable
+    ) -> Any:
+        """Return the output for a batch of pictures."""
+        if self._replays is None or not pixels.is_cuda or not others.keys() <= {GRID}:
+            return self._forward(**{first: pixels}, **others, **arguments)
+        key = (pixels.shape, grids, *sorted((name, repr(value)) for name, value in arguments.items()))
+        if key not in self._launchers:
+            fixed = {**others, **_places_of(self._tower, others), **arguments}
+            self._launchers[key] = lambda batch: self._forward(**{first: batch}, **fixed)
+        return self._replays(self._launchers[key], pixels)
+
+
+def _places_of(tower: Any, others: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return what Qwen2-VL's tower works out from the grids of pictures: places, and where each picture begins.
+
+    The beginnings stay on the CPU, where each layer looks at them without waiting for the GPU.
+    """
+    if GRID not in others:
+        return {}
+    library = importlib.import_module("transformers.vision_utils")
+    places = library.get_vision_position_ids(others[GRID], tower.spatial_merge_size)
+    return {"position_ids": places, "cu_seqlens": library.get_vision_cu_seqlens(others[GRID].cpu())}
 
 
 def _split_pictures(pixels: Tensor, others: dict[str, Tensor]) -> Iterator[_Picture]:
@@ -141,15 +180,15 @@ def _split_pictures(pixels: Tensor, others: dict[str, Tensor]) -> Iterator[_Pict
         own = {name: value[video : video + 1] for name, value in others.items() if name != GRID}
         grid = torch.tensor([[1, height, width]]).to(others[GRID])
         for _ in range(count):
-            yield _Picture(pixels[row : row + height * width], {GRID: grid, **own})
+            yield _Picture(pixels[row : row + height * width], {GRID: grid, **own}, (height, width))
             row += height * width
 
 
-def _pictures_at_once(device: torch.device, shape: torch.Size) -> int:
-    """Return the number of pictures in a batch: on a GPU a power of two, by their size alone."""
+def _pictures_at_once(device: torch.device, shape: torch.Size, values: int) -> int:
+    """Return the number of pictures in a batch: on a GPU a power of two with about so many values."""
     if device.type != "cuda":
         return 1
-    return int(2 ** max(round(math.log2(BATCH_VALUES / shape.numel())), 0))
+    return int(2 ** max(round(math.log2(values / shape.numel())), 0))
 
 
 def checksum(pixels: Tensor) -> Tensor:
@@ -189,4 +228,23 @@ def attach_vision_cache(network: Any, family: str) -> VisionCache | None:
         return None
     layer = getattr(network.config, "vision_feature_layer", None)
     layers = None if layer is None else [layer] if isinstance(layer, int) else list(layer)
-    return VisionCache(tower, layers)
+    return VisionCache(tower, layers, replayed=family in REPLAYED)
+
+
+def pool_in_channels_last(network: Any) -> None:
+    """Let LLaVA-OneVision pool features of frames as they lie in memory, to the same bits.
+
+    The library brings channels to the front, where a GPU interpolates with one thread for each place of a frame.
+    """
+    library_pooling, vision = network.model.apply_pooling, network.config.vision_config
+
+    def apply_pooling(features: Tensor) -> Tensor:
+        if not features.is_cuda:
+            pooled: Tensor = library_pooling(features)
+            return pooled
+        side = vision.image_size // vision.patch_size
+        pictures = features.view(len(features), side, side, -1).permute(0, 3, 1, 2)
+        pooled = nn.functional.interpolate(pictures, [-(-side // 2)] * 2, mode="bilinear")
+        return pooled.permute(0, 2, 3, 1).flatten(1, 2)
+
+    network.model.apply_pooling = apply_pooling
