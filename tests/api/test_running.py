@@ -6,9 +6,7 @@ import json
 import os
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -186,24 +184,6 @@ def test_corruption_of_the_script_itself_keeps_the_run_in_one_process(monkeypatc
     monkeypatch.undo()
     monkeypatch.setitem(plugins._parts, ("corruptions", "mine"), "__main__")
     assert not plugins.plugins_are_importable()
-
-
-@pytest.mark.fault("F192")
-def test_F192_a_function_that_answers_questions_is_called_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jostle.evaluation.inference.language import QuestionPredictor
-    from jostle.models.language.callables import callable_model
-    from jostle.parallel.serving import processes
-
-    served: list[tuple[int | None, bool]] = []
-
-    @contextmanager
-    def serve(predictor: object, streams: Any, *, copy_inputs: bool) -> Iterator[None]:
-        served.append((streams.threads, copy_inputs))
-        yield
-
-    monkeypatch.setattr(processes, "serving_here", serve)
-    with engines._serve_here(QuestionPredictor(callable_model(lambda *asked: "A")), "cpu"):
-        assert served == [(1, True)]
 
 
 @pytest.mark.slow

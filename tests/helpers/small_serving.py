@@ -48,6 +48,23 @@ def adder(number: int = 1) -> Adder:
     return Adder(number)
 
 
+class Foreign:
+    """A predictor with a model that is no class of jostle; it knows how many threads called it at once."""
+
+    def __init__(self) -> None:
+        self.model = self
+        self.inside = self.most = 0
+
+
+def overlap(predictor: Foreign, values: np.ndarray) -> tuple[int, bool]:
+    """Return the number of threads that were inside at once, at most, and whether the input is a copy."""
+    predictor.inside += 1
+    predictor.most = max(predictor.most, predictor.inside)
+    time.sleep(0.01)
+    predictor.inside -= 1
+    return predictor.most, values.flags.writeable
+
+
 def keep(kept: list[np.ndarray], values: np.ndarray) -> None:
     kept.append(values)
 

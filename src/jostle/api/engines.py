@@ -209,23 +209,11 @@ def map_around_model(
 def _serve_here(predictor: Any, device: str) -> Iterator[RemoteCall]:
     from jostle.core.cuda import CudaStreams
     from jostle.parallel.serving.processes import serving_here
+    from jostle.parallel.serving.server import is_foreign
 
-    names = ("model", "extractor", "detector", "language_model")
-    parts = [getattr(predictor, name) for name in names if hasattr(predictor, name)]
-    # jostle's own classes launch networks in turns; code of the caller's need not know of threads.
-    known = all(_is_on_gpu(part) and _batches_requests(part) for part in parts)
-    streams = CudaStreams.like_here(device, None if known else 1)
     guard = getattr(predictor, "guard", nullcontext)
-    with guard(), serving_here(predictor, streams, copy_inputs=not known) as served:
+    with guard(), serving_here(predictor, CudaStreams.like_here(device), foreign=is_foreign(predictor)) as served:
         yield served
-
-
-def _is_on_gpu(model: Any) -> bool:
-    return getattr(getattr(model, "device", None), "type", "cpu") != "cpu"
-
-
-def _batches_requests(model: Any) -> bool:
-    return any(hasattr(model, method) for method in ("together", "see_together", "detect_together"))
 
 
 def _remote_predictor(served: RemoteCall) -> Any:

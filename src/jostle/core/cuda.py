@@ -36,20 +36,19 @@ class CudaStreams:
     """How a model server uses its device: one CUDA stream for each thread."""
 
     device: str  # `cpu` or `cuda`
-    threads: int | None = None  # by default as many as keep the device busy
     grad: bool = True  # whether operations are recorded for gradients, as in the caller's thread
     index: int | None = None  # current GPU of the caller's thread
 
     @classmethod
-    def like_here(cls, device: str, threads: int | None) -> CudaStreams:
+    def like_here(cls, device: str) -> CudaStreams:
         """Return streams whose threads compute as the calling thread does."""
         index = torch.cuda.current_device() if device == "cuda" else None
-        return cls(device, threads, torch.is_grad_enabled(), index)
+        return cls(device, torch.is_grad_enabled(), index)
 
     @property
     def count(self) -> int:
         """Number of threads that compute concurrently."""
-        return self.threads or THREAD_COUNTS[self.device]
+        return THREAD_COUNTS[self.device]
 
     def initialize(self) -> None:
         """Have the process sleep while it waits for its GPU, instead of spinning on a core.

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from jostle.parallel.serving import client as client_module
 from jostle.parallel.serving import server as server_module
 from jostle.parallel.serving.client import ModelClient
 from jostle.parallel.serving.processes import serving, serving_here
+from jostle.parallel.serving.server import is_foreign
 from jostle.parallel.workers import map_unordered
 
 PICTURE = np.full((1, 200, 400, 3), 5, np.uint8)
@@ -60,7 +62,7 @@ def test_threads_of_this_process_serve_models_that_cannot_be_pickled() -> None:
     before = threading.active_count()
     model = small_serving.adder()
     model.lock = threading.Lock()  # type: ignore[attr-defined]
-    with serving_here(model, FakeStreams(2), copy_inputs=False) as served:
+    with serving_here(model, FakeStreams(2), foreign=False) as served:
         assert (served(add, PICTURE) == 6).all()
         assert served(worker_id) == os.getpid()
         with pytest.raises(SourceChanged, match="gone"):
@@ -75,7 +77,7 @@ def test_threads_of_this_process_serve_models_that_cannot_be_pickled() -> None:
 def test_models_may_keep_copied_inputs(copied: bool) -> None:
     """Memory is reused for the next request unless inputs are copied."""
     inputs: list[np.ndarray] = []
-    with serving_here(inputs, FakeStreams(), copy_inputs=copied) as served:
+    with serving_here(inputs, FakeStreams(), foreign=copied) as served:
         for value in range(4):
             served(small_serving.keep, np.full_like(PICTURE, value))
         assert ([int(array[0, 0, 0, 0]) for array in inputs] == [0, 1, 2, 3]) is copied
@@ -88,7 +90,7 @@ def test_models_may_keep_copied_inputs(copied: bool) -> None:
 def test_a_failing_thread_answers_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker waiting for a reply would wait for ever."""
     monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
-    with serving_here(None, FakeStreams(), copy_inputs=False) as served:
+    with serving_here(None, FakeStreams(), foreign=False) as served:
         monkeypatch.setattr(server_module, "_compute_replies", lambda model, batch: 1 / 0)
         waiting = [served.submit(worker_id), served.submit(worker_id)]
         for answer in (*waiting, served.submit(worker_id)):
@@ -146,6 +148,43 @@ def test_streams_work_in_parallel() -> None:
         answers = [served.submit(small_serving.sleep, np.full((1, 4), n)) for n in range(6)]
         assert [answer() for answer in answers] == list(range(6))
         assert time.monotonic() - begin < 6 * small_serving.NAP_S
+
+
+@pytest.mark.fault("F192")
+def test_F192_code_of_a_users_own_is_called_by_one_thread_with_copies() -> None:
+    with serving(small_serving.Foreign, FakeStreams(3), [{}]) as served:
+        answers = [served.submit(small_serving.overlap, np.zeros(3, np.uint8)) for _ in range(6)]
+        assert {answer() for answer in answers} == {(1, True)}
+
+
+@pytest.mark.fault("F192")
+def test_F192_code_of_a_users_own_is_recognised() -> None:
+    from helpers.own_models import SPEC
+    from jostle.datasets.class_matching import ClassMatch
+    from jostle.evaluation.inference.detection import CallableDetector, FeatureDetectionPredictor
+    from jostle.evaluation.inference.language import QuestionPredictor
+    from jostle.evaluation.inference.recognition import RecognitionPredictor
+    from jostle.evaluation.inference.single_frames import NamedObjectModel
+    from jostle.evaluation.recipes.sampling import Sampling
+    from jostle.models.language.callables import callable_model
+    from jostle.models.loading.extractor import load_extractor
+    from jostle.models.loading.models import load_detector
+    from jostle.models.recognition.recogniser import Recogniser
+
+    torch = pytest.importorskip("torch")
+    extractor, detector = load_extractor("puppet_net"), load_detector("temporalmaxer_puppets", weights="clean")
+    own = Recogniser(torch.nn.Identity(), SPEC)
+
+    def recognition(model: Any) -> RecognitionPredictor:
+        return RecognitionPredictor(model, Sampling(clips=1), ClassMatch("by number", None))
+
+    assert not is_foreign(FeatureDetectionPredictor(extractor, detector))
+    assert not is_foreign(recognition(own))
+    assert is_foreign(recognition(Recogniser(len)))
+    assert is_foreign(QuestionPredictor(callable_model(lambda *asked: "A")))
+    assert is_foreign(FeatureDetectionPredictor(extractor, CallableDetector(len)))
+    assert is_foreign(FeatureDetectionPredictor(small_serving.adder(), detector))
+    assert NamedObjectModel(len, "len").foreign
 
 
 def test_a_model_may_write_into_its_input(served: ModelClient) -> None:
@@ -255,6 +294,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the
 import numpy as np
 from helpers import small_serving
 from jostle.parallel.serving.processes import serving, serving_here
+from jostle.parallel.serving.server import is_foreign
 with serving(small_serving.adder, small_serving.FakeStreams(), [{{}}, {{}}]) as served:
     answers = [served.submit(small_serving.worker_id_slowly, np.zeros((1, 200, 400, 3), np.uint8)) for _ in range(4)]
     print(*{{answer() for answer in answers}}, flush=True)

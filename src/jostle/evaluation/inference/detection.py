@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -237,6 +237,7 @@ class CallableDetector:
     """
 
     model: Callable[..., Any]
+    foreign: ClassVar[bool] = True
 
     def detect(self, features: npt.ArrayLike, *, video_scores: npt.ArrayLike | None = None, **facts: float) -> Segments:
         """Call the model on the features of a video."""

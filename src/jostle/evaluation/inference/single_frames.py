@@ -90,6 +90,11 @@ class NamedObjectModel:
     find: Callable[[Frames], Sequence[Boxes]]
     name: str
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the callable is not an `ObjectDetector`."""
+        return type(self.find).__module__.split(".")[0] != "jostle"
+
     def __call__(self, frames: Frames) -> Sequence[Boxes]:
         """Return the boxes of each frame.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class CallableQuestionModel:
 
     function: Callable[..., Any]
     frames: int = FRAMES
+    foreign: ClassVar[bool] = True
 
     def describe(self) -> dict[str, object]:
         """Return what the record has of a function: the number of frames."""
@@ -41,6 +42,7 @@ class CallableMomentModel:
 
     function: Callable[..., Any]
     frames: int = FRAMES
+    foreign: ClassVar[bool] = True
 
     def describe(self) -> dict[str, object]:
         """Return what the record has of a function: the number of frames."""

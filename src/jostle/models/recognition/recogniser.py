@@ -102,6 +102,11 @@ class Recogniser:
         return np.split(scores, np.cumsum([len(part) for part in every])[:-1])
 
     @property
+    def foreign(self) -> bool:
+        """Whether the network is a function, which need not know of threads; modules are launched in turns."""
+        return not isinstance(self.network, nn.Module)
+
+    @property
     def at_once(self) -> int:
         """Number of clips in a batch; 1 if batches may affect the scores."""
         if self.spec is None:

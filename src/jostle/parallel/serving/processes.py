@@ -65,16 +65,16 @@ def serving(
 
 
 @contextlib.contextmanager
-def serving_here(model: Any, streams: DeviceStreams, *, copy_inputs: bool) -> Iterator[ModelClient]:
+def serving_here(model: Any, streams: DeviceStreams, *, foreign: bool) -> Iterator[ModelClient]:
     """Serve a model from threads of this process until the context ends; it need not be picklable.
 
     Args:
-        copy_inputs: see `ModelServer`.
+        foreign: see `ModelServer`.
     """
     with contextlib.ExitStack() as end:
         address, key = _make_addresses(1, end)[0], os.urandom(32)
         client = ModelClient((address,), key, timeout_s=CONNECT_S)
-        server = ModelServer(model, streams, address, key, copy_inputs=copy_inputs)
+        server = ModelServer(model, streams, address, key, foreign=foreign)
         end.callback(server.stop, STOP_S)
         end.callback(close_session, client)
         yield client

@@ -33,6 +33,7 @@ LARGE_REPLY = 2**14  # bytes from which a reply is written to shared memory: a s
 STATS = struct.Struct("<QQ")  # queued items, and nanoseconds of compute time
 BACKLOG = 256  # of pending connections
 ACCEPTED = pickle.dumps(None)
+MODELS = ("model", "extractor", "detector", "language_model")  # attributes of predictors
 
 # Function, arguments, batch key (None for no batching), number of items, maximum batch size.
 Call = tuple[Callable[..., Any], tuple[Any, ...], bytes | None, int, int]
@@ -254,26 +255,26 @@ class ModelServer:
         model: what requests are computed with.
         address: socket for workers on this machine; empty for none.
         key: authentication key of the socket.
-        copy_inputs: whether the model may keep its inputs, or write into them after it has answered; otherwise they
-            are in memory that the worker uses again.
+        foreign: whether code of a user's own computes. It need not know of threads, so there is one; and it may keep
+            its inputs, or write into them after it has answered, so they are copied. Otherwise they are in memory that
+            the worker uses again.
     """
 
-    def __init__(
-        self, model: Any, streams: DeviceStreams, address: str, key: bytes, *, copy_inputs: bool = False
-    ) -> None:
+    def __init__(self, model: Any, streams: DeviceStreams, address: str, key: bytes, *, foreign: bool = False) -> None:
         self._address, self._key = address, key
         self._requests = RequestQueue()
         self._listener = Listener(address, "AF_UNIX", BACKLOG, key) if address else None
-        ready = threading.Barrier(streams.count + 1)
+        count = 1 if foreign else streams.count
+        ready = threading.Barrier(count + 1)
         self._threads = [
             threading.Thread(target=_work, args=(model, streams, self._requests, ready), daemon=True)
-            for _ in range(streams.count)
+            for _ in range(count)
         ]
         for thread in self._threads:
             thread.start()
         ready.wait()
         if self._listener is not None:
-            connect = partial(ClientConnection, streams=streams, copy_inputs=copy_inputs)
+            connect = partial(ClientConnection, streams=streams, copy_inputs=foreign)
             arguments = self._listener, connect, self._requests
             self._threads.append(threading.Thread(target=_accept_clients, args=arguments, daemon=True))
             self._threads[-1].start()
@@ -302,7 +303,17 @@ def start_server(load: Callable[[], Any], streams: DeviceStreams, address: str, 
         A function that answers a call from within this process.
     """
     streams.initialize()
-    return ModelServer(load(), streams, address, key).answer
+    model = load()
+    return ModelServer(model, streams, address, key, foreign=is_foreign(model)).answer
+
+
+def is_foreign(predictor: Any) -> bool:
+    """Return whether a model of a predictor is code of a user's own.
+
+    Classes of jostle that wrap such code have an attribute `foreign`.
+    """
+    models = [getattr(predictor, name) for name in MODELS if hasattr(predictor, name)]
+    return any(getattr(model, "foreign", type(model).__module__.split(".")[0] != "jostle") for model in models)
 
 
 def _accept_clients(
