@@ -6,7 +6,7 @@ for 24 a second by default, so it gets their number and times.
 
 from __future__ import annotations
 
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,12 +19,14 @@ from torch import Tensor
 from jostle.errors import CheckpointError, DataError, ResourceError
 from jostle.models.language.interface import Question
 from jostle.models.language.prompts import video_metadata, write_prompt
-from jostle.models.language.qwen_preparation import QwenFrames
+from jostle.models.language.qwen_preparation import QwenFrames, changed_parts, frames_of_parts
 from jostle.models.transformers_folder import library_class, read_settings
 
 Inputs = dict[str, Tensor]
 OWN = ("qwen2_vl", "qwen2_5_vl")  # families that can be prepared without torchvision
 CPU = torch.device("cpu")
+PIXELS, GRID = "pixel_values_videos", "video_grid_thw"
+FRAME_WISE = {PIXELS, GRID, "video_metadata"}  # outputs of a processor that prepares frames one by one, or pairs
 VIDEO_TYPE = 2  # of tokens that stand for video, among `mm_token_type_ids`
 
 
@@ -44,7 +46,11 @@ class QuestionPreparation(Protocol):
 
 
 class PreparedOnce:
-    """Video processor of transformers that prepares the frames of several questions about them once."""
+    """Video processor of transformers that prepares a frame once for successive questions that show it.
+
+    A processor that gives something else than pixels frame by frame, such as what does not change between frames, gets
+    every video whole.
+    """
 
     def __init__(self, processor: Any) -> None:
         self._processor = processor
@@ -56,14 +62,53 @@ class PreparedOnce:
 
     def __call__(self, videos: Any = None, **settings: Any) -> Any:
         """Return the prepared frames; a copy, as the library takes parts out of it."""
-        question = self.question
+        question, prepared = self.question, None
+        asked = deepcopy(settings)  # the library fills up an odd number of frames, in their metadata too
         if self._last is not None and question is not None:
-            before, known, prepared = self._last
-            if before.frames is question.frames and before.times is question.times and known == settings:
-                return copy(prepared)
-        prepared = self._processor(videos=videos, **settings)
-        self._last = None if question is None else (question, settings, prepared)
+            before, known, whole = self._last
+            if before.frames is question.frames and before.times is question.times and known == asked:
+                prepared = whole
+            elif before.frames.shape == question.frames.shape and known == asked and {*whole} <= FRAME_WISE:
+                prepared = self._update(question.frames, before.frames, whole, deepcopy(asked))
+        if prepared is None:
+            prepared = self._processor(videos=videos, **settings)
+        self._last = None if question is None else (question, asked, prepared)
         return copy(prepared)
+
+    def _update(
+        self, frames: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], whole: Any, settings: dict[str, Any]
+    ) -> Any:
+        """Return what was prepared of the frames before, with those parts anew that differ; None if it cannot be."""
+        span = int(getattr(self._processor, "temporal_patch_size", None) or 1)
+        changed, known = changed_parts(frames, before, span), _pixels_by_part(whole)
+        if len(known) != -(-len(frames) // span):
+            return None
+        updated = known.clone()
+        if changed:
+            video = as_video(frames[frames_of_parts(changed, span, len(frames))])
+            prepared = self._processor(videos=[video], **settings)
+            new = _pixels_by_part(prepared)
+            if new.shape != (len(changed), *known.shape[1:]) or not _same_size(prepared, whole):
+                return None  # the size of frames depends on how many there are
+            updated[changed] = new
+        result = copy(whole)
+        result[PIXELS] = updated.view_as(whole[PIXELS])
+        return result
+
+
+def _pixels_by_part(prepared: Any) -> Tensor:
+    """Return the pixels of a video frame by frame, or patches of as many frames as they span."""
+    pixels: Tensor = prepared[PIXELS]
+    return torch.unflatten(pixels, 0, (int(prepared[GRID][0, 0]), -1)) if GRID in prepared else pixels[0]
+
+
+def _same_size(prepared: Any, other: Any) -> bool:
+    return GRID not in prepared or torch.equal(prepared[GRID][:, 1:], other[GRID][:, 1:])
+
+
+def as_video(frames: npt.NDArray[np.uint8]) -> Tensor:
+    """Return frames (T, H, W, 3) as the processors take them, (T, 3, H, W)."""
+    return torch.from_numpy(np.ascontiguousarray(frames)).permute(0, 3, 1, 2)
 
 
 @dataclass
@@ -103,7 +148,7 @@ class LibraryPreparation:
         if count:
             metadata, video = (
                 video_metadata(question.times),
-                torch.from_numpy(question.frames.copy()).permute(0, 3, 1, 2),
+                as_video(question.frames.copy()),
             )
             if lacking := max(self.at_least - count, 0):
                 video = torch.cat([video, video[-1:].expand(lacking, -1, -1, -1)])
@@ -213,7 +258,7 @@ class QwenPreparation:
             before, known = self._last
             if before.shape == frames.shape and (known[0].device, known[0].dtype) == (device, dtype):
                 parts = known.copy()
-                changed = [] if before is frames else self.frames.changed_parts(frames, before)
+                changed = [] if before is frames else changed_parts(frames, before, span)
         if changed:
             new = self.frames.prepare_parts(frames, changed).to(device, dtype)
             for part, patches in zip(changed, new, strict=True):

@@ -83,8 +83,7 @@ class QwenFrames:
 
         The bits are those of `prepare`, as frames are prepared one by one and cut into patches a few at a time.
         """
-        span, last = self.temporal_patch_size, len(frames) - 1
-        rows = [min(part * span + i, last) for part in parts for i in range(span)]  # the last frame is repeated
+        rows = frames_of_parts(parts, self.temporal_patch_size, len(frames))
         patches, _ = self.prepare(frames[rows], len(frames))
         return torch.unflatten(patches, 0, (len(parts), -1))
 
@@ -95,12 +94,6 @@ class QwenFrames:
         return torch.tensor(
             [[-(-count // self.temporal_patch_size), height // self.patch_size, width // self.patch_size]]
         )
-
-    def changed_parts(self, frames: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8]) -> list[int]:
-        """Return the numbers of the parts in which a video differs from one of the same shape."""
-        span = self.temporal_patch_size
-        begins = range(0, len(frames), span)
-        return [i // span for i in begins if not np.array_equal(frames[i : i + span], before[i : i + span])]
 
     def resized_to(self, height: int, width: int, *, count: int) -> tuple[int, int]:
         """Return (height, width) that frames are brought to: multiples of a merged patch, within the limits.
@@ -131,6 +124,21 @@ class QwenFrames:
         split = video.view(grid[0], time, 3, grid[1] // merged, merged, side, grid[2] // merged, merged, side)
         patches = split.permute(0, 3, 6, 4, 7, 2, 1, 5, 8).reshape(math.prod(grid), 3 * time * side * side)
         return patches, torch.tensor([grid])
+
+
+def changed_parts(frames: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8], span: int) -> list[int]:
+    """Return the numbers of the parts, of `span` frames, in which a video differs from one of the same shape."""
+    begins = range(0, len(frames), span)
+    return [i // span for i in begins if not np.array_equal(frames[i : i + span], before[i : i + span])]
+
+
+def frames_of_parts(parts: Sequence[int], span: int, count: int) -> list[int]:
+    """Return the indices of the frames of some parts; where the last part lacks frames, the last frame is repeated.
+
+    >>> frames_of_parts([0, 2], 2, 5)
+    [0, 1, 4, 4]
+    """
+    return [min(part * span + i, count - 1) for part in parts for i in range(span)]
 
 
 def _read_video_settings(folder: Path) -> Mapping[str, Any]:
