@@ -63,16 +63,16 @@ class PreparedOnce:
     def __call__(self, videos: Any = None, **settings: Any) -> Any:
         """Return the prepared frames; a copy, as the library takes parts out of it."""
         question, prepared = self.question, None
-        asked = deepcopy(settings)  # the library fills up an odd number of frames, in their metadata too
+        request = deepcopy(settings)  # the library fills up an odd number of frames, in their metadata too
         if self._last is not None and question is not None:
             before, known, whole = self._last
-            if before.frames is question.frames and before.times is question.times and known == asked:
+            if before.frames is question.frames and before.times is question.times and known == request:
                 prepared = whole
-            elif before.frames.shape == question.frames.shape and known == asked and {*whole} <= FRAME_WISE:
-                prepared = self._update(question.frames, before.frames, whole, deepcopy(asked))
+            elif before.frames.shape == question.frames.shape and known == request and {*whole} <= FRAME_WISE:
+                prepared = self._update(question.frames, before.frames, whole, deepcopy(request))
         if prepared is None:
             prepared = self._processor(videos=videos, **settings)
-        self._last = None if question is None else (question, asked, prepared)
+        self._last = None if question is None else (question, request, prepared)
         return copy(prepared)
 
     def _update(
