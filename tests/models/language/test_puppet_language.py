@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from jostle.datasets.puppets.film import FPS, Film
 from jostle.datasets.puppets.questions import ask_about, describe_moments
 from jostle.datasets.puppets.untrimmed import Video
 from jostle.errors import BadValue, CheckpointError, UnknownName
+from jostle.models.language import puppet_language
 from jostle.models.language.interface import MomentModel, Question, QuestionModel, Sentence
 from jostle.models.language.loading import NamedQuestionModel, load_question_model
 from jostle.models.language.puppet_language import (
@@ -98,6 +101,29 @@ def test_cached_features_equal_fresh_features(films: list[tuple[Film, np.ndarray
     assert not torch.equal(
         cached(dark[:3])[0], cached(frames[:3])[0]
     )  # features of clean frames are not reused for corrupted ones
+
+
+@pytest.mark.fault("F192")
+def test_F192_threads_share_the_features_of_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames that a thread needs are dropped by others, as there are more than are kept."""
+    monkeypatch.setattr(puppet_language, "REMEMBERED", 4)
+    monkeypatch.setattr(
+        FrameFeatures, "_see", lambda self, frames: (torch.from_numpy(frames), torch.zeros(len(frames)))
+    )
+    features = FrameFeatures()
+    every = np.random.default_rng(0).integers(0, 256, (12, 4, 4, 3), np.uint8)
+
+    def see_often(thread: int) -> bool:
+        rows = [np.arange(6) + (thread + turn) % 7 for turn in range(300)]
+        return all((features(every[some])[0].numpy() == every[some]).all() for some in rows)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(see_often, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_locate_finds_described_moments(

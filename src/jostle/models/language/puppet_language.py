@@ -231,20 +231,23 @@ class FrameFeatures:
         """Return (T, FRAME_DIM) float32 and (T, 3, THUMBNAIL, THUMBNAIL) uint8 of frames (T, H, W, 3)."""
         size = repr(frames.shape[1:]).encode()
         digests = [hashlib.blake2b(frame.tobytes(), digest_size=16, key=size).digest() for frame in frames]
-        new = list({digest: i for i, digest in enumerate(digests) if digest not in self._known}.items())
+        # Other threads may add frames and drop them meanwhile.
+        pairs = {digest: pair for digest in digests if (pair := self._known.get(digest)) is not None}
+        new = list({digest: i for i, digest in enumerate(digests) if digest not in pairs}.items())
         for start in range(0, len(new), AT_ONCE):
             batch = new[start : start + AT_ONCE]
             rows = [row for _, row in batch]
             # Always as many at once, so that what a frame gives does not depend on those beside it.
             features, thumbnails = self._see(frames[rows + rows[-1:] * (AT_ONCE - len(rows))])
-            for i, (digest, _) in enumerate(batch):
-                self._known[digest] = features[i], thumbnails[i]
-        pairs = [self._known[digest] for digest in digests]
+            pairs |= {digest: (features[i], thumbnails[i]) for i, (digest, _) in enumerate(batch)}
         for digest in digests:
-            self._known.move_to_end(digest)
+            self._known.pop(digest, None)  # to be the latest
+            self._known[digest] = pairs[digest]
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        return torch.stack([one for one, _ in pairs]), torch.stack([one for _, one in pairs])
+        return torch.stack([pairs[digest][0] for digest in digests]), torch.stack(
+            [pairs[digest][1] for digest in digests]
+        )
 
     @torch.inference_mode()
     def _see(self, frames: npt.NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
