@@ -55,6 +55,7 @@ class PreparedOnce:
     def __init__(self, processor: Any) -> None:
         self._processor = processor
         self._last: tuple[Question, dict[str, Any], Any] | None = None
+        self._whole_only: set[tuple[int, ...]] = set()  # shapes of frames whose size depends on how many there are
         self.question: Question | None = None  # whose frames come next
 
     def __getattr__(self, name: str) -> Any:
@@ -80,16 +81,18 @@ class PreparedOnce:
     ) -> Any:
         """Return what was prepared of the frames before, with those parts anew that differ; None if it cannot be."""
         span = int(getattr(self._processor, "temporal_patch_size", None) or 1)
-        changed, known = changed_parts(frames, before, span), _pixels_by_part(whole)
-        if len(known) != -(-len(frames) // span):
+        known = _pixels_by_part(whole)
+        if len(known) != -(-len(frames) // span) or frames.shape in self._whole_only:
             return None
+        changed = changed_parts(frames, before, span)
         updated = known.clone()
         if changed:
             video = as_video(frames[frames_of_parts(changed, span, len(frames))])
             prepared = self._processor(videos=[video], **settings)
             new = _pixels_by_part(prepared)
             if new.shape != (len(changed), *known.shape[1:]) or not _same_size(prepared, whole):
-                return None  # the size of frames depends on how many there are
+                self._whole_only.add(frames.shape)
+                return None
             updated[changed] = new
         result = copy(whole)
         result[PIXELS] = updated.view_as(whole[PIXELS])
