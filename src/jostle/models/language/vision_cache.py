@@ -228,7 +228,9 @@ def attach_vision_cache(network: Any, family: str) -> VisionCache | None:
         return None
     layer = getattr(network.config, "vision_feature_layer", None)
     layers = None if layer is None else [layer] if isinstance(layer, int) else list(layer)
-    return VisionCache(tower, layers, replayed=family in REPLAYED)
+    # Other attention looks at where pictures begin, on the GPU.
+    replayed = family in REPLAYED and getattr(tower.config, "_attn_implementation", None) == "sdpa"
+    return VisionCache(tower, layers, replayed=replayed)
 
 
 def pool_in_channels_last(network: Any) -> None:
