@@ -37,15 +37,15 @@ class FakeStreams:
 
 
 class Adder:
-    """Adds a number to arrays, and knows how many came together."""
+    """Adds a number to arrays, taking some time for one alone, and knows how many came together."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, number: int, nap_s: float = 0.01) -> None:
+        self.number, self.nap_s = number, nap_s
         self.together: list[int] = []
 
 
-def adder(number: int = 1) -> Adder:
-    return Adder(number)
+def adder(number: int = 1, nap_s: float = 0.01) -> Adder:
+    return Adder(number, nap_s)
 
 
 class Foreign:
@@ -90,7 +90,7 @@ def unreadable_again(mark: Path) -> Adder:
 
 
 def add(thing: Adder, items: np.ndarray) -> np.ndarray:
-    time.sleep(0.01)
+    time.sleep(thing.nap_s)
     thing.together.append(1)
     return items + thing.number
 

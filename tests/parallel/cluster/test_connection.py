@@ -227,7 +227,8 @@ def test_requests_wait_for_a_restarting_server(refused: int | None, monkeypatch:
 def test_requests_through_ray_are_batched(nodes: Any) -> None:
     nodes.add_node(num_cpus=0, num_gpus=1, object_store_memory=80 * 2**20)  # a machine without workers
     nodes.wait_for_nodes()
-    with Cluster(nodes.address) as cluster, cluster.serving(small_serving.adder, STREAMS) as served:
+    slow = partial(small_serving.adder, nap_s=0.2)  # Ray delivers the next requests meanwhile, on busy cores too
+    with Cluster(nodes.address) as cluster, cluster.serving(slow, STREAMS) as served:
         results = dict(cluster.map_unordered(partial(small_serving.asking, served), range(4), 2))
         assert results == {n: n + 1 for n in range(4)}
         assert max(served(small_serving.how_many_together)) > 1
