@@ -41,7 +41,7 @@ def test_exit_codes(run_cli: Any, runs: tuple[str, str]) -> None:
     code, out, err = run_cli(frail, "--against", sound)
     assert code == 7
     lines = out.splitlines()
-    assert lines[0].split() == ["condition", "value", "interval", "limit", "decision"]
+    assert lines[0].split() == ["condition", "value", "interval", "limit", "videos", "decision"]
     assert [line.split()[-1] for line in lines[1:3]] == ["pass", "fail"]
     assert lines[3] == "fail: 1 pass, 1 fail of 2 conditions"
     assert "Holm" in err

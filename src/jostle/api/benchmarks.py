@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.core.config import is_toml
-from jostle.errors import BadValue, DataError, Incomparable, JostleError, UnknownName
+from jostle.errors import BadValue, DataError, JostleError, UnknownName
 from jostle.evaluation.runner.options import LANGUAGE_TASKS, RunOptions
 from jostle.models.loading.names import need_torch
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.building import BuildCheck
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.runner.progress import Watch
-    from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule
+    from jostle.evaluation.runner.runner import BenchmarkModel, Run
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.metrics.breaking_points import BreakingComparison
     from jostle.models.input_spec import InputSpec
-    from jostle.reporting.analysis.gate import Budget
     from jostle.reporting.analysis.stability import Stabilities
+    from jostle.reporting.gate.budget import Budget
 
 Progress = Callable[[int, int], None]
 
@@ -73,6 +73,7 @@ def run(
     device: str = "auto",
     until_decided: str | Path | Mapping[str, Any] | Budget | None = None,
     against: str | Path | None = None,
+    fail_fast: bool = False,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> Run:
@@ -133,6 +134,7 @@ def run(
             recognition, at four planned looks for scores that are no mean over videos, such as mAP. The run says that
             it stopped early, and the same run without this goes on to the whole benchmark.
         against: the reference run of such a budget, on all videos.
+        fail_fast: a run with such a budget may stop as soon as any condition has failed.
         progress: called with (videos done, videos to do); of long videos of single frames, with portions of them.
         watch: called with the state of all cells after each video.
 
@@ -144,8 +146,9 @@ def run(
     """
     arguments = locals()
     options = RunOptions(**{field.name: arguments[field.name] for field in fields(RunOptions)})
-    if until_decided is None and against is not None:
-        raise BadValue("a reference run is compared with by `jostle check`, or with until_decided while running")
+    if until_decided is None and (against is not None or fail_fast):
+        what = "fail_fast ends a run by a budget" if fail_fast else "a reference run is compared with by `jostle check`"
+        raise BadValue(f"{what}; give until_decided (--until-decided), the budget, with it")
     if adapt_protocol == "online" and until_decided is not None:
         raise BadValue("a budget decides the order of videos, and so does online adaptation; leave one of the two out")
     stopping_budget = None if until_decided is None else _read_budget(until_decided)
@@ -155,6 +158,7 @@ def run(
         from jostle.evaluation.runner.runner import run_benchmark
         from jostle.evaluation.runner.state import usable_videos
         from jostle.evaluation.tasks.task import make_task
+        from jostle.reporting.gate.stopping import make_stopping_rule
 
         with (
             place.with_models(known.benchmark_model) as benchmark_model,
@@ -167,7 +171,11 @@ def run(
                 task = make_task(known.recipe, known.data)
                 orders = tuple(task.make_job(name, path, (), seed) for name, path in usable_videos(task).items())
                 run_trial(benchmark_model.load, orders)
-            stopping = None if stopping_budget is None else _stopping_rule(known, stopping_budget, against, seed)
+            stopping = None
+            if stopping_budget is not None:
+                stopping = make_stopping_rule(
+                    known.recipe, known.data, known.cells, stopping_budget, against, seed, fail_fast=fail_fast
+                )
             done = run_benchmark(
                 known.recipe,
                 known.data,
@@ -187,40 +195,11 @@ def run(
 
 
 def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
-    from jostle.reporting.analysis.gate import read_budget
+    from jostle.reporting.gate.budget import read_budget
 
     budget = read_budget(source)
     assert budget is not None
     return budget
-
-
-def _stopping_rule(known: _Known, budget: Budget, against: str | Path | None, seed: int) -> StoppingRule:
-    """Return the rule that ends a run when every condition of a budget is decided."""
-    from jostle.evaluation.recipes.recipe import CLEAN_CELL
-    from jostle.evaluation.runner.state import usable_videos
-    from jostle.evaluation.tasks.task import make_task
-    from jostle.reporting.analysis.early_stopping import SequentialStop
-    from jostle.reporting.analysis.gate import check_coverage
-    from jostle.reporting.analysis.group_sequential import GroupSequentialStop
-    from jostle.reporting.analysis.record import RunRecord
-
-    task = make_task(known.recipe, known.data)
-    reference = None if against is None else RunRecord.read(against)
-    if reference is not None:
-        check_coverage(reference)
-        own = (known.recipe.fingerprint, task.fingerprint, seed)
-        theirs = (reference.about.fingerprint, reference.about.truth, reference.about.seed)
-        if own != theirs:
-            raise Incomparable(
-                f"{reference.folder}: not a run of {known.recipe.name} on the same data with the same seed; run the "
-                "reference like this",
-                fault="F150",
-            )
-    cells = [CLEAN_CELL, *(cell for cell in known.cells if cell.name != CLEAN_CELL.name)]
-    names = list(usable_videos(task))
-    if known.recipe.task == "recognition" and known.recipe.metric == "top_k_accuracy":
-        return SequentialStop(cells, names, known.data.labels, budget, reference, seed=seed)
-    return GroupSequentialStop(known.recipe, cells, names, budget, reference, seed=seed)
 
 
 def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 if TYPE_CHECKING:
-    from jostle.reporting.analysis.gate import Check
+    from jostle.reporting.gate.verdict import Check
 
 MARKER = "robustness"
 
@@ -81,24 +81,39 @@ class RobustnessFixture:
             against: folder of a reference run, relative to the root of the test session. With
                 `--jostle-update-reference` the run is written there, and nothing is compared.
             budget: further conditions, see `jostle.check`; by default the file of `--jostle-budget`.
-            undecided: whether a test fails where the videos are too few to decide.
-            options: everything else goes to `jostle.run`, such as `weights`, `data` or `cells`.
+            undecided: whether a test fails where the videos are too few to decide. It fails in any case where something
+                could not be looked at, as a video that does not decode.
+            options: everything else goes to `jostle.run`, such as `weights`, `data` or `cells`, which are then all that
+                the conditions are about.
         """
         __tracebackhide__ = True
+        from inspect import signature
+
         from jostle.api.benchmarks import run
         from jostle.api.results import check
+        from jostle.errors import BadValue, UnknownName
 
-        self.runs += 1
-        out = self.folder / f"run-{self.runs}"
-        run(benchmark, model=model, out=out, **options)
+        if undecided not in ("fail", "pass"):
+            raise BadValue(f"undecided is 'fail' or 'pass', not {undecided!r}")
+        known = {*signature(run).parameters} - {"out"}
+        for name in options:
+            if name not in known:
+                own = ("at_least", "against", "budget", "undecided")
+                raise UnknownName("option of robustness.check", name, {*known, *own})
         reference = None if against is None else self.root / against
         if reference is not None and self.update_reference:
-            shutil.rmtree(reference, ignore_errors=True)
-            reference.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(out, reference)
-            reference = out
-        checked = check(out, reference, self._conditions(at_least, reference, budget))
-        if checked.decision == "fail" or (checked.decision == "undecided" and undecided == "fail"):
+            _check_replaceable(reference, self.root)
+        conditions = self._conditions(at_least, reference, budget)
+        self.runs += 1
+        out = self.folder / f"run-{self.runs}"
+        done = run(benchmark, model=model, out=out, **options)
+        cells = None if options.get("cells") is None else [one["cell"] for one in done.scores["cells"]]
+        updating = reference is not None and self.update_reference
+        checked = check(out, out if updating else reference, conditions, cells=cells)
+        if reference is not None and updating and not checked.gaps:
+            _replace(reference, out)
+        forgiven = undecided == "pass" and not any(one.gap for one in checked.conditions)
+        if checked.decision == "fail" or (checked.decision == "undecided" and not forgiven):
             raise AssertionError(_explain(checked))
         return checked
 
@@ -109,7 +124,7 @@ class RobustnessFixture:
         budget: str | Path | Mapping[str, Any] | None,
     ) -> Any:
         """Return the conditions of the arguments and of the budget together."""
-        from jostle.reporting.analysis.gate import AGAINST_REFERENCE, Budget, Condition, read_budget
+        from jostle.reporting.gate.budget import AGAINST_REFERENCE, Budget, Condition, read_budget
 
         limits = at_least if isinstance(at_least, Mapping) else {"mean_corrupted": at_least}
         conditions = [Condition(metric, at_least=limit) for metric, limit in limits.items() if limit is not None]
@@ -121,6 +136,32 @@ class RobustnessFixture:
         return Budget(tuple(conditions))
 
 
+def _check_replaceable(reference: Path, root: Path) -> None:
+    """Raise BadValue unless a reference is absent, or a run folder that may be replaced."""
+    from jostle.errors import BadValue
+
+    what = "--jostle-update-reference replaces run folders only"
+    if reference.is_symlink():
+        raise BadValue(f"{reference}: a link, and {what}; name the folder itself in against=")
+    if root.resolve().is_relative_to(reference.resolve()):
+        raise BadValue(f"{reference}: contains the tests, and {what}; name a folder of its own in against=")
+    if reference.exists() and not ((reference / "run.json").is_file() and (reference / "journal.jsonl").is_file()):
+        raise BadValue(f"{reference}: is there and is no run, and {what}; name another folder in against=")
+
+
+def _replace(reference: Path, run: Path) -> None:
+    """Put a copy of a run in the place of a reference, which stays until the copy is complete."""
+    reference.parent.mkdir(parents=True, exist_ok=True)
+    new, old = (reference.with_name(f".{reference.name}.{word}") for word in ("new", "old"))
+    for rest in (new, old):  # of a session that was killed
+        shutil.rmtree(rest, ignore_errors=True)
+    shutil.copytree(run, new)
+    if reference.exists():
+        reference.rename(old)
+    new.rename(reference)
+    shutil.rmtree(old, ignore_errors=True)
+
+
 def _explain(checked: Check) -> str:
     lines = [f"{one.name}: {one.text}" for one in checked.conditions if one.decision != "pass"]
-    return "\n".join([f"robustness on {checked.benchmark}, {checked.summary}", *lines])
+    return "\n".join([f"robustness on {checked.benchmark}, {checked.summary}", *lines, *checked.remarks])

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jostle.reporting.analysis.gate import Budget, Check
     from jostle.reporting.analysis.run_diff import RunDiff
+    from jostle.reporting.gate.budget import Budget
+    from jostle.reporting.gate.verdict import Check
 
 Progress = Callable[[int, int], None]
 
@@ -128,33 +129,47 @@ def check(
     against: str | Path | None = None,
     budget: str | Path | Mapping[str, Any] | Budget | None = None,
     *,
+    cells: Iterable[str] | None = None,
     draws: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Check:
     """Decide whether a run keeps the conditions of a budget: pass, fail, or undecided where the data cannot tell.
 
+    What the run lacks of its benchmark, videos or cells, makes the conditions that it concerns undecided.
+
     Args:
-        run: a finished run folder.
+        run: a run folder.
         against: a reference run of the same benchmark, for conditions on what may be lost.
         budget: a TOML file with `[[condition]]` tables, or a mapping of the same form. By default, with a reference:
             at most two points lost of the clean and of the mean corrupted score.
+        cells: cells of the benchmark that the gate is about; by default all that count.
         draws: draws of the videos for the intervals; by default enough for the levels of all conditions.
         seed: of the draws.
         progress: called with (cells done, cells in all).
 
     Raises:
-        DataError: if a run does not cover its benchmark, or lacks what a condition is about.
-        Incomparable: if the runs are of different benchmarks, data, videos or cells.
+        DataError: if a metric has no value in a run.
+        Tampered: if predictions changed since the run wrote them.
+        Incomparable: if the runs are of different benchmarks or data.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.reporting.analysis.gate import check_run, read_budget
     from jostle.reporting.analysis.record import RunRecord
+    from jostle.reporting.gate.budget import read_budget
+    from jostle.reporting.gate.verdict import check_run
 
     conditions = read_budget(budget)
     record, reference = RunRecord.read(run), None if against is None else RunRecord.read(against)
     with progress_or_bar("checking", progress) as callback:
-        return check_run(record, reference, conditions, draws=draws, seed=seed, progress=callback)
+        return check_run(
+            record,
+            reference,
+            conditions,
+            cells=None if cells is None else list(cells),
+            draws=draws,
+            seed=seed,
+            progress=callback,
+        )
 
 
 def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:
@@ -234,7 +249,7 @@ def report(
         DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.reporting.analysis.gate import read_budget
+    from jostle.reporting.gate.budget import read_budget
     from jostle.reporting.html.report import write_report
 
     conditions = read_budget(budget)

@@ -170,6 +170,9 @@ def run(
     against: Annotated[
         Path | None, typer.Option("--against", metavar="RUN", help="Reference run, with --until-decided.")
     ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="With --until-decided: stop as soon as one condition has failed.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
@@ -249,7 +252,7 @@ def run(
         "adapt_settings": parse_pairs(adapt_setting) if adapt_setting else None,
     }
     if len(entries) > 1:
-        if dry_run or until_decided:
+        if dry_run or until_decided or fail_fast:
             raise BadValue("--dry-run and --until-decided are of one model; name one")
         done_all = api.run_many(benchmark, entries, weights=weights, watching=watching, engine=engine, **options)
         show_many(done_all, out, as_json)
@@ -267,7 +270,8 @@ def run(
             _show_plan(plan)
         return
     with watching(f"running {benchmark}") as callbacks:
-        done = api.run(benchmark, engine=engine, until_decided=until_decided, against=against, **callbacks, **options)
+        options |= {"until_decided": until_decided, "against": against, "fail_fast": fail_fast}
+        done = api.run(benchmark, engine=engine, **callbacks, **options)
     _show(done, as_json)
     if done.stopped_early is not None:
         console.say(f"stopped early: {done.stopped_early.reason}")

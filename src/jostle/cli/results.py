@@ -160,7 +160,7 @@ EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
 
 @app.command(help="Check a run against a budget: exit code 0 pass, 7 fail, 8 undecided.")
 def check(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of the whole benchmark.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
     against: Annotated[
         Path | None, typer.Option("--against", metavar="RUN", help="Reference run of the same benchmark.")
     ] = None,
@@ -170,13 +170,17 @@ def check(
             "--budget",
             metavar="FILE",
             help=(
-                "TOML file with [[condition]] tables; default with --against: at most 2 points lost, "
+                "TOML file with \\[\\[condition]] tables; default with --against: at most 2 points lost, "
                 "clean and corrupted."
             ),
         ),
     ] = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, one test case per condition.")
+    ] = None,
+    cells: Annotated[
+        str | None,
+        typer.Option("--cells", metavar="CELL,...", help="Cells that the gate is about; default: all that count."),
     ] = None,
     draws: Annotated[
         int | None,
@@ -190,10 +194,11 @@ def check(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    from jostle.reporting.analysis.gate_outputs import github_commands, markdown, write_junit
+    from jostle.reporting.gate.outputs import github_commands, markdown, write_junit
 
     with console.progress("checking") as advance:
-        checked = api.check(run, against, budget, draws=draws, seed=seed, progress=advance)
+        chosen = None if cells is None else cells.split(",")
+        checked = api.check(run, against, budget, cells=chosen, draws=draws, seed=seed, progress=advance)
     if junit is not None:
         write_junit(checked, junit)
     if as_json:
@@ -203,8 +208,8 @@ def check(
         head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
         console.show_lines([head, *(_decided(line, row[-1]) for line, row in zip(lines, table.rows, strict=True))])
         console.show(console.escape(checked.summary))
-    for remark in checked.remarks:
-        console.remark(console.escape(remark))
+    for note in checked.notes:
+        console.remark(console.escape(note))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(summary, "a", encoding="utf-8") as file:
             file.write(markdown(checked))

@@ -7,7 +7,7 @@ an instance in a draw is not part of that draw's mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -106,6 +106,38 @@ class Resamples:
                 progress(min(part.stop, draws), draws)
         return means
 
+    def with_unseen(self, *, detected: bool) -> Self:
+        """Return these with one more, last video, which nobody has seen: all its instances are missed, or detected.
+
+        It has as many instances of each class as a video with the class has on average. Detected ones are ahead of all
+        other predictions of their class, and no prediction of it is false.
+        """
+        classes, unseen = len(self.first) - 1, len(self.videos)
+        owners = np.unique(self.instance_label.astype(np.int64) * unseen + self.instance_video) // max(unseen, 1)
+        counts = np.bincount(self.instance_label, minlength=classes)
+        each = np.rint(counts / np.maximum(np.bincount(owners, minlength=classes), 1)).astype(np.int64)
+        extended = replace(
+            self,
+            videos=(*self.videos, ""),
+            instance_label=np.concatenate([self.instance_label, np.repeat(np.arange(classes), each)]).astype(np.int32),
+            instance_video=np.append(self.instance_video, np.full(each.sum(), unseen)).astype(np.int32),
+        )
+        if not detected:
+            return extended
+        groups = np.tile(np.arange(classes), (len(self.hit_first) - 1) // max(classes, 1))
+        before = np.concatenate([[0], np.cumsum(each)])  # places added ahead of each class
+        owned = np.repeat(groups, np.diff(self.hit_first))
+        at, ahead = np.repeat(self.first[:-1], each), np.repeat(self.hit_first[:-1], each[groups])
+        own_place = np.concatenate([self.first[c] + before[c] + np.arange(each[c]) for c in groups] or [np.zeros(0)])
+        return replace(
+            extended,
+            place_video=np.insert(self.place_video, at, unseen).astype(np.int32),
+            first=self.first + before,
+            hit_place=np.insert(self.hit_place + before[owned + 1], ahead, own_place.astype(np.int64)),
+            hit_first=self.hit_first + np.concatenate([[0], np.cumsum(each[groups])]),
+            excused=np.insert(self.excused, at, False) if len(self.excused) else self.excused,
+        )
+
     def weighted(self, weights: Weights) -> Floats:
         """Return the (draws, T) mean average precision with these (draws, videos) weights."""
         means: Floats = _weighted_means(
@@ -141,6 +173,24 @@ def video_weights(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:
         drawn = rng.integers(0, len(own), part.shape)
         drawn += len(own) * np.arange(len(part))[:, None]
         part[:] = np.bincount(drawn.ravel(), minlength=part.size).reshape(part.shape).take(own, axis=1)
+    return weights
+
+
+def unseen_weights(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:
+    """Return (draws, videos + 1) weights of a Bayesian bootstrap; the last column is of one video that nobody has seen.
+
+    Weights of a draw are independent and exponentially distributed, in units of 1/256. With the unseen video at its
+    worst, a low quantile of a mean bounds the true mean from below: exactly that of Clopper and Pearson where values
+    are 0 and 1, and for other values between 0 and 1 without a known exception (Gaffke, 2005; Learned-Miller and
+    Thomas, 2019).
+
+    >>> unseen_weights(["a", "b", "c"], 2).shape
+    (2, 4)
+    """
+    index = {name: i for i, name in enumerate(sorted(videos))}
+    rng = rng_for(seed, "weights of videos and an unseen one", *index)
+    drawn = np.rint(256 * rng.standard_exponential((draws, len(index) + 1))).astype(np.int16)
+    weights: Weights = drawn[:, [*(index[name] for name in videos), len(index)]]
     return weights
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -131,10 +131,16 @@ def bootstrap_pm_k(
     weights: Weights,
     *,
     iou: float = 0.5,
+    unseen: Literal["", "missed", "detected"] = "",
 ) -> Floats:
-    """Return (draws,) pm-k with these video weights; NaN where no box is left."""
+    """Return (draws,) pm-k with these video weights; NaN where no box is left.
+
+    Args:
+        unseen: what is taken of a video that nobody has seen, whose weight is the last column, if there is one: it has
+            as many boxes of each class as a video with the class has on average.
+    """
     matched = _MatchedFrames.of(detections, truth_boxes, sets, k, iou, ignore_class=False, include_anchor=True)
-    return matched.bootstrap(matched.chosen, videos, weights)
+    return matched.bootstrap(matched.chosen, videos, weights, unseen)
 
 
 def _interval(draws: Floats, measured: float) -> tuple[float, float] | None:
@@ -200,11 +206,12 @@ class _MatchedFrames:
             for label, count in zip(labels.tolist(), positives.tolist(), strict=True)
         }
 
-    def bootstrap(self, frames: Ints, videos: Sequence[str], weights: Weights) -> Floats:
-        """Return (draws,) mAP over one frame for each anchor, with these video weights."""
+    def bootstrap(self, frames: Ints, videos: Sequence[str], weights: Weights, unseen: str = "") -> Floats:
+        """Return (draws,) mAP over one frame for each anchor, with these video weights; see `bootstrap_pm_k`."""
         detections, truth = self.detections, self.truth
         index = {name: i for i, name in enumerate(videos)}
-        of_anchor = weights[:, [index[name] for name in self._owners]]
+        owners = np.array([index[name] for name in self._owners])
+        of_anchor = weights[:, owners]
         rows, true_rows = detections.rows(frames), truth.rows(frames)
         owner = np.repeat(np.arange(len(frames)), np.diff(detections.edges)[frames])
         labels, true_class = np.unique(truth.label[true_rows], return_inverse=True)
@@ -213,8 +220,20 @@ class _MatchedFrames:
         order = np.lexsort((-detections.score[rows], detections.label[rows]))
         ranked = rows[order]
         firsts, ends = (np.searchsorted(detections.label[ranked], labels, side) for side in ("left", "right"))
+        ranked_owner, hits = owner[order], self.hits[ranked]
+        if unseen:
+            having = np.array([len(np.unique(owners[row > 0])) for row in positives])
+            each = np.rint(positives.sum(axis=1) / having)
+            positives = np.column_stack([positives, each])
+            of_anchor = np.column_stack([of_anchor, weights[:, -1]])
+            if unseen == "detected":  # ahead of all others of their class
+                counts = each.astype(np.int64)
+                ranked_owner = np.insert(ranked_owner, np.repeat(firsts, counts), len(frames))
+                hits = np.insert(hits, np.repeat(firsts, counts), True)
+                before = np.concatenate([[0], np.cumsum(counts)])
+                firsts, ends = firsts + before[:-1], ends + before[1:]
         means = np.empty(len(weights))
-        _weigh(of_anchor, owner[order], self.hits[ranked], firsts, ends, positives, means)
+        _weigh(of_anchor, ranked_owner, hits, firsts, ends, positives, means)
         return means
 
 

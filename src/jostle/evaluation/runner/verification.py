@@ -38,6 +38,40 @@ class RunCheck:
         return {"format": 1, **vars(self), "folder": str(self.folder), **lists}
 
 
+@dataclass(frozen=True)
+class StoredPredictions:
+    """Predictions in a run folder, held against its journal."""
+
+    state: State
+    videos: dict[str, frozenset[str]]  # of each cell with unchanged predictions
+    altered: tuple[str, ...]  # files that changed since the run wrote them, or cannot be read
+
+
+def check_predictions(path: Path) -> StoredPredictions:
+    """Compare the predictions in a run folder with the checksums in its journal.
+
+    Raises:
+        DataError: if it is not a run folder.
+    """
+    about = RunFolder(path).read_about()
+    folder = RunFolder(path, tasks[about.content.task].suffix)
+    altered = []
+    try:
+        state = State.of(read_events(folder.journal))
+    except JostleError as error:
+        state, altered = State(), [str(error)]
+    videos: dict[str, frozenset[str]] = {}
+    known = {slugify(one.cell): one.cell for one in about.content.cells}
+    for file in sorted(folder.predictions.glob("[!.]*")):
+        written = state.written.get(known.get(file.stem, ""), {})
+        event = written.get(file_fingerprint(file)) if file.is_file() else None
+        if event is None:
+            altered.append(f"predictions/{file.name} is not what the run wrote")
+        else:
+            videos[event.cell] = state.lists[event.list]
+    return StoredPredictions(state, videos, tuple(altered))
+
+
 def check_run(path: Path) -> RunCheck:
     """Check the files of a run folder.
 
@@ -46,21 +80,9 @@ def check_run(path: Path) -> RunCheck:
     """
     about = RunFolder(path).read_about()
     folder = RunFolder(path, tasks[about.content.task].suffix)
-    altered, lacking = [], []
-    try:
-        state = State.of(read_events(folder.journal))
-    except JostleError as error:
-        state, altered = State(), [str(error)]
-    whole: dict[str, frozenset[str]] = {}
-    known = {slugify(one.cell): one.cell for one in about.content.cells}
-    for file in sorted(folder.predictions.glob("[!.]*")):
-        written = state.written.get(known.get(file.stem, ""), {})
-        event = written.get(file_fingerprint(file)) if file.is_file() else None
-        if event is None:
-            altered.append(f"predictions/{file.name} is not what the run wrote")
-        else:
-            whole[event.cell] = state.lists[event.list]
-    for slug, cell in known.items():
+    stored, lacking = check_predictions(path), []
+    state, whole = stored.state, stored.videos
+    for slug, cell in ((slugify(one.cell), one.cell) for one in about.content.cells):
         if cell in state.written and not folder.predictions_of(slug).exists():
             lacking.append(f"predictions/{slug}{folder.suffix} was written and is gone")
     lacking += [f"{video} could not be used: {event.message}" for video, event in state.failed.items()]
@@ -78,4 +100,4 @@ def check_run(path: Path) -> RunCheck:
         unwritten = [cell for cell in scored if cell not in whole]
         lacking += [f"scores.json lacks {cell}" for cell in unscored]
         lacking += [f"scores.json has {cell}, which has no predictions" for cell in unwritten]
-    return RunCheck(path, tuple(whole), len(covered), about.videos, tuple(altered), tuple(lacking))
+    return RunCheck(path, tuple(whole), len(covered), about.videos, stored.altered, tuple(lacking))

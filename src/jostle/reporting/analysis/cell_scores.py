@@ -31,13 +31,27 @@ class Measure:
     drawn: Floats  # the value in each draw; empty where there are none
     # Number of answers of each video, where the value is a share of right ones; else None
     answers: Floats | None = None
+    # The value in each draw with one more video, which nobody has seen, at its worst and at its best; None where the
+    # draws have no such video
+    ends: tuple[Floats, Floats] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """Scores of one class in one cell; see `Measure`."""
+
+    value: float
+    drawn: Floats
+    ends: tuple[Floats, Floats] | None
+    videos: int  # that have the class
 
 
 def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
     """Measure one cell on these videos.
 
     Args:
-        weights: (draws, videos) how often each counts; no rows for no draws.
+        weights: (draws, videos) how often each counts; no rows for no draws. One column more is the weight of a video
+            that nobody has seen.
 
     Raises:
         DataError: if the cell lacks one of the videos.
@@ -116,20 +130,55 @@ def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Wei
     result = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
     place = {name: i for i, name in enumerate(videos)}
     own = [place[name] for name in result.resamples.videos]
-    drawn = result.resamples.weighted(weights[:, own]).mean(axis=1)
+    drawn, ends = weighted_ends(result.resamples, weights, own, len(videos))
     by_class = np.full(len(truth.classes), np.nan)
     for i, name in enumerate(truth.classes):
         if name in result.per_class:
             by_class[i] = result.per_class[name].mean()
     by_video = np.full(len(videos), np.nan)
     by_video[own] = _alone(result.resamples)
-    return Measure(result.average_map, by_class, by_video, drawn)
+    return Measure(result.average_map, by_class, by_video, drawn, ends=ends)
 
 
-def class_scores(
-    record: RunRecord, cell: str, videos: Sequence[str], weights: Weights, name: str
-) -> tuple[float, Floats, int]:
-    """Return the score of one class in a cell, its score in each draw, and the number of videos that have the class.
+Ends = tuple[Floats, Floats]
+
+
+def weighted_ends(
+    resamples: Resamples, weights: Weights, own: Sequence[int], videos: int
+) -> tuple[Floats, Ends | None]:
+    """Return the mean average precision in each draw, and with an unseen video at its worst and at its best."""
+    drawn = resamples.weighted(weights[:, own]).mean(axis=1)
+    if weights.shape[1] == videos:
+        return drawn, None
+    worst, best = (
+        resamples.with_unseen(detected=detected).weighted(weights[:, [*own, videos]]).mean(axis=1)
+        for detected in (False, True)
+    )
+    return drawn, (worst, best)
+
+
+def mean_ends(weights: Weights, total: Floats, count: Floats) -> tuple[Floats, Ends | None]:
+    """Return the mean over items in each draw, and with an unseen video whose items are all wrong or all right.
+
+    It has as many items as any video.
+
+    Args:
+        total: (videos,) sum of the values of each video's items, each from 0 to 1; `count`: (videos,) their number.
+    """
+    seen = weights[:, : len(count)]
+    sums, counts = seen @ total, seen @ count
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if weights.shape[1] == len(count):
+            return sums / counts, None
+        unseen = weights[:, -1] * count.max(initial=0.0)
+        return sums / counts, (sums / (counts + unseen), (sums + unseen) / (counts + unseen))
+
+
+def class_scores(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights, name: str) -> ClassScores:
+    """Return the score of one class in a cell.
+
+    Args:
+        weights: as in `measured_cell`.
 
     Raises:
         DataError: if scores of the task are not by class.
@@ -139,12 +188,12 @@ def class_scores(
         predictions = predictions_on(record, cell, videos)
         result = score(predictions, truth, protocol=record.rules, tious=record.about.content.tious)
         if name not in result.per_class:
-            return float("nan"), np.full(len(weights), np.nan), 0
+            return ClassScores(float("nan"), np.full(len(weights), np.nan), None, 0)
         part = _of_class(result.resamples, result.truth.classes.index(name))
         place = {video: i for i, video in enumerate(videos)}
         own = [place[video] for video in part.videos]
-        drawn = part.weighted(weights[:, own]).mean(axis=1)
-        return float(result.per_class[name].mean()), drawn, len(np.unique(part.instance_video))
+        drawn, ends = weighted_ends(part, weights, own, len(videos))
+        return ClassScores(float(result.per_class[name].mean()), drawn, ends, len(np.unique(part.instance_video)))
     if record.task == "recognition":
         labels = record.labels.of_videos(videos)
         order = {video: i for i, video in enumerate(videos)}
@@ -153,10 +202,12 @@ def class_scores(
         has[owners[labels.label == labels.classes.index(name)]] = 1
         right = right_answers(record, cell, videos) * has
         with np.errstate(invalid="ignore", divide="ignore"):
-            return float(right.sum() / has.sum()), weights @ right / (weights @ has), int(has.sum())
+            return ClassScores(float(right.sum() / has.sum()), *mean_ends(weights, right, has), int(has.sum()))
     if record.task in ITEMS:
         group = item_scores(record, cell, videos)[1][name]
-        return group.mean, group.drawn(weights), int(np.count_nonzero(group.count))
+        return ClassScores(
+            group.mean, *mean_ends(weights, group.total, group.count), int(np.count_nonzero(group.count))
+        )
     raise DataError(f"{record.folder}: scores of a run of {record.task} are not by class")
 
 
@@ -230,7 +281,9 @@ def _recognition(record: RunRecord, cell: str, videos: Sequence[str], weights: W
     by_class = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
     if record.about.content.metric != "top_k_accuracy":
         return Measure(np.nan, by_class, right, np.zeros(0))
-    return Measure(float(right.mean()), by_class, right, weights @ right / len(videos), np.ones(len(videos)))
+    ones = np.ones(len(videos))
+    drawn, ends = mean_ends(weights, right, ones)
+    return Measure(float(right.mean()), by_class, right, drawn, ones, ends)
 
 
 def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
@@ -243,9 +296,9 @@ def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weight
         if name in by_video:
             result = measure(by_video[name])
             right[v], anchors[v] = result.correct_by_radius[-1], result.anchors
+    drawn, ends = mean_ends(weights, right, anchors)
     with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = weights @ right / (weights @ anchors)
-        return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn, anchors)
+        return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn, anchors, ends)
 
 
 def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
@@ -265,8 +318,11 @@ def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weigh
     for v, name in enumerate(videos):
         with contextlib.suppress(DataError):  # a video in which nothing is annotated
             alone[v] = pm_k_detection(boxes, sets.boxes, by_video[name], k).pm_k
-    drawn = bootstrap_pm_k(boxes, sets.boxes, neighbours, k, videos, weights)
-    return Measure(whole.pm_k, by_class, alone, drawn)
+    drawn, *ends = (
+        bootstrap_pm_k(boxes, sets.boxes, neighbours, k, videos, weights, unseen=unseen)
+        for unseen in (("", "missed", "detected") if weights.shape[1] > len(videos) else ("",))
+    )
+    return Measure(whole.pm_k, by_class, alone, drawn, ends=(ends[0], ends[1]) if ends else None)
 
 
 def _items(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
@@ -275,7 +331,8 @@ def _items(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights
     if not is_mean_over_items(record):
         return Measure(np.nan, by_class, whole.by_video, np.zeros(0))
     answers = whole.count if is_share(record) else None
-    return Measure(whole.mean, by_class, whole.by_video, whole.drawn(weights), answers)
+    drawn, ends = mean_ends(weights, whole.total, whole.count)
+    return Measure(whole.mean, by_class, whole.by_video, drawn, answers, ends)
 
 
 def _lacks(record: RunRecord, cell: str, lacking: Sequence[str]) -> DataError:

@@ -15,6 +15,7 @@ from jostle.core.formatting import percent
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.run_folder.metadata import RunOrigin, format_adaptation
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.reporting.analysis.item_scores import is_share
 from jostle.reporting.analysis.record import RunRecord
@@ -178,16 +179,48 @@ def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False, a
             own, theirs = getattr(first.about, key), getattr(other.about, key)
             if own != theirs:
                 raise Incomparable(
-                    f"{first.folder} and {other.folder} are runs of different {what}, {_short(own)} and "
-                    f"{_short(theirs)}; give runs of one",
+                    f"{first.folder} and {other.folder} are runs of different {what}, {_quoted(own)} and "
+                    f"{_quoted(theirs)}; give runs of one",
                     fault="F48",
                 )
         if first.about.truth != other.about.truth and not any_truth and not any_data:
             raise Incomparable(
                 f"{first.folder} and {other.folder} were scored by different ground truths, "
-                f"{_short(first.about.truth)} and {_short(other.about.truth)}; run both on one",
+                f"{_quoted(first.about.truth)} and {_quoted(other.about.truth)}; run both on one",
                 fault="F48",
             )
+
+
+# Conditions under which a model was tested, and what they are called.
+_CONDITIONS = {
+    "precision": "precision",
+    "compiled": "torch.compile",
+    "mend": "mending",
+    "mend_weights": "weights of the inspector",
+    "adapt": "adaptation",
+    "rule": "window rule",
+    "reproduce_bugs": "reproduced bugs",
+    "seed": "seed of the corruptions",
+}
+
+
+def conditions_of(about: RunOrigin) -> dict[str, str]:
+    """Return the conditions under which a model was tested, in words, by what they are called."""
+    values = {key: getattr(about, key) for key in _CONDITIONS}
+    values["adapt"] = format_adaptation(about.adapt)
+    values["compiled"] = "on" if about.compiled else "off"
+    values["reproduce_bugs"] = ", ".join(about.reproduce_bugs)
+    return {_CONDITIONS[key]: "none" if value in (None, "") else str(value) for key, value in values.items()}
+
+
+def condition_differences(run: RunRecord, reference: RunRecord) -> list[str]:
+    """Return what differs between the conditions of two runs, with both sides, as remarks on their comparison."""
+    own, theirs = conditions_of(run.about), conditions_of(reference.about)
+    return [
+        f"{what}: {_short(own[what])} in {run.folder}, {_short(theirs[what])} in {reference.folder}"
+        for what in own
+        if own[what] != theirs[what]
+    ]
 
 
 def common_videos(records: Sequence[RunRecord]) -> tuple[str, ...]:
@@ -276,4 +309,8 @@ def _difference(what: str, one: Drawn, other: Drawn) -> Difference:
 
 
 def _short(value: str) -> str:
-    return value[:19] if value.startswith("sha256:") else repr(value)
+    return value[:19] if value.startswith("sha256:") else value
+
+
+def _quoted(value: str) -> str:
+    return _short(value) if value.startswith("sha256:") else repr(value)

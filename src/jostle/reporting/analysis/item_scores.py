@@ -13,7 +13,6 @@ from jostle.core.types.language import AnswerSet, MomentItem, MomentPrediction, 
 from jostle.errors import DataError
 from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.metrics.answers import correct_answers
-from jostle.metrics.bootstrap import Weights
 from jostle.metrics.metric import metrics
 from jostle.metrics.moments import RANGES, average_precisions, first_overlaps, items_by_length
 from jostle.reporting.analysis.record import RunRecord
@@ -45,12 +44,6 @@ class ItemScores:
     def by_video(self) -> Floats:
         """(videos,) mean over the items of each video, NaN for one without any."""
         return np.where(self.count > 0, self.total / np.maximum(self.count, 1), np.nan)
-
-    def drawn(self, weights: Weights) -> Floats:
-        """Return the mean in each draw of the videos, NaN where a draw has no item."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means: Floats = weights @ self.total / (weights @ self.count)
-            return means
 
 
 def described_videos(record: RunRecord, cell: str) -> tuple[str, ...]:

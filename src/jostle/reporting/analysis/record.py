@@ -199,13 +199,17 @@ class RunRecord:
         return tuple(one.cell for one in self.scores.cells)
 
     @cached_property
-    def truth(self) -> Truth:
-        """Annotated segments of the processed videos; detection only."""
-        path = self._truth_file
+    def whole_truth(self) -> Truth:
+        """Annotated segments of all videos; detection only."""
         try:
-            whole = read_truth(path).with_classes(self.about.classes)
+            return read_truth(self._truth_file).with_classes(self.about.classes)
         except JostleError as error:  # also a class that the run does not know
             raise DataError(f"{error}; {_TRUTH_ANEW}", fault="F110") from None
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Annotated segments of the processed videos; detection only."""
+        whole = self.whole_truth
         return whole.of_videos(self.predictions(CLEAN).videos) if CLEAN in self.cells else whole
 
     @cached_property

@@ -12,7 +12,7 @@ from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.accuracy import clopper_pearson
-from jostle.metrics.bootstrap import bias_corrected, video_weights
+from jostle.metrics.bootstrap import bias_corrected, unseen_weights, video_weights
 from jostle.reporting.analysis.cell_scores import classes_of, measured_cell
 from jostle.reporting.analysis.item_scores import ITEMS, described_videos
 from jostle.reporting.analysis.record import RunRecord
@@ -56,6 +56,9 @@ class RunAnalysis:
     drawn: Floats
     # (videos,) number of answers of each, where the value of a cell is the share of right ones; else None
     answers: Floats | None = None
+    # (draws, cells) values in the same draws with one more video, which nobody has seen, at its worst, and at its best;
+    # None unless they were requested
+    ends: tuple[Floats, Floats] | None = None
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -131,6 +134,7 @@ def analyse_run(
     videos: Sequence[str] | None = None,
     draws: int = 0,
     seed: int = 0,
+    unseen: bool = False,
     progress: Progress | None = None,
 ) -> RunAnalysis:
     """Go over the cells of a run.
@@ -138,6 +142,7 @@ def analyse_run(
     Args:
         videos: only these; by default all processed videos.
         draws: how many draws of the videos, for intervals; 0 for none.
+        unseen: the draws are those of `unseen_weights`, with `ends`.
         progress: called with (cells done, cells in all).
 
     Raises:
@@ -147,7 +152,7 @@ def analyse_run(
     chosen = own if videos is None else tuple(videos)
     if not chosen:
         raise DataError(f"{record.folder}: no video was looked at")
-    weights = video_weights(chosen, draws, seed)
+    weights = unseen_weights(chosen, draws, seed) if unseen else video_weights(chosen, draws, seed)
     whole = set(chosen) == set(own)
     measures = []
     for cell in record.cells:
@@ -157,6 +162,8 @@ def analyse_run(
         measures.append(measure)
         if progress is not None:
             progress(len(measures), len(record.cells))
+    ends = [measure.ends for measure in measures if measure.ends is not None]
+    worst, best = zip(*ends, strict=True) if len(ends) == len(measures) else ((), ())
     return RunAnalysis(
         record=record,
         cells=record.cells,
@@ -167,6 +174,7 @@ def analyse_run(
         by_video=np.stack([measure.by_video for measure in measures]),
         drawn=np.stack([measure.drawn for measure in measures], axis=1),  # none where the metric has no draws
         answers=measures[0].answers,
+        ends=(np.stack(worst, axis=1), np.stack(best, axis=1)) if worst else None,
     )
 
 

@@ -25,7 +25,6 @@ from jostle.reporting.analysis.breaking_points import (
 from jostle.reporting.analysis.cell_tables import comparison_table, confusion_table, drops_table, errors_table
 from jostle.reporting.analysis.comparison import chance_of, compared
 from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, confusion_of, error_profile
-from jostle.reporting.analysis.gate import Check
 from jostle.reporting.analysis.labels import Grid, grid_of, group_word, plural, short_name
 from jostle.reporting.analysis.language import describe_baselines, language_tables
 from jostle.reporting.analysis.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
@@ -42,6 +41,7 @@ from jostle.reporting.analysis.verdict import (
     percent,
     verdict_of,
 )
+from jostle.reporting.gate.verdict import Check
 from jostle.reporting.html import charts
 from jostle.reporting.html.contents import (
     Detail,
@@ -395,7 +395,7 @@ def _frailty_figure(one: FrailItem, probe: Probe, run: int, number: int) -> Figu
 
 def gate_of(check: Check, name: str) -> GateResult:
     """Compose the decisions of a gate on a run."""
-    remarks = check.remarks if check.against is None else (*check.remarks, f"the reference run is {check.against}")
+    remarks = check.notes if check.against is None else (*check.notes, f"the reference run is {check.against}")
     return GateResult(name, check.decision, check.summary, check.table(), remarks)
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from jostle.core.formatting import percent
 from jostle.io.files.atomic import write_text
-from jostle.reporting.analysis.gate import Check, DecidedCondition
+from jostle.reporting.gate.verdict import Check, DecidedCondition
 
 MAX_ANNOTATIONS = 10  # GitHub shows so many of a kind and step, and drops the others silently
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -20,13 +20,18 @@ def junit(check: Check) -> str:
     counts = {"tests": str(len(check.conditions)), "failures": str(failures), "errors": str(errors), "skipped": "0"}
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "jostle check", "time": "0", **counts})
+    properties = ElementTree.SubElement(suite, "properties")
+    facts = [("run", check.run), ("against", check.against or ""), ("videos", str(check.videos))]
+    for key, value in (*facts, *(("gap", gap) for gap in check.gaps), *(("remark", one) for one in check.remarks)):
+        ElementTree.SubElement(properties, "property", {"name": key, "value": _plain(value)})
     for one in check.conditions:
-        names = {"classname": _plain(f"jostle.{check.benchmark}"), "name": _plain(one.name)}
+        names = {"classname": _plain(f"jostle.{check.benchmark}"), "name": _plain(" ".join(one.name.split()))}
         case = ElementTree.SubElement(suite, "testcase", {**names, "time": "0"})
         if one.decision != "pass":
             found = ElementTree.SubElement(case, "failure" if one.decision == "fail" else "error")
             found.set("message", _plain(one.text))
             found.text = _plain(_details(check, one))
+        ElementTree.SubElement(case, "system-out").text = _plain(_details(check, one))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -40,7 +45,7 @@ def markdown(check: Check) -> str:
     """Return the check as Markdown, for the summary of a build."""
     against = f", against `{check.against}`" if check.against else ""
     lines = [f"### jostle check: {check.decision}", "", f"`{check.run}`{against}, {check.videos} videos", ""]
-    remarks = [f"- {remark}" for remark in check.remarks]
+    remarks = [f"- {' '.join(note.split())}" for note in check.notes]
     return "\n".join([*lines, check.table().markdown(), "", *remarks, ""])
 
 
@@ -56,10 +61,13 @@ def github_commands(check: Check) -> list[str]:
 
 
 def _details(check: Check, one: DecidedCondition) -> str:
-    lines = [one.text, f"run: {check.run}, {percent(one.run)}"]
+    lines = [one.text]
+    if one.run is not None:
+        lines.append(f"run: {check.run}, {percent(one.run)}, {one.videos} videos")
     if one.reference is not None:
         lines.append(f"reference: {check.against}, {percent(one.reference)}")
-    lines.append(f"interval of {100 * one.interval_level:.2f} % from {check.draws} draws of {check.videos} videos")
+    if one.method:
+        lines.append(one.method)
     return "\n".join(lines)
 
 

@@ -10,12 +10,13 @@ import pytest
 
 import jostle
 from helpers.synthetic_runs import annotations_of, finished_run, names_of, recipe_of, write_run
-from jostle.errors import BadValue, DataError, UnknownName
-from jostle.evaluation.recipes.selection import select_cells
+from jostle.errors import BadValue, UnknownName
+from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.runner.runner import Run
-from jostle.reporting.analysis.early_stopping import SequentialStop
-from jostle.reporting.analysis.gate import Budget, Condition
 from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.gate.budget import Budget, Condition
+from jostle.reporting.gate.early_stopping import SequentialStop
+from jostle.reporting.gate.gaps import Scope
 
 VIDEOS = 120
 NO_WORSE = Budget(
@@ -28,10 +29,11 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("early") / "reference", "recognition", videos=VIDEOS)
 
 
-def stop_rule(budget: Budget, reference: Path | None, seed: int = 0) -> SequentialStop:
+def stop_rule(budget: Budget, reference: Path | None, seed: int = 0, **options: Any) -> SequentialStop:
     recipe, labels = recipe_of("recognition"), annotations_of("recognition", VIDEOS, ("jump", "run", "sit down"))
     record = None if reference is None else RunRecord.read(reference)
-    return SequentialStop(select_cells(recipe, None), names_of(VIDEOS), labels, budget, record, seed=seed)  # type: ignore[arg-type]
+    scope = Scope.of(Content.of(recipe.content()))
+    return SequentialStop(scope, names_of(VIDEOS), labels, budget, record, seed=seed, **options)  # type: ignore[arg-type]
 
 
 def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **options: Any) -> Run:
@@ -52,18 +54,43 @@ def test_frail_model_fails_after_few_videos(reference: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.fault("F150")
-def test_decisions_hold_only_for_the_same_budget(reference: Path, tmp_path: Path) -> None:
-    run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5)
-    checked = jostle.check(tmp_path / "frail", reference, NO_WORSE)
-    assert (checked.decision, checked.passed) == ("fail", False)
-    assert "decided early" in checked.remarks[0]
-    clean, corrupted = checked.conditions
-    assert clean.value == 0
-    assert clean.run == clean.reference
-    assert corrupted.value == pytest.approx(corrupted.run - (corrupted.reference or 0))
-    assert corrupted.value < -0.2
-    with pytest.raises(DataError, match="stopped early, when the conditions of another budget"):
-        jostle.check(tmp_path / "frail", budget={"condition": [{"metric": "clean", "at_least": 0.1}]})
+def test_decisions_are_recomputed_for_any_budget(reference: Path, tmp_path: Path) -> None:
+    stop = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5).stopped_early
+    assert stop is not None
+    for checked in (jostle.check(tmp_path / "frail", reference, NO_WORSE), jostle.check(tmp_path / "frail")):
+        assert (checked.decision, checked.passed) == ("fail", False)
+        assert "stopped early, and is decided by" in checked.remarks[0]
+        clean, corrupted = checked.conditions
+        assert [one.videos for one in checked.conditions] == [one.videos for one in stop.conditions]
+        assert clean.value == 0
+        assert clean.run == clean.reference
+        assert corrupted.value is not None
+        assert corrupted.value == pytest.approx((corrupted.run or 0) - (corrupted.reference or 0))
+        assert corrupted.value < -0.2
+    other = jostle.check(tmp_path / "frail", budget={"condition": [{"metric": "clean", "at_least": 0.1}]})
+    assert other.decision == "pass"
+    exact = jostle.check(tmp_path / "frail", budget={"condition": [{"metric": "clean", "at_least": 0.94}]})
+    assert exact.decision == "undecided"
+    assert "not decided by" in exact.conditions[0].reason
+
+
+def test_fail_fast_ends_at_the_first_failure(reference: Path) -> None:
+    budget = Budget((Condition("clean", at_least=0.93), Condition("mean_corrupted", at_least=0.99)))
+    record = RunRecord.read(reference)
+    from jostle.reporting.analysis.cell_scores import right_answers
+
+    looks = []
+    for fail_fast in (False, True):
+        rule = stop_rule(budget, None, fail_fast=fail_fast)
+        right = {cell: right_answers(record, cell, rule.order) for cell in record.cells}
+        for i, name in enumerate(rule.order):
+            rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
+            if rule.decided:
+                break
+        looks.append(rule.to_record())
+    assert looks[1].videos < looks[0].videos
+    assert [one.decision for one in looks[1].conditions] == ["undecided", "fail"]
+    assert "has failed after" in looks[1].reason
 
 
 def test_stopped_run_resumes_up_to_the_full_benchmark(reference: Path, tmp_path: Path) -> None:

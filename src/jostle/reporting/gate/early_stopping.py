@@ -11,14 +11,14 @@ import numpy as np
 
 from jostle.core.random import rng_for
 from jostle.core.types.video_labels import VideoLabels
-from jostle.corruptions.engine.corruption import corruptions
 from jostle.errors import BadValue, UnknownName
-from jostle.evaluation.recipes.recipe import CLEAN, Cell
+from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.metadata import EarlyDecision, StoppedEarly
 from jostle.metrics.sequential import ABOVE, BELOW, OPEN, SequentialMean
 from jostle.reporting.analysis.cell_scores import right_answers
-from jostle.reporting.analysis.gate import Budget, Condition
 from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.gate.budget import Budget, Condition
+from jostle.reporting.gate.gaps import Scope
 
 VideoScores = Mapping[str, float]  # of one video by cell
 DECISIONS = {ABOVE: "pass", BELOW: "fail", OPEN: "undecided"}
@@ -28,6 +28,15 @@ def random_order(videos: Sequence[str], seed: int) -> list[str]:
     """Return the videos in the random order that a seed gives."""
     names = sorted(videos)
     return [names[i] for i in rng_for(seed, "order of videos", *names).permutation(len(names))]
+
+
+def describe_end(decisions: Sequence[EarlyDecision], videos: int, of: int) -> str:
+    """Return why a run stopped early, in words."""
+    drawn = f"after {videos} of {of} videos in random order"
+    if any(one.decision == "undecided" for one in decisions):
+        failed = next(one.name for one in decisions if one.decision == "fail")
+        return f"{failed!r} has failed {drawn}"
+    return f"every condition is decided {drawn}"
 
 
 @dataclass(eq=False)
@@ -71,43 +80,58 @@ class SequentialStop:
 
     The statement is about the videos of the data set: the mean over all of them, of which some are processed in random
     order. With level L a condition is decided wrongly with probability 1 - L at most on either side, divided by the
-    number of conditions, however often one looks.
+    number of conditions, however often one looks, and whatever else ends the run.
 
     Args:
-        videos: all videos of the run.
+        scope: cells of the run.
+        videos: all videos of the data set.
         labels: their classes.
-        against: the reference run, on all of these videos.
+        against: the reference run; conditions against it are tested on the videos that it has.
+        fail_fast: whether a run may stop as soon as one condition has failed.
+        blocked: whether nothing can be decided, as videos are missing.
 
     Raises:
         BadValue: if a condition is not about the mean over videos.
     """
 
+    method = "bets after each video"
+
     def __init__(
         self,
-        cells: Sequence[Cell],
+        scope: Scope,
         videos: Sequence[str],
         labels: VideoLabels,
         budget: Budget,
         against: RunRecord | None = None,
         *,
         seed: int = 0,
+        fail_fast: bool = False,
+        blocked: bool = False,
     ) -> None:
         self.order = random_order(videos, seed)
-        self._cells, self._labels, self._budget, self._against = cells, labels, budget, against
+        self._scope, self._labels, self._budget, self._against = scope, labels, budget, against
         self._tests = [self._make_test(condition, len(budget.condition)) for condition in budget.condition]
         self._scores: dict[str, VideoScores] = {}
         self._next = 0
-        self._failed = ""
+        self._fail_fast, self._blocked = fail_fast, blocked
 
     due = False  # scores of single videos are enough
 
     def read(self, folder: Path) -> None:
         """Do nothing: predictions are not needed."""
 
+    def replay(self, record: RunRecord, videos: Sequence[str]) -> list[EarlyDecision]:
+        """Return the decisions after the first of the videos in order, by the predictions of a run."""
+        cells = [cell for cell in self._scope.cells if cell in record.cells and videos]
+        right = {cell: right_answers(record, cell, videos).astype(np.float64) for cell in cells}
+        for i, name in enumerate(videos):
+            self.add(name, {cell: float(right[cell][i]) for cell in cells})
+        return [one.to_record() for one in self._tests]
+
     def add(self, name: str, scores: Mapping[str, float | None] | None) -> None:
         """Take the scores of a video by cell, None if it could not be used."""
         if scores is None:
-            self._failed = self._failed or name  # the set that the statement is about is not known any more
+            self._blocked = True  # the set that the statement is about is not known any more
             return
         self._scores[name] = {cell: score for cell, score in scores.items() if score is not None}
         # In the order drawn, whichever video is finished first: short ones would come too soon.
@@ -119,15 +143,16 @@ class SequentialStop:
 
     @property
     def decided(self) -> bool:
-        """Whether every condition is decided."""
-        return not self._failed and all(one.test.decision != OPEN for one in self._tests)
+        """Whether every condition is decided, or one has failed if that is enough."""
+        decisions = [one.test.decision for one in self._tests]
+        return not self._blocked and (OPEN not in decisions or (self._fail_fast and BELOW in decisions))
 
     def to_record(self) -> StoppedEarly:
         """Return why the run stopped, for its record."""
         decisions = tuple(one.to_record() for one in self._tests)
         looks = max(one.videos for one in decisions)
         return StoppedEarly(
-            reason=f"every condition is decided after {looks} of {len(self.order)} videos in random order",
+            reason=describe_end(decisions, looks, len(self.order)),
             videos=looks,
             of=len(self.order),
             about="the mean over the videos of this data set, drawn without replacement",
@@ -155,40 +180,28 @@ class SequentialStop:
         reference = None
         if condition.against_reference:
             low, reference = -1.0, self._reference(weights, value)
-        test = SequentialMean(limit, len(videos), low=low, high=high, alpha=alpha)
+        test = SequentialMean(limit, max(len(videos), 1), low=low, high=high, alpha=alpha)
         return _ConditionTest(condition, value, test, videos, metric, reference)
 
     def _weights(self, condition: Condition) -> dict[str, float]:
         """Return the weight of each cell in the metric of a condition."""
-        kind, _, part = condition.metric.partition(":")
-        counted = [cell for cell in self._cells if cell.counted]
-        if kind == "clean":
-            return {CLEAN: 1.0}
-        if kind == "cell":
-            if part not in {cell.name for cell in self._cells}:
-                raise UnknownName("cell of the run", part, [cell.name for cell in self._cells])
-            return {part: 1.0}
-        if kind == "family":
-            families = {
-                cell.name: {corruptions[one.entry.corruption].family for one in cell.parsed} for cell in counted
-            }
-            counted = [cell for cell in counted if families[cell.name] == {part}]
-            if not counted:
-                raise UnknownName("family of corruptions", part, {name for own in families.values() for name in own})
-        if kind == "relative_robustness" and condition.against_reference:
-            raise BadValue(
-                "relative robustness against a reference is no mean over videos, so that it cannot be decided early; "
-                "use clean and mean_corrupted"
-            )
-        if not counted:
-            raise BadValue(f"{condition.metric} is a mean over corrupted cells, and there are none")
-        return {cell.name: 1 / len(counted) for cell in counted}
+        cells = self._scope.of_condition(condition)
+        if condition.metric == "relative_robustness":
+            if condition.against_reference:
+                raise BadValue(
+                    "relative robustness against a reference is no mean over videos, so that it cannot be decided "
+                    "early; use clean and mean_corrupted"
+                )
+            cells = tuple(cell for cell in cells if cell != CLEAN)
+        return {cell: 1 / len(cells) for cell in cells}
 
     def _reference(self, weights: Mapping[str, float], value: Callable[[VideoScores], float]) -> dict[str, float]:
         if self._against is None:
             raise BadValue("conditions against a reference need one; give the reference run (against=, --against)")
-        rows = {cell: right_answers(self._against, cell, self.order).astype(np.float64) for cell in weights}
-        return {name: value({cell: rows[cell][i] for cell in weights}) for i, name in enumerate(self.order)}
+        known = set(self._against.table(CLEAN)[0])
+        names = [name for name in self.order if name in known]
+        rows = {cell: right_answers(self._against, cell, names).astype(np.float64) for cell in weights}
+        return {name: value({cell: rows[cell][i] for cell in weights}) for i, name in enumerate(names)}
 
 
 def _weighted(weights: Mapping[str, float], scores: VideoScores) -> float:

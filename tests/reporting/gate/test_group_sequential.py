@@ -12,13 +12,13 @@ import pytest
 import jostle
 from helpers.synthetic_runs import CELLS, finished_run, names_of, recipe_of, write_run
 from jostle.errors import BadValue
-from jostle.evaluation.recipes.recipe import CLEAN_CELL
-from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.runner.runner import Run
-from jostle.metrics.bootstrap import bias_corrected
-from jostle.reporting.analysis.gate import Budget, Condition
-from jostle.reporting.analysis.group_sequential import GroupSequentialStop, planned_looks, widened_level
 from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.gate.budget import Budget, Condition
+from jostle.reporting.gate.evidence import Evidence
+from jostle.reporting.gate.gaps import Scope
+from jostle.reporting.gate.group_sequential import GroupSequentialStop, check_intervals, planned_looks
 
 VIDEOS = 80
 SOME = CELLS[1:3]
@@ -37,7 +37,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stop_rule(budget: Budget, reference: Path | None, videos: int = VIDEOS, task: str = "detection") -> Any:
     recipe = recipe_of(task, SOME)
     record = None if reference is None else RunRecord.read(reference)
-    return GroupSequentialStop(recipe, [CLEAN_CELL, *select_cells(recipe, None)], names_of(videos), budget, record)
+    return GroupSequentialStop(Scope.of(Content.of(recipe.content())), names_of(videos), budget, record)
 
 
 def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **options: Any) -> Run:
@@ -46,17 +46,18 @@ def run_until(out: Path, budget: Budget | None, reference: Path | None = None, *
     return finished_run(out, "detection", videos=VIDEOS, stopping=rule, **options)
 
 
-def test_frail_detector_fails_at_the_first_look(reference: Path, tmp_path: Path) -> None:
+def test_frail_detector_fails_at_a_look(reference: Path, tmp_path: Path) -> None:
     run = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.0)
     stop = run.stopped_early
     assert stop is not None
     assert [one.decision for one in stop.conditions] == ["pass", "fail"]
-    assert stop.videos == planned_looks(VIDEOS)[0] == 20
-    assert run.scores["coverage"]["videos"] == 20
+    assert stop.videos == planned_looks(VIDEOS)[1] == 40
+    assert run.scores["coverage"]["videos"] == 40
     assert "planned looks" in json.loads((tmp_path / "frail" / "run.json").read_text())["stopped_early"]["reason"]
     checked = jostle.check(tmp_path / "frail", reference, NO_WORSE)
     assert checked.decision == "fail"
-    assert "bootstrap" in checked.remarks[1]
+    assert "random part" in checked.remarks[0]
+    assert [one.videos for one in checked.conditions] == [20, 40]
 
 
 @pytest.mark.parametrize("task", ["questions", "moments", "frames"])
@@ -118,7 +119,7 @@ def test_undecidable_conditions_are_refused(reference: Path) -> None:
     with pytest.raises(BadValue, match="too few"):
         stop_rule(NO_WORSE, reference, videos=20)
     with pytest.raises(BadValue, match="has no intervals"):
-        stop_rule(NO_WORSE, reference, task="recognition")
+        check_intervals("mine-c", "recognition", "video_mean_ap")
 
 
 def test_error_rate_at_the_limit_is_bounded() -> None:
@@ -131,11 +132,16 @@ def test_error_rate_at_the_limit_is_bounded() -> None:
     detected = rng.binomial(actions, np.clip(rng.normal(limit, 0.15, (runs, videos)), 0, 1))
     wrong, decided = {"pass": 0, "fail": 0}, np.zeros(runs, bool)
     for count in looks:
-        weights = rng.multinomial(count, np.full(count, 1 / count), draws).T
-        drawn = (detected[:, :count] @ weights) / (actions[:, :count] @ weights)
+        weights = rng.standard_exponential((count, draws))
+        hits, total = detected[:, :count] @ weights, actions[:, :count] @ weights
+        unseen = actions[:, :count].max(axis=1)[:, None] * rng.standard_exponential(draws)
         values = detected[:, :count].sum(axis=1) / actions[:, :count].sum(axis=1)
         for run in np.flatnonzero(~decided):
-            low, high = bias_corrected(drawn[run], float(values[run]), widened_level(level, count)) or (0.0, 1.0)
+            whole = total[run] + unseen[run]
+            ends = hits[run] / whole, (hits[run] + unseen[run]) / whole
+            value = float(values[run])
+            evidence = Evidence(value, value, None, count, hits[run] / total[run], *ends)
+            low, high = evidence.interval(level) or (0.0, 1.0)
             if low >= limit or high < limit:
                 wrong["pass" if low >= limit else "fail"] += 1
                 decided[run] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,12 +12,14 @@ import pytest
 
 import jostle
 from helpers.synthetic_runs import write_run
-from jostle.errors import BadValue, DataError, Incomparable, UnknownName
+from jostle.errors import BadValue, Incomparable, UnknownName
 from jostle.metrics.bootstrap import video_weights
 from jostle.reporting.analysis.cell_scores import class_scores, measured_cell
-from jostle.reporting.analysis.gate import Check, Condition, DecidedCondition, MeasuredCondition, _decide, enough_draws
-from jostle.reporting.analysis.gate_outputs import github_commands, junit, markdown
 from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.gate.budget import Condition
+from jostle.reporting.gate.evidence import Evidence, enough_draws
+from jostle.reporting.gate.outputs import github_commands, junit, markdown
+from jostle.reporting.gate.verdict import Check, DecidedCondition, _decide
 
 BLACK = "thumos14-c/black_frame:3"
 
@@ -101,25 +104,22 @@ def test_class_condition_uses_the_score_of_the_class_table(runs: dict[str, Path]
         ones = np.ones((1, len(videos)), np.int16)
         measure = measured_cell(record, BLACK, videos, weights)
         for i, label in enumerate(("jump", "run", "sit down")):
-            value, drawn, units = class_scores(record, BLACK, videos, ones, label)
-            assert value == pytest.approx(measure.by_class[i])
-            assert drawn.tolist() == pytest.approx([value])
-            assert units > 2
-            assert class_scores(record, BLACK, videos, weights, label)[1].shape == (3,)
+            one = class_scores(record, BLACK, videos, ones, label)
+            assert one.value == pytest.approx(measure.by_class[i])
+            assert one.drawn.tolist() == pytest.approx([one.value])
+            assert one.videos > 2
+            assert class_scores(record, BLACK, videos, weights, label).drawn.shape == (3,)
 
 
 def test_several_conditions_are_corrected_for_multiplicity() -> None:
     """Ten conditions at their limits: with uncorrected 95 % intervals one would be decided wrongly."""
     conditions = [Condition("clean", at_least=0.5, name=str(i)) for i in range(10)]
 
-    def measured(distance: float) -> MeasuredCondition:
+    def measured(distance: float) -> Evidence:
         """Return a measurement with the interval of a unit normal distribution (1.96 at 95 %)."""
-        from statistics import NormalDist
-
-        reach = lambda level: NormalDist().inv_cdf((1 + level) / 2)  # noqa: E731
-        return MeasuredCondition(
-            0.5 + distance, lambda level: (0.5 + distance - reach(level), 0.5 + distance + reach(level)), 0.5
-        )
+        quantiles = NormalDist().inv_cdf
+        draws = 0.5 + distance + np.array([quantiles((i + 0.5) / 100_000) for i in range(100_000)])
+        return Evidence(0.5 + distance, 0.5, None, 40, draws, draws, draws)
 
     decided = _decide(conditions, [measured(2.0), *(measured(0.1) for _ in range(9))])
     assert {one.decision for one in decided} == {"undecided"}
@@ -130,27 +130,31 @@ def test_several_conditions_are_corrected_for_multiplicity() -> None:
 
 
 def test_more_conditions_take_more_draws() -> None:
-    conditions = [Condition("clean", at_least=0.5)]
-    assert enough_draws(conditions) == 1000
-    assert enough_draws(conditions * 10) == 4000
+    assert enough_draws([0.95], 1, 40, "detection") == 1000
+    assert enough_draws([0.95] * 10, 10, 40, "detection") == 4000
+    assert enough_draws([0.95], 1, 40, "recognition") == 10_000
+    assert enough_draws([0.95], 1, 5000, "recognition") == 2000
 
 
 @pytest.mark.fault("F150")
 def test_incomplete_and_incomparable_runs_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     part = write_run(tmp_path / "part", videos=40, fails=("video_0003",))
-    with pytest.raises(DataError, match="39 of 40 videos") as caught:
-        jostle.check(part, budget={"condition": [{"metric": "clean", "at_least": 0.0}]})
-    assert caught.value.fault == "F150"
-    seeded = write_run(tmp_path / "seeded", videos=40, seed=3)
-    with pytest.raises(Incomparable, match="different seeds, 3 and 0"):
-        jostle.check(seeded, runs["sound"])
+    checked = jostle.check(part, budget={"condition": [{"metric": "clean", "at_least": 0.0}]})
+    assert checked.decision == "undecided"
+    assert "video_0003" in checked.gaps[0]
+    assert checked.conditions[0].gap
+    seeded = jostle.check(write_run(tmp_path / "seeded", videos=40, seed=3), runs["sound"])
+    assert seeded.remarks[0].startswith("seed of the corruptions: 3 in ")
     with pytest.raises(Incomparable, match="different benchmarks"):
         jostle.check(runs["recogniser"], runs["sound"])
     lacking = write_run(tmp_path / "lacking", videos=40)
     for file in (lacking / "predictions").glob("*motion_blur*"):
         file.unlink()
-    with pytest.raises(Incomparable, match="not on the same cells"):
-        jostle.check(lacking, runs["sound"])
+    clean, corrupted = jostle.check(lacking, runs["sound"]).conditions
+    assert not clean.gap
+    assert corrupted.gap
+    assert (corrupted.decision, corrupted.value) == ("undecided", None)
+    assert "motion_blur" in corrupted.reason
 
 
 @pytest.mark.parametrize(
@@ -196,12 +200,13 @@ def test_junit_is_valid_xml_for_hostile_names() -> None:
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("14", "1", "12")
     cases = suite.findall("testcase")
-    assert cases[0].get("name") == "a <b> & #x00 |, at: 5 %\nnext"
+    assert cases[0].get("name") == "a <b> & #x00 |, at: 5 % next"
     failure = cases[0].find("failure")
     assert failure is not None
     assert "limit 70.00: fail" in (failure.get("message") or "")
     assert cases[1].find("error") is not None
-    assert len(cases[-1]) == 0
+    assert [part.tag for part in cases[-1]] == ["system-out"]
+    assert [one.get("value") for one in suite.findall("properties/property")][-1] == "a remark"
 
 
 def test_annotations_are_limited_and_single_line() -> None:
