@@ -27,6 +27,7 @@ from jostle.metrics.protocol import Protocol
 Weights = npt.NDArray[np.int16]  # (draws, videos)
 SHARE_DRAWS, SHARE_LEVEL = 1000, 0.95  # of `share_interval`, as reports have them by default
 ROUNDING = 1e-12  # relative difference of two numbers that are equal but for rounding
+FEW_VIDEOS = 20  # below which a bootstrap is too sure
 _SCORED_AT_ONCE = 20  # draws, between calls of `progress`
 _DRAWN_AT_ONCE = 2**14  # videos, of several draws: few calls, and what they work on stays in the cache
 
@@ -192,6 +193,19 @@ def unseen_weights(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:
     drawn = np.rint(256 * rng.standard_exponential((draws, len(index) + 1))).astype(np.int16)
     weights: Weights = drawn[:, [*(index[name] for name in videos), len(index)]]
     return weights
+
+
+def warn_of_few(videos: int) -> str:
+    """Return a warning that intervals from draws of so few videos are too narrow; empty where they are not few.
+
+    >>> warn_of_few(5)
+    'few videos: intervals from draws of 5 are too narrow, as draws lack what these videos do not show'
+    >>> warn_of_few(20)
+    ''
+    """
+    if not 1 < videos < FEW_VIDEOS:
+        return ""
+    return f"few videos: intervals from draws of {videos} are too narrow, as draws lack what these videos do not show"
 
 
 def bootstrap_interval(values: Floats, measured: Floats, *, level: float, seed: int) -> Interval | None:

@@ -13,7 +13,7 @@ from jostle.core.notebook import data_frame, format_percent, html_table
 from jostle.core.types.columns import Flags, Ints
 from jostle.errors import BadValue, DataError
 from jostle.metrics.accuracy import Interval
-from jostle.metrics.bootstrap import SHARE_DRAWS, share_interval
+from jostle.metrics.bootstrap import SHARE_DRAWS, share_interval, warn_of_few
 from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames, video_of
 from jostle.metrics.metric import metric
 
@@ -163,11 +163,12 @@ def describe_share_intervals(anchors: int, videos: int) -> str:
     >>> describe_share_intervals(20, 20)
     'intervals: 95 %, exact (Clopper and Pearson), each anchor is of a video of its own'
     >>> describe_share_intervals(20, 5)
-    'intervals: 95 %, from 1000 draws of the 5 videos, each with all its anchors'
+    'intervals: 95 %, from 1000 draws of the 5 videos, each with all its anchors, and too narrow, as videos are few'
     """
     if anchors == videos:
         return "intervals: 95 %, exact (Clopper and Pearson), each anchor is of a video of its own"
-    return f"intervals: 95 %, from {SHARE_DRAWS} draws of the {videos} videos, each with all its anchors"
+    few = ", and too narrow, as videos are few" if warn_of_few(videos) else ""
+    return f"intervals: 95 %, from {SHARE_DRAWS} draws of the {videos} videos, each with all its anchors{few}"
 
 
 def _predict_classes(scores: Scores, frames: tuple[str, ...]) -> tuple[Ints, int | None]:

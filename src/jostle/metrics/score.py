@@ -15,7 +15,7 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.metrics.alignment import Aligned, align, pluralize
-from jostle.metrics.bootstrap import Interval, Resamples, bootstrap_interval
+from jostle.metrics.bootstrap import Interval, Resamples, bootstrap_interval, warn_of_few
 from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precisions, mean_over_classes
 from jostle.metrics.metric import metric
@@ -127,6 +127,8 @@ def score(
             remarks.append(
                 "no interval: resampling the videos cannot move the score, as there are too few or all agree"
             )
+        elif few := warn_of_few(len(resamples.videos)):
+            remarks.append(few)
     duplicates = count_duplicates(aligned, matches)
     if duplicates:
         remarks.append(f"{pluralize(duplicates, 'prediction')} equal to another in everything, counted as false alarms")

@@ -143,7 +143,7 @@ def test_other_recipes_are_refused_even_with_any_data(detection: RunRecord, reco
 
 def test_other_seeds_have_a_remark(detection: RunRecord) -> None:
     other = replace(detection, about=replace(detection.about, seed=3, model="other"))
-    assert "seeds 0 and 3" in " ".join(diff_runs(detection, other, draws=0).remarks)
+    assert "seed of the corruptions: 0 in" in " ".join(diff_runs(detection, other, draws=0).remarks)
 
 
 def test_names_of_runs_are_distinct(detection: RunRecord, robust_detection: RunRecord) -> None:

@@ -26,6 +26,15 @@ _NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
 Task = Literal["detection", "recognition", "frames", "objects", "questions", "moments"]
 WITHOUT_K = ("detection", "questions", "moments")  # tasks without a number of guesses or a radius
+MEASURES = {  # metrics of the package that a task computes for a cell
+    "detection": ("mean_ap",),
+    "recognition": ("top_k_accuracy", "video_mean_ap"),
+    "frames": ("pm_k",),
+    "objects": ("pm_k_map",),
+    "questions": ("answer_accuracy",),
+    "moments": ("moment_recall", "moment_map"),
+}
+WITHOUT_OWN = ("frames", "objects")  # tasks that compute no metric of a user's own
 
 
 @dataclass(frozen=True)
@@ -246,6 +255,12 @@ class Recipe:
         known = metrics[self.metric]
         if known.task != self.task:
             raise BadValue(f"{self.name}: {self.metric} is a metric for {known.task}, and the task is {self.task}")
+        if self.metric not in MEASURES[self.task] and (metrics.part(self.metric) is None or self.task in WITHOUT_OWN):
+            own = " or ".join(MEASURES[self.task])
+            raise BadValue(
+                f"{self.name}: cells of {self.task} are scored by {own}, and {self.metric} would be replaced by it; "
+                "name one of these, and compute the other from the predictions"
+            )
         if len(self.cells) == 1 and self.task not in ("frames", "objects"):
             raise BadValue(f"{self.name}: it has only the clean cell; give a group of cells")
 
@@ -296,7 +311,7 @@ def measure_name(task: str, metric: str, k: int | None, tious: Sequence[float]) 
     >>> measure_name("detection", "mean_ap", None, (0.3, 0.7)), measure_name("frames", "pm_k", 10, ())
     ('mAP@0.3:0.7', 'pm-10')
     """
-    if task == "detection":
+    if metric == "mean_ap":
         return "mAP@" + ":".join(f"{tiou:g}" for tiou in sorted({tious[0], tious[-1]}))
     names = {"pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP", "top_k_accuracy": f"top-{k} accuracy"}
     names |= {"answer_accuracy": "accuracy", "moment_recall": "R@1, IoU 0.5", "moment_map": "mAP"}

@@ -12,6 +12,7 @@ import numpy as np
 from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
+from jostle.evaluation.recipes.recipe import MEASURES
 from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.bootstrap import Resamples, Weights
 from jostle.metrics.pm_k_detection import bootstrap_pm_k, pm_k_detection
@@ -127,6 +128,9 @@ def predictions_on(record: RunRecord, cell: str, videos: Sequence[str]) -> Predi
 
 def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
     truth = record.truth.of_videos(videos)
+    if record.about.content.metric != "mean_ap":  # one of a user's own, which only the run itself has computed
+        unknown = np.full(len(videos), np.nan)
+        return Measure(np.nan, np.full(len(truth.classes), np.nan), unknown, np.zeros(0))
     result = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
     place = {name: i for i, name in enumerate(videos)}
     own = [place[name] for name in result.resamples.videos]
@@ -183,6 +187,9 @@ def class_scores(record: RunRecord, cell: str, videos: Sequence[str], weights: W
     Raises:
         DataError: if scores of the task are not by class.
     """
+    metric = record.about.content.metric
+    if metric not in MEASURES[record.task] or metric == "video_mean_ap":
+        raise DataError(f"{record.folder}: {metric} has no scores by class", fault="F150")
     if record.task == "detection":
         truth = record.truth.of_videos(videos)
         predictions = predictions_on(record, cell, videos)

@@ -15,7 +15,7 @@ from jostle.core.formatting import percent
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.run_folder.metadata import RunOrigin, format_adaptation
+from jostle.evaluation.run_folder.metadata import About, RunOrigin, format_adaptation
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.reporting.analysis.item_scores import is_share
 from jostle.reporting.analysis.record import RunRecord
@@ -211,6 +211,23 @@ def conditions_of(about: RunOrigin) -> dict[str, str]:
     values["compiled"] = "on" if about.compiled else "off"
     values["reproduce_bugs"] = ", ".join(about.reproduce_bugs)
     return {_CONDITIONS[key]: "none" if value in (None, "") else str(value) for key, value in values.items()}
+
+
+def special_conditions(about: About) -> dict[str, str]:
+    """Return the conditions of a run that are not the default, and whether it stopped early, in words.
+
+    Mending and adaptation are left out, as the name of the model says them.
+    """
+    default = {"precision": "float32", "torch.compile": "off", "window rule": "all", _CONDITIONS["seed"]: "0"}
+    conditions = {
+        what: value
+        for what, value in conditions_of(about).items()
+        if value not in ("none", default.get(what))
+        and what not in ("mending", "weights of the inspector", "adaptation")
+    }
+    if about.stopped_early is not None:
+        conditions["stopped early"] = about.stopped_early.reason
+    return conditions
 
 
 def condition_differences(run: RunRecord, reference: RunRecord) -> list[str]:

@@ -11,9 +11,9 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.core.types.language import AnswerSet, MomentItem, MomentPrediction, QuestionItem
 from jostle.errors import DataError
+from jostle.evaluation.recipes.recipe import MEASURES
 from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.metrics.answers import correct_answers
-from jostle.metrics.metric import metrics
 from jostle.metrics.moments import RANGES, average_precisions, first_overlaps, items_by_length
 from jostle.reporting.analysis.record import RunRecord
 
@@ -104,7 +104,7 @@ def item_scores(record: RunRecord, cell: str, videos: Sequence[str]) -> tuple[It
 
 def is_mean_over_items(record: RunRecord) -> bool:
     """Whether the value of a cell is the mean of `item_scores`; not with a metric of one's own."""
-    return metrics.part(record.about.content.metric) is None
+    return record.about.content.metric in MEASURES[record.task]
 
 
 def is_share(record: RunRecord) -> bool:

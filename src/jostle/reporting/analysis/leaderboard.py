@@ -42,6 +42,7 @@ class LeaderboardEntry:
             "self_reported": self.self_reported,
             "whole": own.whole,
             "guesses": own.guesses,
+            "conditions": own.conditions or {},
             "chance": own.chance,
             **{key: {"value": one.value, "interval": one.interval} for key, one in numbers.items()},
             "origin": self.origin,

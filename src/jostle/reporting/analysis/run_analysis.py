@@ -12,7 +12,7 @@ from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.accuracy import clopper_pearson
-from jostle.metrics.bootstrap import bias_corrected, unseen_weights, video_weights
+from jostle.metrics.bootstrap import bias_corrected, unseen_weights, video_weights, warn_of_few
 from jostle.reporting.analysis.cell_scores import classes_of, measured_cell
 from jostle.reporting.analysis.item_scores import ITEMS, described_videos
 from jostle.reporting.analysis.record import RunRecord
@@ -100,16 +100,17 @@ class RunAnalysis:
         draws = len(self.drawn)
         if not draws:
             return ""
+        few = " They are too narrow, as videos are few." if warn_of_few(len(self.videos)) else ""
         drawn = f"from {draws} draws of the videos, bias-corrected"
         if self.answers is None:
-            return f"Intervals are {100 * LEVEL:g} %, {drawn}."
+            return f"Intervals are {100 * LEVEL:g} %, {drawn}.{few}"
         items = ITEMS.get(self.record.task, "anchors")
         if self.trials is None:
-            return f"Intervals are {100 * LEVEL:g} %, {drawn}; a video is drawn with all its {items}."
+            return f"Intervals are {100 * LEVEL:g} %, {drawn}; a video is drawn with all its {items}.{few}"
         unit = "video" if self.record.task == "recognition" else f"{items[:-1]}, each of a video of its own,"
         return (
             f"Intervals are {100 * LEVEL:g} %: of a single cell exact (Clopper and Pearson), as each {unit} is one "
-            f"answer; of means, ratios and differences {drawn}."
+            f"answer; of means, ratios and differences {drawn}.{few}"
         )
 
     def corrupted(self, cells: Sequence[str] | None = None) -> Estimate:

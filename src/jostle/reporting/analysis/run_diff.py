@@ -10,8 +10,16 @@ from jostle.core.formatting import between, signed
 from jostle.core.notebook import data_frame, html_table
 from jostle.errors import Incomparable
 from jostle.evaluation.run_folder.metadata import format_adaptation
+from jostle.metrics.bootstrap import warn_of_few
 from jostle.reporting.analysis.cell_tables import comparison_table
-from jostle.reporting.analysis.comparison import Difference, RunComparison, analyse_runs, chance_of, compared
+from jostle.reporting.analysis.comparison import (
+    Difference,
+    RunComparison,
+    analyse_runs,
+    chance_of,
+    compared,
+    condition_differences,
+)
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.language import BASELINES, baselines_of
@@ -71,6 +79,7 @@ class RunDiff:
     literature_left_out: str = ""  # why published figures are left out, in a sentence
     chance: float | None = None  # the score of guesses on clean video; None where no answers are counted
     groups: tuple[GroupDrop, ...] = ()  # clean accuracy by group of the second run's videos, where groups were given
+    conditions: tuple[str, ...] = ()  # what differs between the conditions of the runs, with both sides
 
     @property
     def same_truth(self) -> bool:
@@ -132,8 +141,9 @@ class RunDiff:
             remarks.append(f"scored on {self.videos} of {self.videos_of} videos")
         if self.classes is not None and self.classes_of is not None and self.classes < self.classes_of:
             remarks.append(f"they are of {self.classes} of {self.classes_of} classes")
-        if self.first.seed != self.second.seed:
-            remarks.append(f"corruptions were drawn with seeds {self.first.seed} and {self.second.seed}: not the same")
+        remarks += self.conditions
+        if self.draws and (few := warn_of_few(self.videos)):
+            remarks.append(few)
         if self.literature_left_out:
             remarks.append(f"published figures are left out: {self.literature_left_out}")
         if self.draws and any(row.clear for row in self.rows):
@@ -264,6 +274,7 @@ def diff_runs(
         literature_left_out="" if literature is None or literature.comparable else literature.remarks[0],
         chance=chance_of(other).score or None,
         groups=() if by is None else group_drops(first, second, read_groups(by), draws=draws, seed=seed),
+        conditions=tuple(condition_differences(first, second)),
     )
 
 

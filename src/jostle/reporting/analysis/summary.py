@@ -20,7 +20,7 @@ from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
 from jostle.metrics.robustness import split_cell
-from jostle.reporting.analysis.comparison import Chance, Standing
+from jostle.reporting.analysis.comparison import Chance, Standing, special_conditions
 from jostle.reporting.analysis.labels import benchmark_title
 from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
@@ -93,6 +93,8 @@ class RunSummary:
     chance: Share | None = None  # the score of guesses on clean video; None where no answers are counted
     adapt: str | None = None  # method and protocol of adaptation, or None if the network stayed as it was
     content: Content | None = None  # the definition of a benchmark that does not come with jostle
+    # Conditions that are not the default, in words, such as the precision; None in older records, and without any
+    conditions: dict[str, str] | None = None
 
     @property
     def display_name(self) -> str:
@@ -124,7 +126,7 @@ class RunSummary:
         """The record as plain values for JSON; computed once, as large ones take a while."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
         # Keys that older records lack are left out where they have no value, so that their checksums stay valid.
-        later = ("mend", "mend_weights", "adapt", "chance", "content")
+        later = ("mend", "mend_weights", "adapt", "chance", "content", "conditions")
         return {key: value for key, value in content.items() if value is not None or key not in later}
 
     @cached_property
@@ -161,6 +163,7 @@ def summary_of(analysis: RunAnalysis) -> RunSummary:
         draws=len(analysis.drawn),
         chance=standing.chance.score or None,
         content=None if benchmarks.part(about.recipe) is None and _registered(about) else about.content,
+        conditions=special_conditions(about) or None,
     )
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jostle.errors import BadValue, DataError
+from jostle.evaluation.recipes.recipe import MEASURES
 from jostle.evaluation.run_folder.metadata import EarlyDecision, StoppedEarly
-from jostle.metrics.metric import metrics
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import RunAnalysis, analyse_run
 from jostle.reporting.gate.budget import Budget, Condition
@@ -37,7 +37,7 @@ def planned_looks(videos: int) -> tuple[int, ...]:
 
 def check_intervals(name: str, task: str, metric: str) -> None:
     """Raise BadValue if a metric has no intervals, so that no look at a part of the videos decides anything."""
-    if task == "recognition" or metrics.part(metric) is not None:
+    if task == "recognition" or metric not in MEASURES[task]:
         raise BadValue(
             f"{name} cannot stop early: its score, {metric}, has no intervals; run all of it, then `jostle check`"
         )

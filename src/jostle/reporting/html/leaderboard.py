@@ -11,6 +11,7 @@ from pathlib import Path
 from jostle.errors import DataError
 from jostle.io.files.atomic import write_text
 from jostle.io.files.video_ids import file_name_for
+from jostle.metrics.bootstrap import warn_of_few
 from jostle.reporting.analysis.leaderboard import (
     Board,
     LeaderboardEntry,
@@ -50,6 +51,7 @@ class Line:
     name: str  # of the model
     partial: str  # what it lacks; empty where it is whole
     self_reported: bool  # whether it is from a record, whose means nobody can compute again
+    conditions: tuple[str, ...]  # that are not the default, in words
     guesses: bool  # whether it is at chance level, so that relative robustness is left out
     figures: tuple[RankedFigure, ...]  # the three numbers
     corruptions: tuple[RankedFigure, ...]  # what is left under each corruption, in the order of the heads
@@ -153,6 +155,7 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
         entry.name,
         "" if own.whole else own.coverage_text,
         entry.self_reported,
+        tuple(f"{what}: {value}" for what, value in (own.conditions or {}).items()),
         own.guesses,
         (_figure(own.clean), _figure(own.corrupted), _figure(Number(None) if own.guesses else own.relative)),
         tuple(_cell(left.get(name), None if own.guesses else clean) for name in corruptions),
@@ -166,13 +169,14 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
 def _interval_text(own: RunSummary) -> str:
     if not own.draws:
         return "none"
+    few = "; too narrow, as videos are few" if warn_of_few(own.coverage.videos) else ""
     exact = {
         "recognition": "; of a single cell exact",
         "frames": "; of a single cell exact where each anchor is of a video of its own",
         "questions": ", each with all its questions",
         "moments": ", each with all its sentences",
     }
-    return f"95 %, {own.draws} draws of the videos{exact.get(own.task, '')}"
+    return f"95 %, {own.draws} draws of the videos{exact.get(own.task, '')}{few}"
 
 
 def _origin(entry: LeaderboardEntry) -> str:
@@ -189,7 +193,7 @@ def _published(model: PublishedModel, corruptions: Sequence[str]) -> Line:
         _figure(Number(model.absolute)),
     )
     cells = tuple(_cell(model.by_corruption.get(name), model.clean) for name in corruptions)
-    return Line(model.name, "", False, False, figures, cells, f"{model.from_where}; {model.metric}", ())
+    return Line(model.name, "", False, (), False, figures, cells, f"{model.from_where}; {model.metric}", ())
 
 
 def _figure(number: Number) -> RankedFigure:
