@@ -149,7 +149,7 @@ def test_folders_without_annotations_are_refused(root: Path) -> None:
     (root / "clips").rename(root / "videos")
     with pytest.raises(DataError, match="no annotations of your own videos: searched for one JSON or CSV file"):
         jostle.load_dataset("folder", root=root)
-    with pytest.raises(DataError, match=r"README.txt: not annotations: neither segments nor classes"):
+    with pytest.raises(DataError, match=r"README.txt: not annotations: no segments, classes, questions or sentences"):
         jostle.load_dataset("folder", root=root, annotations=root / "README.txt")
     write_text(root / "cut.json", '{"database": {"a"')
     with pytest.raises(DataError, match="broken JSON"):

@@ -5,6 +5,8 @@ The first of these that exists is used:
 - `pmsets.json` and `labels.json`: sets of frames, see `similar_frames`;
 - one file of annotations in any format jostle reads: segments make the folder a set for detection, classes of whole
   videos one for recognition;
+- questions with options, or sentences with windows, in any layout of `jostle.io.formats.questions` and `.moments`, such
+  as rows with `video question options answer`;
 - a table of classes: CSV or JSON lines with `file_name` (or `video`, `video_id`, `path`, `filename`) and `label` (or
   `class`, `category`), perhaps `split` (or `subset`); or JSON `{video: class}`;
 - one such file for each subset, `train.csv` and `test.csv`;
@@ -18,6 +20,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from jostle.core.types.language import MomentSet, QuestionSet
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
@@ -34,6 +37,8 @@ from jostle.io.files.tabular import read_csv_rows
 from jostle.io.files.text import describe, parse_json
 from jostle.io.files.truth_table import TruthOptions
 from jostle.io.files.video_ids import normalize_id
+from jostle.io.formats.moments import looks_like_moments, read_moments
+from jostle.io.formats.questions import looks_like_questions, read_questions
 
 TITLE = "your own videos"
 EVERYTHING = "all"
@@ -79,7 +84,7 @@ def folder(request: Request) -> Dataset:
     resolved = _for(request, spelled)
     if isinstance(annotated, VideoLabels):
         return build_dataset(resolved, _LAYOUT, videos, annotated, chosen.path, _ids(chosen.read(None)))
-    assert isinstance(annotated, Truth)
+    assert isinstance(annotated, Truth | QuestionSet | MomentSet)
     subset = search.subset_named(spelled)
     matched = videos.match(annotated.videos, subset=subset, known=_ids(chosen.read(None)))
     return Dataset(
@@ -164,8 +169,8 @@ def _require_annotations(path: Path) -> _AnnotationFile:
     annotations = _open_annotations(path)
     if annotations is None:
         raise DataError(
-            f"{path}: not annotations: neither segments nor classes of videos; a table needs a header such as "
-            "file_name,label or video_id,t_start,t_end,label",
+            f"{path}: not annotations: no segments, classes, questions or sentences of videos; a table needs a header "
+            "such as file_name,label or video_id,t_start,t_end,label or video,question,option_0,option_1,answer",
             fault="F28",
         )
     return annotations
@@ -174,6 +179,11 @@ def _require_annotations(path: Path) -> _AnnotationFile:
 def _open_annotations(path: Path) -> _AnnotationFile | None:
     """Open a file as annotations, or return None if it is something else; a broken one is an error."""
     source = Source(path)
+    # Their rows have 'video' or 'id' as well, so they are recognised before tables of classes.
+    if looks_like_questions(source):
+        return _AnnotationFile(path, (), lambda subset: read_questions(path))
+    if looks_like_moments(source):
+        return _AnnotationFile(path, (), lambda subset: read_moments(path))
     rows = _table(source)
     if rows is not None:
         table = list(rows)
@@ -203,7 +213,8 @@ def _table(source: Source) -> Iterator[tuple[str, str, str]] | None:
         return None
     if source.path.name.lower().removesuffix(".gz").endswith(".jsonl"):
         lines = [line for line in source.lines if line.strip()]
-        return _rows_of_objects(source.path, [parse_json(line, source.path) for line in lines])
+        objects = [parse_json(line, source.path) for line in lines]
+        return _rows_of_objects(source.path, objects) if objects and set(_LABEL) & set(objects[0]) else None
     if source.is_json:
         plain = source.head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{") and source.document
         if plain and all(isinstance(label, str) for label in plain.values()):
