@@ -318,9 +318,9 @@ def test_mutated_replies_are_either_parsed_or_refused() -> None:
     for number in range(2000):
         content = mutate(valid_reply, np.random.default_rng(number))
         try:
-            text, top = _read_reply(content)
-            if top is not None:
-                answer_from_top_tokens(top, 3, "m")
+            text, positions = _read_reply(content)
+            for position in positions:
+                answer_from_top_tokens(position.top, 3, "m")
             outcomes["answered"] += 1
             assert text is None or isinstance(text, str)
         except (ValueError, NonFiniteOutput):

@@ -69,17 +69,18 @@ def test_probabilities_of_letter_variants_are_summed() -> None:
 
 @pytest.mark.fault("F169")
 def test_F169_option_outside_the_top_tokens_has_a_lower_bound() -> None:
-    answer = answer_from_top_tokens([("C", math.log(0.5)), ("The", math.log(0.2))], 3, "server")
+    answer = answer_from_top_tokens([("C", math.log(0.6)), ("The", math.log(0.2))], 3, "server")
     assert answer is not None
     assert (answer.choice, answer.lower_bounds) == (2, (True, True, False))
     assert answer.log_probs is not None
-    assert np.exp(answer.log_probs) == pytest.approx(np.array([0.2, 0.2, 0.5]) / 0.9)
+    assert np.exp(answer.log_probs) == pytest.approx(np.array([0.2, 0.2, 0.6]))
     # the remaining probability is the tighter bound
     answer = answer_from_top_tokens([("A", math.log(0.75)), ("The", math.log(0.2))], 2, "server")
     assert answer is not None
     assert answer.log_probs is not None
     assert np.exp(answer.log_probs) == pytest.approx([0.75 / 0.8, 0.05 / 0.8])
     assert answer_from_top_tokens([("The", -0.1)], 3, "server") is None
+    assert answer_from_top_tokens([("The", math.log(0.9)), ("C", math.log(0.1))], 3, "server") is None
 
 
 @pytest.mark.fault("F168")

@@ -1,7 +1,8 @@
 """Questions to servers that speak OpenAI's protocol, such as vLLM, SGLang and llama.cpp.
 
 Frames are sent as PNG, each with its time as text before it, since bare pictures have
-no times. Where the server gives log-probabilities, those of the first token decide; otherwise its text is read.
+no times. A server's text is read; where it gives
+log-probabilities, and letters of options hold most of those of the token that answers, they decide.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from jostle.models.language.prompts import (
     TEMPLATE,
     answer_from_top_tokens,
     check_question,
+    letter_of,
     video_metadata,
     write_prompt,
 )
@@ -110,18 +112,17 @@ class ServerModel:
                 raise
 
     def _answer(self, question: Question) -> Answer:
-        count = len(question.options)
-
         def read(reply: Any) -> Answer:
-            text, top = _read_reply(reply)
-            answer = None
-            if top is not None and self.answers == "log_probs":
-                answer = answer_from_top_tokens(top, count, self.model)
-            if answer is not None:
-                return replace(answer, text=text)
+            text, positions = _read_reply(reply)
+            choice = read_choice(text, question.options)
+            if self.answers == "log_probs":
+                top = _answering(positions, choice, not (text or "").strip(), question.options)
+                answer = None if top is None else answer_from_top_tokens(top, len(question.options), self.model)
+                if answer is not None:
+                    return replace(answer, text=text)
             if text is None:
-                raise ValueError("it has neither text nor log-probabilities")
-            return Answer(None, text, read_choice(text, question.options))
+                raise ValueError("it has neither text nor log-probabilities of letters")
+            return Answer(None, text, choice)
 
         answer: Answer = self.client.post("/chat/completions", self._payload(question), read)
         return answer
@@ -186,8 +187,43 @@ def _encode(frame: npt.NDArray[np.uint8], suffix: str, *flags: int) -> bytes:
     return bytes(data)
 
 
-def _read_reply(reply: Any) -> tuple[str | None, list[tuple[str, float]] | None]:
-    """Return the text of a reply, and the tokens that might have been its first with their log-probabilities.
+@dataclass(frozen=True)
+class _Position:
+    """Token of a reply, and those that might have been there with their log-probabilities."""
+
+    token: str | None
+    top: list[tuple[str, float]]
+
+
+def _answering(
+    positions: Sequence[_Position], choice: int | None, silent: bool, options: Sequence[str]
+) -> list[tuple[str, float]] | None:
+    """Return the tokens of the position that answers, or None if there is none.
+
+    It is the token from which on the text is read as it is in the end: the last of "The answer is B", the first of
+    "B, as he turns". The "A" of "A man turns" answers nothing, and words of an option are no letter. A reply without
+    text has its first token alone.
+    """
+    if not positions:
+        return None
+    if silent or (len(positions) == 1 and choice is not None):
+        return positions[0].top
+    tokens = [position.token for position in positions]
+    if choice is None or None in tokens:
+        return None
+    written = ""
+    settled = None
+    for index, token in enumerate(tokens):
+        written += token or ""
+        if read_choice(written, options) != choice:
+            settled = None
+        elif settled is None:
+            settled = index
+    return None if settled is None or letter_of(tokens[settled] or "") is None else positions[settled].top
+
+
+def _read_reply(reply: Any) -> tuple[str | None, list[_Position]]:
+    """Return the text of a reply, and its tokens with what else they might have been.
 
     Raises:
         ValueError: if the reply is none of a chat.
@@ -202,18 +238,23 @@ def _read_reply(reply: Any) -> tuple[str | None, list[tuple[str, float]] | None]
         text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
     if text is not ... and text is not None and not isinstance(text, str):
         raise ValueError("its content is no text")
-    return None if text is ... else text or "", _read_top_tokens(choice.get("logprobs"))
+    return None if text is ... else text or "", _read_positions(choice.get("logprobs"))
 
 
-def _read_top_tokens(value: Any) -> list[tuple[str, float]] | None:
-    """Return the alternatives of the first token; None where a server gives none, as many do without a word."""
+def _read_positions(value: Any) -> list[_Position]:
+    """Return the tokens of a reply; none where a server gives no log-probabilities, as many do without a word."""
     content = value.get("content") if isinstance(value, dict) else None
-    if not isinstance(content, list) or not content:
-        return None
-    first = content[0]
-    rows = first.get("top_logprobs") if isinstance(first, dict) else None
-    if not isinstance(rows, list) or not rows:
-        return None
+    positions = []
+    for entry in content if isinstance(content, list) else ():
+        rows = entry.get("top_logprobs") if isinstance(entry, dict) else None
+        if not isinstance(rows, list) or not rows:
+            break
+        token = entry.get("token")
+        positions.append(_Position(token if isinstance(token, str) else None, _read_top_tokens(rows)))
+    return positions
+
+
+def _read_top_tokens(rows: list[Any]) -> list[tuple[str, float]]:
     try:
         top = [(row["token"], float(row["logprob"])) for row in rows]
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -18,6 +18,7 @@ TEMPLATE = "{question}\n{options}\nAnswer with the letter of the right option on
 OPTION = "{letter}. {option}"
 # A lower-case letter is more often the article "a" than an answer.
 _VARIANT = re.compile(r"[\s▁ĠĊ]*\(?([A-Z])[).:]?[\s▁ĠĊ]*")
+MOST = 0.5  # of the probability of a position that letters must hold together to count
 EXCESS = 1e-3  # that log-probabilities of servers may be above 0, of rounding
 
 
@@ -85,7 +86,10 @@ def answer_from_log_probs(values: Sequence[float], what: str) -> Answer:
 
 
 def answer_from_top_tokens(top: Iterable[tuple[str, float]], options: int, what: str) -> Answer | None:
-    """Return the answer of the most probable tokens of a server; None if no option is among them.
+    """Return the answer of the most probable tokens of a position; None if letters of options are not most of it.
+
+    A tiny probability of a letter says nothing where nearly all of it is on other words: together the letters must hold
+    more than half.
 
     An option that is not among them has at most the probability of the least probable one, and at most what all of them
     leave over: it is given that bound, and marked.
@@ -117,7 +121,7 @@ def answer_from_top_tokens(top: Iterable[tuple[str, float]], options: int, what:
         if index < options:
             scores[index] = float(np.logaddexp(scores[index], value))
     bounded = [score == -math.inf for score in scores]
-    if all(bounded):
+    if sum(math.exp(score) for score in scores) <= MOST:
         return None
     least = min(value for _, value in listed)
     bound = min(least, math.log(max(1 - total, 1e-9)))

@@ -7,6 +7,7 @@ import http.client
 import json
 import math
 import os
+import re
 import socket
 import threading
 import time
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from jostle.core.random import rng_for
 from jostle.errors import BadValue, DataError, ResourceError
@@ -25,6 +26,8 @@ RETRIED = (408, 409, 425, 429, 500, 502, 503, 504, 529)  # statuses that may pas
 LONGEST_PAUSE = 120.0  # seconds, also where a server asks for more
 LARGEST_REPLY = 8 << 20  # bytes
 QUOTED = 300  # characters of a server's message that are quoted
+RUN = 6  # letters and digits of the key in a row that make a message one that repeats it
+REPEATED = "[a text that repeats the key, and is not kept]"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -100,7 +103,7 @@ class ServerClient:
 
     def _attempt(self, path: str, body: bytes, read: Callable[[Any], Any]) -> Any:
         status, headers, content = self._exchange(path, body)
-        text = self._hide_key(content.decode("utf-8", "replace").strip()[:QUOTED])
+        text = self._quoted(content.decode("utf-8", "replace"))
         if status in RETRIED:
             raise _Again(f"answers with status {status} ({text})", _seconds(headers.get("Retry-After")))
         if status in (401, 403):
@@ -119,11 +122,9 @@ class ServerClient:
         if status != 200:
             raise DataError(f"{self.url}: refuses the request with status {status} ({text})", fault="F171")
         try:
-            return read(json.loads(content, parse_constant=_refuse_constant))
+            return read(self._without_key(json.loads(content, parse_constant=_refuse_constant)))
         except (ValueError, RecursionError) as error:
-            raise _Again(
-                f"sent a reply that cannot be read: {self._hide_key(str(error)[:QUOTED])}", reply=True
-            ) from None
+            raise _Again(f"sent a reply that cannot be read: {self._quoted(str(error))}", reply=True) from None
 
     def _exchange(self, path: str, body: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Send one request; the whole exchange ends by the time-out, also if bytes come one by one."""
@@ -144,7 +145,9 @@ class ServerClient:
         except (OSError, http.client.HTTPException) as error:
             if late.is_set() or isinstance(error, TimeoutError):
                 raise _Again(f"does not answer within {self.timeout:g} seconds") from None
-            raise _Again(f"cannot be reached, or hangs up ({type(error).__name__}: {error})") from None
+            raise _Again(
+                f"cannot be reached, or hangs up ({type(error).__name__}: {self._quoted(str(error))})"
+            ) from None
         finally:
             if timer is not None:
                 timer.cancel()
@@ -173,13 +176,36 @@ class ServerClient:
             raise BadValue(f"the environment variable {self.key or KEY} holds characters that no key has", fault="F170")
         return secret
 
-    def _hide_key(self, text: str) -> str:
-        """Return a server's text without the key, which some repeat in their messages, perhaps cut off."""
-        secret = self._secret()
-        for length in (len(secret), 12, 8):
-            if secret and length <= len(secret):
-                text = text.replace(secret[:length], "[key]").replace(secret[-length:], "[key]")
-        return text
+    def _quoted(self, text: str) -> str:
+        """Return the beginning of a server's message, or none of it if it repeats the key or a part of it.
+
+        What is left of a key that is replaced in a text can be more than one thinks: it may be cut off, masked,
+        escaped, or in capitals.
+        """
+        return REPEATED if self._repeats_key(text) else text.strip()[:QUOTED]
+
+    def _repeats_key(self, text: str, run: int = RUN) -> bool:
+        key = _alphanumeric(self._secret())
+        escaped = re.sub(r"\\u00([0-9a-fA-F]{2})", r"%\1", text)  # of JSON
+        forms = {_alphanumeric(form) for form in (text, unquote(text), unquote(escaped))}
+        length = min(run, len(key))
+        runs = {key[i : i + length] for i in range(len(key) - length + 1)} if key else set()
+        return any(part in form for part in runs for form in forms)
+
+    def _without_key(self, value: Any) -> Any:
+        """Return a reply without texts that repeat the key: answers are stored. Short keys are words of any text."""
+        if isinstance(value, str):
+            long = len(_alphanumeric(self._secret())) >= 2 * RUN
+            return REPEATED if long and self._repeats_key(value, 2 * RUN) else value
+        if isinstance(value, list):
+            return [self._without_key(one) for one in value]
+        if isinstance(value, dict):
+            return {self._without_key(key): self._without_key(one) for key, one in value.items()}
+        return value
+
+
+def _alphanumeric(text: str) -> str:
+    return re.sub(r"[\W_]", "", text).casefold()
 
 
 def _cut_later(connected: socket.socket, seconds: float, late: threading.Event) -> threading.Timer:
