@@ -102,6 +102,7 @@ def test_a_collection_counts_concealed_frames(damaged: Path, tmp_path: Path) -> 
     pytest.importorskip("torch")
     (file,) = api.inspect_collection(damaged.parent, tmp_path / "table.csv", jobs=1).files
     assert file.kinds == {"blocky": STOP - FIRST}
+    assert file.concealed == STOP - FIRST
     assert [(stretch.kind, stretch.first, stretch.stop) for stretch in file.worst] == [("blocky", FIRST, STOP)]
 
 

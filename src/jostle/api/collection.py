@@ -58,6 +58,8 @@ class Collection:
             "seconds": sum(one.seconds for one in read),
             "events": sum(one.events for one in read),
             "kinds": kinds,
+            "concealed": sum(one.concealed for one in read),
+            "cut_off": sum(one.cut_off for one in read),
             "false_alarms": self.false_alarms,
             "csv": str(self.csv),
             "page": None if self.page is None else str(self.page),
@@ -146,14 +148,14 @@ def _videos(source: Path) -> tuple[list[Path], tuple[str, ...]]:
 
 def table_of_files(files: Sequence[InspectedFile]) -> str:
     """Return the CSV of results: counts, the share of each kind, and the longest damaged stretch."""
-    from jostle.mending.verdicts import KINDS
+    from jostle.mending.verdicts import KINDS, UNDECODABLE
 
-    kinds = KINDS[1:]
+    kinds = (*KINDS[1:], UNDECODABLE)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     head = ["video", "frames", "seconds", "damaged_frames", "damaged_share", "events", "main_kind"]
     longest = ["longest_kind", "longest_first", "longest_last", "longest_start_s", "longest_end_s"]
-    writer.writerow([*head, *(f"{kind}_share" for kind in kinds), *longest, "refused_packets", "error"])
+    writer.writerow([*head, *(f"{kind}_share" for kind in kinds), *longest, "concealed_frames", "cut_off", "error"])
     for one in files:
         counts = one.kinds or {}
         shares = [f"{counts.get(kind, 0) / one.frames:.6f}" if one.frames else "" for kind in kinds]
@@ -164,5 +166,6 @@ def table_of_files(files: Sequence[InspectedFile]) -> str:
             where = [stretch.kind, stretch.first, stretch.stop - 1, *times]
         facts = [one.video, one.frames, f"{one.seconds:.3f}", one.damaged, f"{one.share:.6f}", one.events]
         main = "" if one.error else one.main_kind
-        writer.writerow([*facts, main, *shares, *where, one.refused, " ".join(one.error.split())])
+        decoded = [one.concealed, int(one.cut_off)]
+        writer.writerow([*facts, main, *shares, *where, *decoded, " ".join(one.error.split())])
     return out.getvalue()

@@ -18,6 +18,7 @@ from jostle.core.interruption import Stopped
 from jostle.core.types.clip import check_rate
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
+from jostle.mending.verdicts import UNDECODABLE
 
 if TYPE_CHECKING:
     from jostle.io.video.live_output import PictureOutput
@@ -31,6 +32,7 @@ HOLD_LIMIT_S = 5.0
 # Upper ends in seconds of the classes of the time that one frame takes.
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.1, 0.25, 1.0)
 _NOTHING = np.zeros(0, np.uint8)  # in place of pictures where there is no output
+STOP_S = 0.25  # for what a reader takes after a signal
 End = Literal["end", "broken", "damaged", "stopped", "reader_gone"]
 
 
@@ -40,13 +42,14 @@ class WatchState:
 
     Attributes:
         source: without user, password and query.
-        frames: judged so far; `damaged` of them.
-        kinds: damaged frames of each kind; `events` the runs of each.
+        frames: of the stream so far, judged or `undecodable`; `damaged` of them.
+        kinds: damaged frames of each kind, also those that are `undecodable`; `events` the runs of each.
         kind: of the damage that goes on, None while the stream is clean.
         confidence: of the last verdict.
         time: of the last verdict in seconds.
         lost: whether the stream is lost: damaged for longer than a frame may be held.
         connected: whether the source delivers.
+        concealed: frames that show what the decoder concealed.
         mended: frames that were replaced by others.
         dropped: frames that were left out for a slow reader.
         resyncs: times that the next frame had to be searched for.
@@ -54,8 +57,8 @@ class WatchState:
         durations: counts of the seconds that a frame took, by `BUCKETS` and above; `busy_s` their sum.
         updated: Unix time of the last verdict.
         wall_s: seconds from begin to end.
-        ended: `end`, `broken` (within a frame, or an address is gone), `damaged` (for `until_damaged`), `stopped` (by a
-            signal), `reader_gone` (of the output).
+        ended: `end`, `broken` (before the source's own end), `damaged` (for `until_damaged`), `stopped` (by a signal),
+            `reader_gone` (of the output).
         signal: number of the signal for `stopped`.
     """
 
@@ -69,6 +72,7 @@ class WatchState:
     time: float = 0.0
     lost: bool = False
     connected: bool = True
+    concealed: int = 0
     mended: int = 0
     dropped: int = 0
     resyncs: int = 0
@@ -93,6 +97,7 @@ class WatchState:
             "seconds": self.time,
             "wall_seconds": self.wall_s,
             "lost": self.lost,
+            "concealed": self.concealed,
             "mended": self.mended,
             "dropped": self.dropped,
             "resyncs": self.resyncs,
@@ -166,7 +171,10 @@ def watch(
     )
     begun = time.monotonic()
     with contextlib.closing(opened), _output_handle(out) as handle:
-        watching.run(stream, opened, handle, drop=drop)
+        try:
+            watching.run(stream, opened, handle, drop=drop)
+        finally:
+            watching.close()
     watching.state.wall_s = time.monotonic() - begun
     return watching.state
 
@@ -226,6 +234,7 @@ class _Watch:
         self._stream: WatchedStream | None = None
         self.mends = self.marks = False
         self._count, self._time = 0, 0.0  # frames that came, and the time of the last
+        self._loss: dict[str, Any] | None = None  # the event that began it
 
     def run(self, stream: WatchedStream, source: Any, handle: int | None, *, drop: bool) -> None:
         """Watch until the source ends, a signal comes, or the reader of the output is gone."""
@@ -249,8 +258,11 @@ class _Watch:
                 self._count_time(time.perf_counter() - begun)
                 self._time = self._count / stream.fps if picture.time is None else picture.time
                 self._count += 1
+                self.state.concealed += picture.concealed
                 self._show(some)
             self._show(stream.flush())
+            if self._output is not None:
+                self._output.close()
             self.state.ended = "broken" if source.broken else "end"
         except _DamageFound:
             self.state.ended = "damaged"
@@ -258,16 +270,30 @@ class _Watch:
             self.state.ended = "reader_gone"
         except Stopped as stopped:
             self.state.ended, self.state.signal = "stopped", stopped.number
+            if self._output is not None:
+                self._output.limit(STOP_S)
             with contextlib.suppress(_DamageFound, BrokenPipeError):  # Ctrl-C also reaches the reader of the output
                 self._show(stream.flush())
         if self.state.ended != "damaged":  # there the damage goes on, only nobody watches it
             for event in self._events.flush():
                 self._report_event(event)
-        if self._output is not None:
-            self._output.close()
+            self._end_loss(self._count, self._time, {"stream_ended": True})
 
-    def report(self, what: str, facts: dict[str, object]) -> None:
+    def close(self) -> None:
+        """Leave the output to its reader as it is."""
+        if self._output is not None:
+            self._output.limit(STOP_S)
+            with contextlib.suppress(BrokenPipeError):
+                self._output.close()
+
+    def report(self, what: str, facts: dict[str, Any]) -> None:
         """Take note of something that happened to the source."""
+        if what == UNDECODABLE:
+            self._add_loss(facts["frame"], facts.get("time", self._time), facts["frames"])
+            return
+        if what == "decodable":
+            self._end_loss(facts["frame"], facts.get("time", self._time), {})
+            return
         if what == "resync":
             self.state.resyncs += 1
         elif what == "disconnected":
@@ -279,11 +305,40 @@ class _Watch:
             self.state.reconnects += 1
         self._report_event({"event": what, "frame": self._count, "time": round(self._time, 6), **facts})
 
+    def _add_loss(self, frame: int, time: float, lost: int) -> None:
+        """Count pictures that the decoder gave none for; the first of them is an event."""
+        state = self.state
+        state.frames, state.damaged = state.frames + lost, state.damaged + lost
+        state.kinds[UNDECODABLE] += lost
+        if self._loss is None:
+            self._loss = {"kind": UNDECODABLE, "frame": frame, "time": time, "frames": 0}
+            state.events[UNDECODABLE] += 1
+            self._report_event(
+                {"event": "start", "kind": UNDECODABLE, "frame": frame, "time": round(time, 6), "confidence": 1.0}
+            )
+        self._loss["frames"] += lost
+        state.kind = self._kind()
+        if self._until_damaged:
+            raise _DamageFound
+
+    def _end_loss(self, frame: int, time: float, facts: dict[str, Any]) -> None:
+        if self._loss is None:
+            return
+        loss, self._loss = self._loss, None
+        self.state.kind = self._kind()
+        event = {"event": "end", "kind": UNDECODABLE, "frame": frame, "time": round(time, 6), "confidence": 1.0}
+        event |= {"first_frame": loss["frame"], "frames": loss["frames"]}
+        self._report_event(event | {"seconds": round(max(time - loss["time"], 0), 6)} | facts)
+
+    def _kind(self) -> str | None:
+        """Return the kind of the damage that goes on."""
+        return self._events.kind or (None if self._loss is None else UNDECODABLE)
+
     def _show(self, some: list[JudgedPicture]) -> None:
         state = self.state
         for one in some:
             verdict = one.verdict
-            state.frames, state.time, state.confidence = verdict.index + 1, verdict.time, verdict.confidence
+            state.frames, state.time, state.confidence = state.frames + 1, verdict.time, verdict.confidence
             if verdict.damaged:
                 state.damaged += 1
                 state.kinds[verdict.kind] += 1
@@ -291,7 +346,7 @@ class _Watch:
                 if event["event"] == "start":
                     state.events[event["kind"]] += 1
                 self._report_event(event)
-            state.kind, state.updated = self._events.kind, time.time()
+            state.kind, state.updated = self._kind(), time.time()
             if self.mends and one.lost != state.lost:
                 state.lost = one.lost
                 what = "lost" if one.lost else "found"
@@ -338,9 +393,9 @@ def watch_metrics(state: WatchState) -> list[PrometheusMetric]:
     from jostle.mending.verdicts import KINDS
     from jostle.reporting.prometheus import by_label, counter, gauge, histogram
 
-    kinds, prefix = KINDS[1:], "jostle_watch"
+    kinds, prefix = (*KINDS[1:], UNDECODABLE), "jostle_watch"
     return [
-        counter(f"{prefix}_frames_total", "Frames judged.", state.frames),
+        counter(f"{prefix}_frames_total", "Frames of the stream, judged or undecodable.", state.frames),
         by_label(
             f"{prefix}_damaged_frames_total",
             "counter",

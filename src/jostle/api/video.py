@@ -371,7 +371,8 @@ def inspection(
     least = one.threshold(causal=causal) if threshold is None else threshold
     kinds = passed.kinds(probabilities >= least)
     probabilities[(kinds != "clean") & (kinds != "unknown")] = 1.0
-    return Inspection(probabilities, least, pts, rate, causal, one.name, one.fingerprint, kinds, tuple(passed.small))
+    by = one.name, one.fingerprint
+    return Inspection(probabilities, least, pts, rate, causal, *by, kinds, tuple(passed.small), *passed.decoded)
 
 
 def _open_reader(source: str | Path | Any, fps: Fraction | float | None) -> Reader | ObjectReader:
@@ -478,7 +479,9 @@ class _Passed:
         from jostle.mending.video_rules import FindingLog
 
         self._frames, self._pts, self._wanted = frames, pts, _spread(len(pts), pictures)
-        self._concealed = getattr(frames, "concealed", np.zeros(len(pts), np.bool_)) & rules
+        concealed = getattr(frames, "concealed", np.zeros(len(pts), np.bool_))
+        self._concealed = concealed & rules
+        self.decoded = int(concealed.sum()), int(getattr(frames, "undecodable", 0))  # what the decoder reports
         self._rules, self._findings = RuleSet() if rules else None, FindingLog()
         self.small, self.by_rules, self.blank = list[Frame](), rules, rules
 
@@ -545,10 +548,10 @@ def mend(
     [0, 10, 20, 30, 40, 50]
     """
     from jostle.corruptions.engine.stages import ClipSource
-    from jostle.mending.repair import MendedSource
+    from jostle.mending.repair import MendedSource, damage_mask
 
     clip = frames if isinstance(frames, Clip) else Clip.at_rate(check_frames(frames), 30)
-    mask = inspection(clip, inspector=inspector, device=device).struck if struck is None else _mask(struck)
+    mask = inspection(clip, inspector=inspector, device=device).struck if struck is None else damage_mask(struck)
     repaired = MendedSource(ClipSource(clip), mask, how).block(0, len(clip))
     return clip.with_frames(repaired) if isinstance(frames, Clip) else np.array(repaired)
 
@@ -578,7 +581,7 @@ def mend_file(
         progress: called with (frames done, frames in all), once for each pass.
     """
     from jostle.io.video.decode import Reader
-    from jostle.mending.repair import mend_video
+    from jostle.mending.repair import damage_mask, mend_video
 
     source, out = single_video(source), Path(out)
     refuse_output_in(source, out)
@@ -588,13 +591,6 @@ def mend_file(
         result = inspection(source, inspector=inspector, threshold=threshold, device=device, fps=fps, progress=progress)
         mask = result.struck
     else:
-        mask = _mask(struck)
+        mask = damage_mask(struck)
     with Reader(source, fps=fps) as reader:
         return mend_video(reader, mask, out, how, lossless=lossless, progress=progress)
-
-
-def _mask(values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    mask = np.asarray(values)
-    if mask.dtype != np.bool_:
-        raise BadValue(f"struck is one boolean a frame, got an array of {mask.dtype}")
-    return mask

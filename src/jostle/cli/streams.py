@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Annotated, Any, Literal, TextIO
 
@@ -18,9 +19,12 @@ from jostle.cli.app import Json, app
 from jostle.cli.video import InspectorName
 from jostle.core.finite import without_nan
 from jostle.core.interruption import Stopped
-from jostle.errors import BadValue
+from jostle.errors import BadValue, MediaError
+from jostle.io.files.pipe_writer import PipeWriter
 
-DAMAGED, BROKEN = 9, 10  # exit codes
+DAMAGED, BROKEN = 9, MediaError.exit_code
+WAITING_EVENTS = 64
+STOP_S = 0.25  # for what a reader of events takes after a signal
 DRAW_EVERY_S = 0.2
 
 
@@ -82,9 +86,11 @@ def watch(
         raise BadValue("-o - would write video to this terminal; pipe it into the next program")
     state = api.WatchState()
     with ExitStack() as stack:
-        lines = _event_file(events, stack) if events not in (None, "-") else None
-        if lines is None and out != "-" and not as_json:
-            lines = sys.stdout
+        lines: _EventLines | None = None
+        if events not in (None, "-"):
+            lines = stack.enter_context(_EventLines(_event_file(events, stack), state))
+        elif out != "-" and not as_json:
+            lines = stack.enter_context(_EventLines(sys.stdout, state))
         live = stack.enter_context(_LiveLine())
         if metrics is not None:
             port = stack.enter_context(api.serve_watch_metrics(metrics, state))
@@ -93,8 +99,7 @@ def watch(
         def report_event(event: dict[str, Any]) -> None:
             live.clear()
             if lines is not None:
-                lines.write(json.dumps(without_nan(event)) + "\n")
-                lines.flush()
+                lines.write(json.dumps(without_nan(event)))
             if event["event"] not in ("start", "end"):
                 console.remark(_describe(event, state))
 
@@ -122,9 +127,55 @@ def watch(
     if as_json:
         console.show_json(state.to_dict())
     console.remark(_summary(state))
+    if state.ended == "broken":
+        console.say(
+            f"error[F199]: {console.escape(state.source) or 'stream'}: ended before its end, after {state.time:.2f} s; "
+            "look at what writes or sends it, or copy it again"
+        )
     code = {"damaged": DAMAGED, "broken": BROKEN, "stopped": 128 + (state.signal or 0)}.get(str(state.ended), 0)
     if code:
         raise typer.Exit(code)
+
+
+class _EventLines:
+    """Events as lines of JSON, whose reader may be slow: everything waits for it, except the end by a signal."""
+
+    def __init__(self, stream: TextIO, state: api.WatchState) -> None:
+        self._stream, self._state = stream, state
+        stream.flush()
+        try:
+            self._pipe: PipeWriter | None = PipeWriter(stream.fileno(), WAITING_EVENTS)
+        except OSError:
+            self._pipe = None  # a stream of this program, such as that of a notebook
+
+    def __enter__(self) -> _EventLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._finish(lambda pipe: pipe.close())
+
+    def write(self, line: str) -> None:
+        """Write a line.
+
+        Raises:
+            BrokenPipeError: if the reader is gone, once.
+        """
+        if self._pipe is None:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        self._finish(lambda pipe: pipe.write([line.encode() + b"\n"]))
+
+    def _finish(self, action: Callable[[PipeWriter], None]) -> None:
+        pipe = self._pipe
+        if pipe is None:
+            return
+        if self._state.ended == "stopped":
+            pipe.limit(STOP_S)
+        try:
+            action(pipe)
+        except BrokenPipeError:
+            if self._state.ended is None:
+                raise
 
 
 def _event_file(name: str | None, stack: ExitStack) -> TextIO:
@@ -148,7 +199,9 @@ def _describe(event: dict[str, Any], state: api.WatchState) -> str:
     where = f"{console.escape(state.source) or 'stream'}, frame {event['frame']}"
     texts = {
         "resync": f"no frame where one was due; {event.get('bytes')} bytes left out, then the next one was found",
-        "broken": f"ended within a frame, after {event.get('bytes')} bytes of it; what wrote it may have been killed",
+        "broken": f"ended within a frame, after {event['bytes']} bytes of it; what wrote it may have been killed"
+        if "bytes" in event
+        else "ended before its end; it may have been cut off, or the connection lost",
         "disconnected": "disconnected",
         "connected": f"connected again, at attempt {event.get('attempts')}",
         "lost": "damaged for longer than a frame is held; the stream is lost, and black until a clean frame comes",
@@ -162,6 +215,8 @@ def _summary(state: api.WatchState) -> str:
     kinds = ", ".join(f"{kind} {frames}" for kind, frames in state.kinds.most_common())
     found = f"{state.damaged} of {state.frames} frames damaged in {count} stretch{'es' if count != 1 else ''}"
     parts = [f"{found} ({kinds})" if kinds else f"none of {state.frames} frames damaged"]
+    if state.concealed:
+        parts.append(f"{state.concealed} show what the decoder concealed")
     if state.mended:
         parts.append(f"{state.mended} replaced")
     if state.dropped:

@@ -181,9 +181,17 @@ def inspect(
         console.show_lines(lines_of(rows))
     count, total = int(inspection.struck.sum()), len(inspection.probabilities)
     what = "all" if count == total and total else "none" if not count else f"{count}"
-    console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}")
+    decoded = _decoder_report(inspection.concealed, inspection.undecodable)
+    console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}{decoded}")
     if out is not None:
         console.show(console.escape(str(out)))
+
+
+def _decoder_report(concealed: int, undecodable: int) -> str:
+    """What the decoder says of its frames, for the end of a line."""
+    parts = [f"{concealed} show what the decoder concealed"] if concealed else []
+    parts += [f"{undecodable} more did not decode"] if undecodable else []
+    return "".join(f"; {part}" for part in parts)
 
 
 def _inspect_collection(
@@ -210,7 +218,8 @@ def _inspect_collection(
             console.remark(f"and {len(ranked) - WORST_VIDEOS} more")
         console.remark(
             f"{summary['damaged_videos']} of {summary['videos']} videos have damaged frames, "
-            f"{percent(summary['share_damaged'])} % of {summary['frames']} frames. {done.false_alarms}"
+            f"{percent(summary['share_damaged'])} % of {summary['frames']} frames"
+            f"{_decoder_report(summary['concealed'], 0)}. {done.false_alarms}"
         )
         for path in (done.csv, done.page):
             if path is not None:
@@ -252,7 +261,9 @@ def mend(
         console.remark(f"{console.escape(source.name)}: {warning}")
     if as_json:
         facts = {"out": str(done.path), "frames": done.frames, "mended": done.mended, "audio": done.audio}
-        console.show_json({"format": 1, **facts, "how": how, "warnings": list(done.warnings)})
+        decoded = {"concealed": done.concealed, "undecodable": done.undecodable}
+        console.show_json({"format": 1, **facts, **decoded, "how": how, "warnings": list(done.warnings)})
         return
     console.show(console.escape(str(done.path)))
-    console.remark(f"{done.mended} of {done.frames} frames mended{'' if done.audio else ', no sound'}")
+    report = _decoder_report(done.concealed, done.undecodable)
+    console.remark(f"{done.mended} of {done.frames} frames mended{'' if done.audio else ', no sound'}{report}")

@@ -29,6 +29,7 @@ from jostle.io.video.source import is_images, source_state
 from jostle.mending.damage_events import DamageEvents
 from jostle.mending.loading import load_inspector
 from jostle.mending.stream_repair import JudgedPicture
+from jostle.mending.verdicts import UNDECODABLE
 from jostle.mending.watcher import WatchedStream
 from jostle.parallel.workers import map_unordered
 
@@ -63,8 +64,10 @@ class InspectedFile:
         video: path as it was found.
         state: size and modification time of the file, by which a change is noticed.
         error: why it could not be read, or an empty string.
-        refused: packets that the decoder could not use.
-        kinds: damaged frames of each kind.
+        frames: judged, or `undecodable`.
+        concealed: frames that show what the decoder concealed.
+        cut_off: whether the file ends before its end.
+        kinds: damaged frames of each kind, also those that are `undecodable`.
         events: runs of damaged frames.
         worst: the longest of them.
     """
@@ -74,7 +77,8 @@ class InspectedFile:
     error: str = ""
     frames: Count = 0
     seconds: float = 0.0
-    refused: Count = 0
+    concealed: Count = 0
+    cut_off: bool = False
     damaged: Count = 0
     events: Count = 0
     kinds: dict[str, Count] | None = None
@@ -97,7 +101,7 @@ class _Settings:
 
     inspector: str  # its fingerprint
     lookahead: Count
-    format: int = 1
+    format: int = 2
 
 
 def inspect_files(
@@ -185,21 +189,23 @@ def _start_worker(inspector: str, lookahead: int) -> Callable[[Path], InspectedF
 
 
 def _inspect(path: Path, stream: WatchedStream) -> InspectedFile:
-    state, tally, refused = _state(path), _Tally(), Counter[str]()
-    for frame, time, concealed in _frames(path, refused):
+    state, tally = _state(path), _Tally()
+    for frame, time, concealed in _frames(path, tally.report):
+        tally.concealed += concealed
         for judged in stream.push(frame, time, _small(frame), concealed=concealed):
             tally.add(judged)
     for judged in stream.flush():
         tally.add(judged)
     tally.finish()
     if not tally.frames:
-        return InspectedFile(str(path), state, "no frame could be decoded", refused=refused["packets"])
+        return InspectedFile(str(path), state, "no frame could be decoded")
     return InspectedFile(
         str(path),
         state,
-        frames=tally.frames,
+        frames=tally.frames + tally.kinds[UNDECODABLE],
         seconds=tally.time,
-        refused=refused["packets"],
+        concealed=tally.concealed,
+        cut_off=tally.cut_off,
         damaged=sum(tally.kinds.values()),
         events=tally.events,
         kinds=dict(tally.kinds),
@@ -207,10 +213,11 @@ def _inspect(path: Path, stream: WatchedStream) -> InspectedFile:
     )
 
 
-def _frames(path: Path, refused: Counter[str]) -> Iterator[tuple[Frame, float | None, bool]]:
+def _frames(path: Path, report: Callable[[str, dict[str, Any]], None]) -> Iterator[tuple[Frame, float | None, bool]]:
     """Yield frames, times, and whether the decoder concealed something in them, in one pass over a file.
 
-    What the decoder refuses is counted.
+    Args:
+        report: called with what is lost, as of `DecodedFile`.
     """
     if is_images(path):
         from jostle.io.video.decode import Reader
@@ -223,17 +230,17 @@ def _frames(path: Path, refused: Counter[str]) -> Iterator[tuple[Frame, float | 
     from jostle.io.video.validation import check_file
 
     to_rgb = RgbOfPictures()
-    with closing(DecodedFile(check_file(path)[0])) as source:
+    with closing(DecodedFile(check_file(path)[0], report)) as source:
         for picture in source:
             yield to_rgb(picture), picture.time, picture.concealed
-        refused["packets"] = source.refused
 
 
 class _Tally:
     """Counts of a video, and its worst stretches with pictures."""
 
     def __init__(self) -> None:
-        self.frames, self.time, self.events = 0, 0.0, 0
+        self.frames, self.time, self.events, self.concealed = 0, 0.0, 0, 0
+        self.cut_off = self._losing = False
         self.kinds: Counter[str] = Counter()
         self.worst: list[Stretch] = []
         self._events = DamageEvents()
@@ -257,6 +264,14 @@ class _Tally:
             self._last = picture
         else:
             self._clean = picture
+
+    def report(self, what: str, facts: dict[str, Any]) -> None:
+        """Take note of what the file lost."""
+        if what == UNDECODABLE:
+            self.kinds[UNDECODABLE] += facts["frames"]
+            self.events += not self._losing
+        self.cut_off = self.cut_off or what == "broken"
+        self._losing = what == UNDECODABLE
 
     def finish(self) -> None:
         for event in self._events.flush():

@@ -139,6 +139,14 @@ class _Flow:
 Progress = Callable[[int, int], None]
 
 
+def damage_mask(values: npt.ArrayLike) -> Mask:
+    """Return flags of damaged frames from what a caller gave."""
+    mask = np.asarray(values)
+    if mask.dtype != np.bool_:
+        raise BadValue(f"struck is one boolean a frame, got an array of {mask.dtype}")
+    return mask
+
+
 @dataclass(frozen=True)
 class MendedVideo:
     """Result of mending one video."""
@@ -148,6 +156,8 @@ class MendedVideo:
     mended: int  # number of frames replaced
     audio: bool  # whether the audio was copied
     warnings: tuple[str, ...]
+    concealed: int  # number of frames that show what the decoder concealed
+    undecodable: int  # number of frames that the file promises and the decoder did not give
 
 
 def mend_video(
@@ -174,4 +184,12 @@ def mend_video(
     with writer:
         pump(mended, writer, [int(tick) for tick in reader.ticks], progress)
         reader.check_unchanged()
-    return MendedVideo(out, len(reader), int(np.sum(damaged)), writer.has_sound, (*reader.warnings, *writer.warnings))
+    return MendedVideo(
+        out,
+        len(reader),
+        int(np.sum(damaged)),
+        writer.has_sound,
+        (*reader.warnings, *writer.warnings),
+        int(reader.concealed.sum()),
+        reader.undecodable,
+    )

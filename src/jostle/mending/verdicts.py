@@ -22,6 +22,7 @@ KINDS = (
     "out_of_order",
     "unknown",
 )
+UNDECODABLE = "undecodable"  # kind of what a stream lost: there is no frame, and no verdict
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -25,7 +25,7 @@ NEXT_KEY = FIRST + KEY_INTERVAL - FIRST % KEY_INTERVAL
 
 def watch_file(path: Path) -> tuple[np.ndarray, list[bool]]:
     to_rgb = RgbOfPictures()
-    with closing(DecodedFile(str(path))) as pictures:
+    with closing(DecodedFile(str(path), lambda *report: None)) as pictures:
         pairs = [(to_rgb(picture), picture.concealed) for picture in pictures]
     return np.stack([frame for frame, _ in pairs]), [concealed for _, concealed in pairs]
 

@@ -150,6 +150,7 @@ def test_bytes_equal_those_of_ffmpeg(tmp_path: Path, pixel_format: str, size: tu
         pictures = list(source)
         for one in pictures:
             output.write(one, one.samples, None)
+        output.close()
     source.close()
     assert copy.read_bytes() == path.read_bytes()
     with av.open(str(path)) as container:
@@ -168,6 +169,7 @@ def test_marks_are_comments_that_ffmpeg_accepts(tmp_path: Path) -> None:
         output = PictureOutput(file.fileno(), StreamFacts(layout, Fraction(25)), raw=False, drop=False)
         output.write(one, one.samples, "black")
         output.write(one, one.samples, None)
+        output.close()
     assert path.read_bytes().count(b"FRAME Ip XDAMAGED=black\n") == 1
     with av.open(str(path)) as container:
         assert len(list(container.decode(video=0))) == 2

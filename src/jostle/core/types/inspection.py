@@ -27,6 +27,8 @@ class Inspection:
         fingerprint: of the inspector's weights.
         kinds: (T,) kind of damage of each frame: `clean` where there is none, `unknown` where no rule names it.
         small: thumbnails of some frames, evenly spread, for figures.
+        concealed: number of frames that show what the decoder concealed.
+        undecodable: number of frames that the file promises and the decoder did not give.
     """
 
     probabilities: npt.NDArray[np.float64]
@@ -38,6 +40,8 @@ class Inspection:
     fingerprint: str
     kinds: npt.NDArray[np.str_]
     small: tuple[Frame, ...] = ()
+    concealed: int = 0
+    undecodable: int = 0
 
     @property
     def struck(self) -> npt.NDArray[np.bool_]:
@@ -57,6 +61,8 @@ class Inspection:
             "format": 1,
             "frames": len(self.probabilities),
             "struck": int(self.struck.sum()),
+            "concealed": self.concealed,
+            "undecodable": self.undecodable,
             "threshold": self.threshold,
             "causal": self.causal,
             "inspector": self.inspector,

@@ -66,6 +66,7 @@ class Reader:
         stamps: the stored timestamp of each frame, None where the file has none.
         damage: half-open intervals in seconds whose frames are damaged, missing or repeated.
         concealed: (T,) whether a frame shows what the decoder concealed, or was predicted from it.
+        undecodable: number of frames that the file promises and that do not decode.
         warnings: notes on how the file was read.
     """
 
@@ -188,6 +189,7 @@ class Reader:
         concealed[scan.concealed] = True
         self.concealed: npt.NDArray[np.bool_] = concealed[self._source_frames]
         missing = scan.expected - len(stamps)
+        self.undecodable: int = max(missing, 0)
         if self.coded_path is None and repeated:
             notes.append(f"{len(repeated)} are held: the image before is displayed in their place")
         elif self.coded_path is not None and missing > 0:

@@ -11,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from urllib.parse import urlsplit
 
@@ -20,8 +21,9 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from jostle.errors import BadValue, JostleError, MediaError
-from jostle.io.video.concealment import Concealment
+from jostle.io.video.demuxed import DemuxedStream
 from jostle.io.video.ffmpeg import open_input, picture_stream
+from jostle.io.video.lost_pictures import PictureLoss
 from jostle.io.video.raw_picture import LivePicture, PictureLayout, StreamFacts, check_layout, layout_of
 from jostle.io.video.validation import Limits, check_file, printable_name
 from jostle.io.video.y4m import RawReader, Y4mReader
@@ -77,7 +79,8 @@ def open_live(
 
     Args:
         source: `-` for y4m on standard input, a file, a named pipe of y4m, a camera (`/dev/video0`), or an address.
-        report: called with what happens to the stream: `resync`, `broken`, `disconnected`, `connected`.
+        report: called with what happens to the stream: `resync`, `broken`, `disconnected`, `connected`,
+            `undecodable`, `decodable`.
         size: (width, height) of raw frames, which need `pixel_format` too.
         fps: rate of raw frames.
         retries: attempts to connect again to an address; None for no limit.
@@ -95,7 +98,7 @@ def open_live(
     path, _ = check_file(source)
     if size is not None or path.endswith(".y4m"):
         return PipeSource(os.open(path, os.O_RDONLY), printable_name(path), report, size, pixel_format, fps)
-    return DecodedFile(path)
+    return DecodedFile(path, report)
 
 
 def _is_camera(source: str) -> bool:
@@ -145,14 +148,18 @@ class PipeSource:
 class DecodedFile:
     """Pictures of a video file, each as soon as it is decoded.
 
+    Args:
+        report: called with `undecodable` for pictures that do not come out, `decodable` for the first one after them,
+            and `broken` where the file ends before its end.
+
     Attributes:
-        refused: packets that the decoder could not use.
+        broken: whether the file ended before its end.
     """
 
     raw = False
 
-    def __init__(self, path: str) -> None:
-        self.name = printable_name(path)
+    def __init__(self, path: str, report: Report) -> None:
+        self.name, self._path, self._report = printable_name(path), path, report
         limits = Limits()
         self._container = open_input(path, limits)
         try:
@@ -162,19 +169,29 @@ class DecodedFile:
             raise
         self._stream.codec_context.thread_type = "AUTO"
         self.facts = _facts(self._stream, None)
-        self.broken, self.refused = False, 0
+        self.broken = False
 
     def __iter__(self) -> Iterator[LivePicture]:
-        for frame, concealed in _decoded(self._container, self._stream, self._refuse):
+        demuxed = DemuxedStream(self._container, self._stream, self._path)
+        for item in demuxed:
+            if isinstance(item, PictureLoss):
+                self._report(*_loss_report(item, item.time))
+                continue
+            frame, concealed = item
             if self.facts.layout.width == 0:
                 self.facts = _facts(self._stream, frame)
             yield LivePicture(frame, layout_of(frame), _time_of(frame), concealed=concealed)
-
-    def _refuse(self) -> None:
-        self.refused += 1
+        self.broken = demuxed.incomplete
+        if self.broken:
+            self._report("broken", {})
 
     def close(self) -> None:
         self._container.close()
+
+
+def _loss_report(loss: PictureLoss, time: float | None) -> tuple[str, dict[str, object]]:
+    facts: dict[str, object] = {"frame": loss.frame} if time is None else {"frame": loss.frame, "time": time}
+    return ("undecodable", facts | {"frames": loss.lost}) if loss.lost else ("decodable", facts)
 
 
 _Item = LivePicture | StreamFacts | tuple[str, dict[str, object]] | BaseException | None
@@ -251,13 +268,19 @@ class Address:
         """Put facts, then pictures and reports, until the source ends for good."""
         container, stream = self._open()
         begun: float | None = None
-        last = 0.0
+        last, shown = 0.0, 0
         facts = _facts(stream, None)
         self._put(facts)
         while True:
             offset: float | None = None
             with contextlib.closing(container):
-                for frame, concealed in _decoded(container, stream):
+                demuxed = DemuxedStream(container, stream)
+                for item in demuxed:
+                    if isinstance(item, PictureLoss):
+                        own = None if item.time is None or offset is None else max(item.time + offset, 0.0)
+                        self._put(_loss_report(replace(item, frame=shown + item.frame), last if own is None else own))
+                        continue
+                    frame, concealed = item
                     begun = time.monotonic() if begun is None else begun
                     now = max(time.monotonic() - begun, last)
                     own = _time_of(frame)
@@ -271,7 +294,11 @@ class Address:
                         facts = _facts(stream, frame)
                         self._put(facts)
                     self._put(LivePicture(frame, layout_of(frame), last, concealed=concealed))
-                finite = self._scheme in _HTTP and bool(container.duration)
+                shown += demuxed.shown
+                finite = self._scheme in _HTTP and (bool(container.duration) or container.size > 0)
+                self.broken = finite and demuxed.incomplete
+            if self.broken:
+                self._put(("broken", {}))
             if finite:
                 return
             self._put(("disconnected", {}))
@@ -343,34 +370,3 @@ def _facts(stream: VideoStream, frame: VideoFrame | None) -> StreamFacts:
 
 def _time_of(frame: VideoFrame) -> float | None:
     return None if frame.time is None or not math.isfinite(frame.time) else float(frame.time)
-
-
-def _decoded(
-    container: InputContainer, stream: VideoStream, refuse: Callable[[], None] | None = None
-) -> Iterator[tuple[VideoFrame, bool]]:
-    """Yield pictures, and whether they show what was concealed, until the stream ends or fails.
-
-    Packets that the decoder refuses are passed over.
-    """
-    concealment = Concealment(stream.codec_context.name)
-    packets = container.demux(stream)
-    while True:
-        try:
-            packet = next(packets)
-        except (StopIteration, av.FFmpegError, OSError):
-            with contextlib.suppress(
-                EOFError, av.FFmpegError
-            ):  # of a source that fell silent, what was decoded already
-                for frame in stream.codec_context.decode(None):
-                    yield frame, concealment.is_concealed(frame)
-            return
-        concealment.note_packet(packet)
-        try:
-            for frame in packet.decode():
-                yield frame, concealment.is_concealed(frame)
-        except EOFError:
-            return
-        except (av.FFmpegError, ValueError):
-            concealment.note_refused()
-            if refuse is not None:
-                refuse()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import queue
-import threading
 from dataclasses import replace
 
 from jostle.errors import MediaError
+from jostle.io.files.pipe_writer import Part, PipeWriter
 from jostle.io.video.raw_picture import LivePicture, PictureLayout, Samples, StreamFacts
 from jostle.io.video.y4m import frame_header, y4m_header, y4m_tag
 
-QUEUE = 2  # pictures that wait for a slow reader before others are dropped
+QUEUE = 2  # pictures that wait for a slow reader before others wait or are dropped
 DRAIN_S = 5.0  # for the last pictures, if their reader is slow
 FALLBACK = "yuv444p"  # of pixels that y4m has no name for
 
@@ -31,14 +29,14 @@ class PictureOutput:
     """
 
     def __init__(self, handle: int, facts: StreamFacts, *, raw: bool, drop: bool) -> None:
-        self._handle, self._facts, self._raw = handle, facts, raw
+        self._facts, self._raw = facts, raw
         self._begun = False
         self.layout = facts.layout
         if not raw and y4m_tag(facts.layout.pixel_format) is None:
             self.layout = PictureLayout(facts.layout.width, facts.layout.height, FALLBACK)
             self._facts = replace(facts, layout=self.layout)
         self.dropped = 0
-        self._sender = _Sender(handle) if drop else None
+        self._drop, self._writer = drop, PipeWriter(handle, QUEUE)
 
     def prepare(self, picture: LivePicture) -> LivePicture:
         """Return a picture in the layout of the output.
@@ -66,61 +64,27 @@ class PictureOutput:
         Raises:
             BrokenPipeError: if the reader is gone.
         """
-        parts: list[bytes | memoryview] = [] if self._raw else [frame_header(picture, kind)]
+        parts: list[Part] = [] if self._raw else [frame_header(picture, kind)]
         if not self._begun and not self._raw:
             parts.insert(0, y4m_header(self._facts))
         parts.append(samples.data.cast("B"))
-        if self._sender is None:
-            write_all(self._handle, parts)
-        elif not self._sender.offer(parts):
+        if not self._drop:
+            self._writer.write(parts)
+        elif not self._writer.offer(parts):
             self.dropped += 1
             return
         self._begun = True
 
-    def close(self) -> None:
-        """Wait for what a slow reader has not taken yet, but not for long."""
-        if self._sender is not None:
-            self._sender.close()
-
-
-class _Sender:
-    """Thread that writes, so that reading goes on while the reader of the output does not take any more."""
-
-    def __init__(self, handle: int) -> None:
-        self._queue: queue.Queue[list[bytes | memoryview] | None] = queue.Queue(QUEUE)
-        self._handle = handle
-        self._error: OSError | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while (parts := self._queue.get()) is not None:
-            try:
-                write_all(self._handle, parts)
-            except OSError as error:
-                self._error = error
-                return
-
-    def offer(self, parts: list[bytes | memoryview]) -> bool:
-        if self._error is not None:
-            raise self._error
-        try:
-            self._queue.put_nowait(parts)
-        except queue.Full:
-            return False
-        return True
+    def limit(self, seconds: float) -> None:
+        """Wait for the reader no longer than this from now on."""
+        self._writer.limit(seconds)
 
     def close(self) -> None:
-        try:
-            self._queue.put(None, timeout=DRAIN_S)
-        except queue.Full:
-            return
-        self._thread.join(DRAIN_S)
+        """Wait until the reader has taken everything; one that drops pictures does not wait for long.
 
-
-def write_all(handle: int, parts: list[bytes | memoryview]) -> None:
-    """Write every byte, however few a pipe takes at once."""
-    for part in parts:
-        view = memoryview(part)
-        while view:
-            view = view[os.write(handle, view) :]
+        Raises:
+            BrokenPipeError: if the reader is gone.
+        """
+        if self._drop:
+            self._writer.limit(DRAIN_S)
+        self._writer.close()

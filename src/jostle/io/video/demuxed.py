@@ -1,0 +1,101 @@
+"""Decoding of an open source as its packets come, with what is concealed, lost, or missing at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import av
+
+from jostle.io.video.concealment import Concealment
+from jostle.io.video.lost_pictures import PictureLedger, PictureLoss
+from jostle.io.video.validation import missing_tail
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+
+# Seconds that a source may be shorter than it says, where nothing but its duration tells.
+SHORTER_S = 1.0
+
+
+class DemuxedStream:
+    """Pictures of an open source, each with whether it shows what was concealed, and losses among them.
+
+    Packets that the decoder refuses are passed over.
+
+    Args:
+        path: of a local file; None for an address.
+
+    Attributes:
+        shown: pictures that came out.
+        incomplete: whether the source ended before its end.
+    """
+
+    def __init__(self, container: InputContainer, stream: VideoStream, path: str | None = None) -> None:
+        self._container, self._stream, self._path = container, stream, path
+        self._concealment = Concealment(stream.codec_context.name)
+        self._ledger = PictureLedger(container, stream)
+        self._failed = self.incomplete = False
+        self._packets = self.shown = 0
+
+    def __iter__(self) -> Iterator[tuple[VideoFrame, bool] | PictureLoss]:
+        for packet in self._demux():
+            for frame in self._decode(packet):
+                self.shown += 1
+                self._ledger.note_picture(frame)
+                yield frame, self._concealment.is_concealed(frame)
+            yield from self._ledger.losses()
+        self.incomplete = self._is_incomplete()
+        yield from self._ledger.finish(cut_off=self.incomplete)
+
+    def _is_incomplete(self) -> bool:
+        container, sized = self._container, self._container.size > 0
+        if self._path is not None and missing_tail(self._path):
+            return True
+        # Without a length FFmpeg reports an error at every end of a connection.
+        if self._failed and sized:
+            return True
+        if "mp4" in container.format.name:
+            return self._packets < len(self._stream.index_entries)
+        timed = "flv" in container.format.name or (self._path is None and not sized)
+        if not timed or not container.duration:
+            return False
+        end_s = max(self._ledger.end_s, self._ledger.end_s - (self._ledger.first_s or 0.0))
+        return end_s < container.duration / 1e6 - SHORTER_S
+
+    def _demux(self) -> Iterator[Packet[Any] | None]:
+        """Yield the packets of the stream, the last of which empties the decoder."""
+        packets = self._container.demux()
+        while True:
+            try:
+                packet = next(packets)
+            except (StopIteration, EOFError):
+                return
+            except (av.FFmpegError, OSError):
+                self._failed = True
+                yield None
+                return
+            if packet.size:
+                self._ledger.note_arrival(packet)
+            if packet.stream.index != self._stream.index:
+                continue
+            if packet.size:
+                self._packets += 1
+                if self._ledger.note_packet(packet):
+                    self._concealment.note_refused()
+                self._concealment.note_packet(packet)
+            elif packet.pts is not None or packet.dts is not None:
+                continue  # it holds nothing, and would be taken for the end
+            yield packet
+
+    def _decode(self, packet: Packet[Any] | None) -> Iterator[VideoFrame]:
+        try:
+            yield from self._stream.codec_context.decode(packet)
+        except EOFError:
+            return
+        except (av.FFmpegError, ValueError):
+            self._concealment.note_refused()
+            self._ledger.note_refused()
