@@ -2,7 +2,8 @@
 
 A probability depends on a frame's descriptor, on those of a few neighbours, on the median of the seconds around it,
 and on the embeddings within the network's reach. Only frames for which one of the first three changed are embedded
-again, in batches of one size, so that a state has the same bits as if it were inspected alone.
+again, in batches whose rows are proved not to depend on each other, so that a state has the same bits as if it were
+inspected alone.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from jostle.mending.inspector import (
     damage_probabilities,
 )
 from jostle.models.devices import one_thread
+from jostle.models.rows import RowBatches
 
 Indices = npt.NDArray[np.int64]
 CellRows = npt.NDArray[np.uint8]  # (N, CELLS * CELLS, CHANNELS)
 
-BATCH = 32  # frames per batch, always as many: only equal shapes give equal bits
+BATCH = 32  # frames per batch, always as many: only equal shapes give equal bits; `RowBatches` may find another size
 MEDIAN_BATCH = 32
 
 
@@ -58,7 +60,7 @@ class InspectedVideo:
 
     def __init__(self, inspector: Inspector, descriptors: Descriptors) -> None:
         self._network, self._device = inspector.network, inspector.device
-        self._layers = _Layers(self._network)
+        self._layers, self._row_batches = _Layers(self._network), RowBatches(self._network)
         self._blank = find_blank(descriptors) if inspector.rules else None
         count = len(descriptors)
         blocks = torch.arange(0, count, BLOCK)
@@ -110,9 +112,11 @@ class InspectedVideo:
         """Embed frames as `InspectorNetwork.embed` does, from unscaled bytes; returns (N, DIM)."""
         parts = []
         with one_thread(), torch.autocast(self._device.type, enabled=False):
-            for lo in range(0, len(which), BATCH):
-                part = which[lo : lo + BATCH]
-                filled = np.concatenate([part, np.repeat(part[-1:], BATCH - len(part))])
+            row = torch.empty(1, 2 + self._neighbours.shape[1], *rows.shape[1:], dtype=torch.uint8, device=self._device)
+            size = self._row_batches.size("embed", self._layers, row, BATCH)
+            for lo in range(0, len(which), size):
+                part = which[lo : lo + size]
+                filled = np.concatenate([part, np.repeat(part[-1:], size - len(part))])
                 beside = np.concatenate([filled[:, None], self._neighbours[filled]], 1)
                 inputs = np.concatenate([rows[beside], medians[filled // BLOCK][:, None]], 1)
                 parts.append(self._layers(torch.from_numpy(inputs).to(self._device))[: len(part)])

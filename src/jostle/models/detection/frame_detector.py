@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar, final
 
 import numpy as np
@@ -21,6 +22,7 @@ from jostle.models.detection.detector import Detector, need_above_zero
 from jostle.models.detection.outputs import Candidates, Losses
 from jostle.models.input_spec import resized
 from jostle.models.preprocessing.geometry import OddMargin, centre_crop
+from jostle.models.rows import RowBatches
 
 
 def resample_indices(count: int, fps: float, own: float) -> npt.NDArray[np.int64]:
@@ -95,7 +97,8 @@ C = TypeVar("C", bound=FrameConfig)
 Deepened = Sequence[Sequence[Tensor]]  # by layer, and of each step: at first a frame
 RESIZED_AT_ONCE = 64  # frames
 # Frames that are looked at together, filled up where they are fewer: libraries choose their kernels by the shape, and
-# only equal kernels give equal bits for a frame whatever stands beside it.
+# only equal kernels give equal bits for a frame whatever stands beside it. `RowBatches` proves that they do, or finds
+# another size.
 FRAMES_AT_ONCE = {"cpu": 8, "cuda": 64}
 
 
@@ -110,6 +113,10 @@ class FrameDetector(Detector[C]):
     looks_at: ClassVar[Literal["features", "frames"]] = "frames"
     layered_at_once: ClassVar[Mapping[str, int]] = {"cpu": 32, "cuda": 64}  # steps, filled up like frames
     filler: ClassVar[float | None] = None  # grey level of what a short clip lacks; None for 0 in the network's scale
+
+    def __init__(self, config: C) -> None:
+        super().__init__(config)
+        self._row_batches = RowBatches(self)
 
     @property
     def counts_positives(self) -> bool:
@@ -220,7 +227,7 @@ class FrameDetector(Detector[C]):
     def encode_frames(self, frames: npt.ArrayLike) -> Tensor:
         """(T, ...) seen of each frame, of (T, H, W, channels) uint8 of any size; the same bits in any company."""
         pictures = self.prepare(frames)
-        size = FRAMES_AT_ONCE[self.device.type]
+        size = self._pictures_at_once(self.scaled(pictures[:, :1]).transpose(0, 1))
         every = (pictures[:, lo : lo + size] for lo in range(0, pictures.shape[1], size))
         return torch.cat([self._seen(self.scaled(some).transpose(0, 1)) for some in every])
 
@@ -236,10 +243,17 @@ class FrameDetector(Detector[C]):
 
     def _seen(self, pictures: Tensor) -> Tensor:
         """Encode normalised pictures, at most one batch of them."""
-        count, size = len(pictures), FRAMES_AT_ONCE[self.device.type]
+        count, size = len(pictures), self._pictures_at_once(pictures[:1])
         with torch.inference_mode():
-            output: Tensor = self.infer(self.see, F.pad(pictures, (0, 0, 0, 0, 0, 0, 0, size - count)))
+            output: Tensor = self.infer(self.see, F.pad(pictures, (0, 0, 0, 0, 0, 0, 0, size - count)).contiguous())
         return output[:count]
+
+    def _pictures_at_once(self, picture: Tensor) -> int:
+        """Return the batch size of `see`."""
+        with torch.inference_mode():
+            largest = FRAMES_AT_ONCE[self.device.type]
+            size: int = self.infer(lambda row: self._row_batches.size("see", self.see, row, largest), picture)
+        return size
 
     def clips(self, count: int) -> list[int]:
         """Return the first frames of the clips of a video; the last clip ends with the video."""
@@ -294,8 +308,13 @@ class FrameDetector(Detector[C]):
 
     def _layer(self, number: int, rows: Sequence[Tensor], places: Sequence[int]) -> Iterator[Tensor]:
         """Return the rows after a layer at these places."""
-        size, reach = self.layered_at_once[self.device.type], self.layers[number]
-        nothing = torch.zeros_like(rows[0])
+        reach, nothing = self.layers[number], torch.zeros_like(rows[0])
+        size = self._row_batches.size(
+            f"layer {number}",
+            partial(self.layer, number),
+            nothing.expand(1, reach.kernel, *nothing.shape),
+            self.layered_at_once[self.device.type],
+        )
         for lo in range(0, len(places), size):
             some = places[lo : lo + size]
             indices = [reach.first(i) + k for i in some for k in range(reach.kernel)]

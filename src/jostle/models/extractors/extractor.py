@@ -28,10 +28,12 @@ from jostle.models.devices import inference_mode
 from jostle.models.extractors.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.models.recognition.recogniser import Recogniser, changed, load_weights
+from jostle.models.rows import RowBatches
 from jostle.models.weights.shipped.sources import fetch_hint, source_of
 
 # Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
-# shape, and only equal kernels give equal bits for a frame whatever stands beside it.
+# shape, and only equal kernels give equal bits for a frame whatever stands beside it. `RowBatches` proves that they do,
+# or finds another size.
 FRAMES_AT_ONCE = {"cpu": 32, "cuda": 256}
 WINDOWS_AT_ONCE = {"cpu": 32, "cuda": 256}
 
@@ -139,7 +141,7 @@ class Extractor:
     def __init__(self, kind: ExtractorKind, network: nn.Module) -> None:
         self.kind = kind
         self.network = network.eval()
-        self._replays = GraphReplays(network)
+        self._replays, self._row_batches = GraphReplays(network), RowBatches(network)
 
     @property
     def spec(self) -> InputSpec:
@@ -227,7 +229,7 @@ class Extractor:
         """Encode the frames of each part as if alone, in shared batches; parts may be on the device."""
         network = cast(FrameNetwork, self._in_two_parts())
         every, size = [part if isinstance(part, Tensor) else np.asarray(part) for part in parts], self.at_once[0]
-        return self._in_batches(every, size, self.frame_dim or 0, self.spec.prepare_frames, network.see)
+        return self._in_batches("see", every, size, self.frame_dim or 0, self.spec.prepare_frames, network.see)
 
     def join(self, encodings: Features) -> Features:
         """Return (B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
@@ -237,23 +239,33 @@ class Extractor:
         """Return the features of the windows of each part, as if each were alone; they share batches."""
         network = cast(FrameNetwork, self._in_two_parts())
         every = [np.asarray(part, np.float32) for part in parts]
-        return self._in_batches(every, self.at_once[1], self.dim, lambda encodings: encodings, network.join)
+        return self._in_batches("join", every, self.at_once[1], self.dim, lambda encodings: encodings, network.join)
 
     def _in_batches(
         self,
+        name: str,
         parts: Sequence[npt.NDArray[Any] | Tensor],
-        size: int,
+        largest: int,
         dim: int,
         prepare: Callable[[Tensor], Tensor],
         compute: Callable[[Tensor], Tensor],
     ) -> list[Features]:
+        def on_device(piece: npt.NDArray[Any] | Tensor) -> Tensor:
+            return piece if isinstance(piece, Tensor) else to_device(piece, self.device)
+
+        def proved_size(piece: npt.NDArray[Any] | Tensor) -> int:
+            with launch_turn(self.device):
+                row = prepare(on_device(piece[:1]))
+                with network_stream(row):
+                    return self._row_batches.size(name, compute, row, largest)
+
         def begun(pieces: Sequence[npt.NDArray[Any] | Tensor]) -> Callable[[], Tensor]:
             here = sum(map(len, pieces))
             with launch_turn(self.device):
-                batch = [piece if isinstance(piece, Tensor) else to_device(piece, self.device) for piece in pieces]
+                batch = [on_device(piece) for piece in pieces]
                 if here < size:
                     batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
-                ready = prepare(torch.cat(batch) if len(batch) > 1 else batch[0])
+                ready = prepare(torch.cat(batch))  # in memory of its own, as kernels depend on where a batch begins
                 with network_stream(ready):
                     outputs = self._replays(compute, ready) if replayable else compute(ready)
                     return to_host_async(outputs[:here].float())
@@ -263,6 +275,7 @@ class Extractor:
         ends = np.cumsum([len(part) for part in parts])
         outputs, first = np.empty((int(ends[-1]), dim), np.float32), 0
         with inference_mode():
+            size = next((proved_size(part) for part in parts if len(part)), largest)
             # Not `map`, which a StopIteration of the network would end as if all had been computed.
             for finish in prefetch_one(begun(pieces) for pieces in iter_batches(parts, size)):
                 rows = finish()

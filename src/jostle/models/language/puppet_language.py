@@ -25,6 +25,7 @@ from jostle.models.checkpoints import read_metadata, read_note, read_weights
 from jostle.models.extractors.puppet_net import FRAME_DIM, SPEC, PuppetNet
 from jostle.models.language.interface import Answer, Question, Sentence, Windows
 from jostle.models.recognition.recogniser import load_weights
+from jostle.models.rows import RowBatches
 from jostle.models.weights.shipped import trained_weights, weights_file
 
 NAME = "puppet_language"
@@ -225,6 +226,7 @@ class FrameFeatures:
         self.network = PuppetNet()
         load_weights("puppet_net", self.network, read_weights(weights_file("puppet_net")))
         self.network.eval()
+        self._row_batches = RowBatches(self.network)
         self._known: OrderedDict[bytes, tuple[Tensor, Tensor]] = OrderedDict()
 
     def __call__(self, frames: npt.NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
@@ -234,11 +236,12 @@ class FrameFeatures:
         # Other threads may add frames and drop them meanwhile.
         pairs = {digest: pair for digest in digests if (pair := self._known.get(digest)) is not None}
         new = list({digest: i for i, digest in enumerate(digests) if digest not in pairs}.items())
-        for start in range(0, len(new), AT_ONCE):
-            batch = new[start : start + AT_ONCE]
+        at_once = self._frames_at_once(frames[:1])
+        for start in range(0, len(new), at_once):
+            batch = new[start : start + at_once]
             rows = [row for _, row in batch]
             # Always as many at once, so that what a frame gives does not depend on those beside it.
-            features, thumbnails = self._see(frames[rows + rows[-1:] * (AT_ONCE - len(rows))])
+            features, thumbnails = self._see(frames[rows + rows[-1:] * (at_once - len(rows))])
             pairs |= {digest: (features[i], thumbnails[i]) for i, (digest, _) in enumerate(batch)}
         for digest in digests:
             self._known.pop(digest, None)  # to be the latest
@@ -250,12 +253,27 @@ class FrameFeatures:
         )
 
     @torch.inference_mode()
+    def _frames_at_once(self, frame: npt.NDArray[np.uint8]) -> int:
+        row = self._scaled(self._pixels(frame))
+        return self._row_batches.size("see", self.network.see, row, AT_ONCE)
+
+    @torch.inference_mode()
     def _see(self, frames: npt.NDArray[np.uint8]) -> tuple[Tensor, Tensor]:
-        pixels = torch.from_numpy(frames).permute(0, 3, 1, 2).float()
-        if pixels.shape[2:] != (SPEC.size, SPEC.size):
-            pixels = F.interpolate(pixels, (SPEC.size, SPEC.size), mode="bilinear", antialias=True)
-        features = self.network.see((pixels / 255 - SPEC.mean[0]) / SPEC.std[0])
+        pixels = self._pixels(frames)
+        features = self.network.see(self._scaled(pixels))
         return features, F.avg_pool2d(pixels, SPEC.size // THUMBNAIL).round().to(torch.uint8)
+
+    @staticmethod
+    def _scaled(pixels: Tensor) -> Tensor:
+        return (pixels / 255 - SPEC.mean[0]) / SPEC.std[0]
+
+    @staticmethod
+    def _pixels(frames: npt.NDArray[np.uint8]) -> Tensor:
+        """Return (T, 3, size, size) values from 0 to 255."""
+        pixels = torch.from_numpy(frames).permute(0, 3, 1, 2).float()
+        if pixels.shape[2:] == (SPEC.size, SPEC.size):
+            return pixels
+        return F.interpolate(pixels, (SPEC.size, SPEC.size), mode="bilinear", antialias=True)
 
 
 class PuppetLanguageModel:

@@ -1,8 +1,8 @@
 """Reuse of a vision tower's outputs for pictures that it has seen before.
 
 Towers of the known families look at each picture (Qwen: each pair of pictures) by itself. Here they get them in batches
-of one size, filled up with black, as libraries choose their kernels by the shape: so the output for a picture has the
-same bits in any company and can be kept. Frames that a corruption left alone are computed once for all cells and
+of one size, filled up with black, in which the output for a picture is proved to have the same bits in any company: so
+it can be kept. Frames that a corruption left alone are computed once for all cells and
 questions of a video. What is kept is found by its content and compared value by value.
 """
 
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.core.cuda import GraphReplays
+from jostle.models.rows import RowBatches
 
 TOWERS = {
     "qwen2_vl": "visual",
@@ -76,6 +77,7 @@ class VisionCache:
     ) -> None:
         self._tower, self._forward, self._layers, self._kept = tower, tower.forward, layers, kept
         self._replays = GraphReplays(tower) if replayed else None
+        self._row_batches = RowBatches(tower)
         self._launchers: dict[Hashable, Callable[[Tensor], Any]] = {}
         self._signature = inspect.signature(self._forward)
         self._known: OrderedDict[tuple[Any, ...], tuple[_Picture, Any]] = OrderedDict()
@@ -109,7 +111,8 @@ class VisionCache:
                 missing.setdefault(pictures[place].pixels.shape, []).append(place)
         for shape, places in missing.items():
             values = BATCH_VALUES if self._replays is None else REPLAYED_VALUES
-            size = _pictures_at_once(pixels.device, shape, values)
+            largest = _pictures_at_once(pixels.device, shape, values)
+            size = self._proved_size(first, pictures[places[0]], largest, arguments)
             for some in (places[lo : lo + size] for lo in range(0, len(places), size)):
                 new = self._compute(first, [pictures[place] for place in some], size, arguments)
                 for place, output in zip(some, new, strict=True):
@@ -128,6 +131,17 @@ class VisionCache:
         self.reused += 1
         self._known.move_to_end(key)
         return self._known[key][1]
+
+    def _proved_size(self, first: str, picture: _Picture, largest: int, arguments: dict[str, Any]) -> int:
+        """Return the number of pictures in a batch, in which no picture's output depends on the others."""
+
+        def outputs(rows: Tensor) -> Tensor:
+            others = {name: torch.cat([value] * len(rows)) for name, value in picture.others.items()}
+            output = self._forward(**{first: rows.flatten(0, 1)}, **others, **arguments)
+            return torch.stack([torch.cat(_tensors(_part(output, i, len(rows)))) for i in range(len(rows))])
+
+        name = f"{picture.grid} {sorted((name, repr(value)) for name, value in arguments.items())}"
+        return self._row_batches.size(name, outputs, picture.pixels[None], largest)
 
     def _compute(self, first: str, pictures: list[_Picture], size: int, arguments: dict[str, Any]) -> list[Any]:
         """Return the outputs for pictures of one shape, at most a batch of them."""
@@ -207,6 +221,14 @@ def _part(output: Any, number: int, count: int) -> Any:
     if output is None:
         return None
     return type(output)(**{name: _part(output[name], number, count) for name in output})
+
+
+def _tensors(output: Any) -> list[Tensor]:
+    """Return the bytes of every tensor of an output."""
+    if isinstance(output, Tensor):
+        return [output.contiguous().view(torch.uint8).flatten()]
+    parts = [] if output is None else output.values() if isinstance(output, dict) else output
+    return [tensor for part in parts for tensor in _tensors(part)]
 
 
 def _join(outputs: list[Any]) -> Any:

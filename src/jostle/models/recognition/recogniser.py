@@ -25,6 +25,7 @@ from jostle.models.checkpoints import Uninitialised
 from jostle.models.devices import inference_mode
 from jostle.models.finite import check_weights
 from jostle.models.input_spec import Frames, InputSpec
+from jostle.models.rows import RowBatches
 from jostle.models.weights.shipped.sources import WeightSource, fetch_hint, source_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
@@ -80,6 +81,7 @@ class Recogniser:
         if outputs not in (None, "logits", "scores"):
             raise BadValue(f"{self.name}: outputs are logits or scores, not {outputs!r}")
         self.network = network.eval() if isinstance(network, nn.Module) else network
+        self._row_batches = RowBatches(network)
         self.spec = spec
         self.outputs: Outputs = outputs or ("logits" if module else "scores")
         self.classes = tuple(classes)
@@ -96,7 +98,8 @@ class Recogniser:
             if self.spec is None:
                 scores = np.concatenate([self._scores(self._rows(self.network(clips), len(clips))) for clips in every])
             else:
-                begun = (self._begun(pieces, self.spec) for pieces in iter_batches(every, self.at_once))
+                size = self._proved_size(next((clips[:1] for clips in every if len(clips)), None), self.spec)
+                begun = (self._begun(pieces, self.spec, size) for pieces in iter_batches(every, size))
                 scores = np.concatenate([finish() for finish in prefetch_one(begun)])
         check_finite(scores, f"{self.name}, scores")
         return np.split(scores, np.cumsum([len(part) for part in every])[:-1])
@@ -121,9 +124,22 @@ class Recogniser:
             raise BadValue(f"{self.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
         return clips
 
-    def _begun(self, pieces: Sequence[Frames | Tensor], spec: InputSpec) -> Callable[[], Scores]:
+    def _proved_size(self, clip: Frames | Tensor | None, spec: InputSpec) -> int:
+        """Return the number of clips in a batch, in which no clip's scores depend on the others."""
+        largest = self.at_once
+        if largest == 1 or clip is None:
+            return largest
+        with launch_turn(self.device):
+            crops = spec.prepare_clips(list(clip if isinstance(clip, Tensor) else to_device(clip, self.device)))
+            with network_stream(crops):
+                return self._row_batches.size("scores", self._score_rows, crops, largest)
+
+    def _score_rows(self, crops: Tensor) -> Tensor:
+        """Return (B, values) raw outputs for the crops of clips (B, crops, ...)."""
+        return torch.as_tensor(self.network(crops.flatten(0, 1))).reshape(len(crops), -1)
+
+    def _begun(self, pieces: Sequence[Frames | Tensor], spec: InputSpec, size: int) -> Callable[[], Scores]:
         """Start scoring at most one batch of clips; the returned function waits for the scores."""
-        size = self.at_once
         with launch_turn(self.device):
             there = [piece if isinstance(piece, Tensor) else to_device(piece, self.device) for piece in pieces]
             clips = [clip for piece in there for clip in piece]
