@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from itertools import product
+from pathlib import Path
+from typing import Any
 
+import av
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
+
+import jostle
+from jostle.extend import InputSpec
 
 # What a child runs: MKL then takes the kernels of other processors, and gives rows at the end of a batch other bits.
 ROWS = """
@@ -79,3 +88,106 @@ def test_deeper_tests_hold_under_kernels_of_other_processors(
         command, env=environment, cwd=pytestconfig.rootpath, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+RECIPE = """
+name = "tiny-reuse"
+version = 1
+dataset = "folder"
+subset = "test"
+task = "detection"
+metric = "mean_ap"
+protocol = "thumos14"
+tious = [0.5]
+
+[[groups]]
+name = "main"
+cells = ["thumos14-c/black_frame:3", "thumos14-c/overexposure:3"]
+"""
+
+
+class Means:
+    """An extractor of mean colours. With `leak` a frame's encoding depends on how many are given together."""
+
+    spec = InputSpec(frames=8, stride=4, resize=40, size=32)
+    dim = frame_dim = 3
+
+    def __init__(self, leak: float = 0.0) -> None:
+        self.leak, self.given = leak, 0
+
+    def see(self, frames: np.ndarray) -> np.ndarray:
+        self.given += len(frames)
+        return frames.mean((1, 2), dtype=np.float32) + np.float32(self.leak * len(frames))
+
+    def join(self, encodings: np.ndarray) -> np.ndarray:
+        return encodings.mean(1)
+
+    def __call__(self, clips: np.ndarray) -> np.ndarray:
+        return self.join(np.stack([self.see(clip) for clip in clips]))
+
+
+def brightest(features: np.ndarray, fps: float, stride: int) -> jostle.Segments:
+    """Find one segment around each feature, with its brightness as the score."""
+    starts = np.arange(len(features)) * stride / fps
+    return jostle.Segments(starts, starts + 0.3, np.zeros(len(features), int), features.mean(1) / 256, ("jump",))
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reuse")
+    (folder / "tiny.toml").write_text(RECIPE)
+    rng = np.random.default_rng(0)
+    database = {}
+    for name, count in (("long", 90), ("short", 40), ("middle", 60)):
+        with av.open(folder / f"{name}.mkv", "w") as file:
+            stream = file.add_stream("ffv1", rate=25)
+            stream.width, stream.height, stream.pix_fmt = 48, 40, "bgr0"
+            for frame in rng.integers(0, 256, (count, 40, 48, 3), np.uint8):
+                file.mux(stream.encode(av.VideoFrame.from_ndarray(frame, "rgb24")))
+            file.mux(stream.encode())
+        actions = [{"label": "jump", "segment": [0.2, 1.2]}]
+        database[name] = {"subset": "test", "duration": count / 25, "fps": 25.0, "annotations": actions}
+    (folder / "truth.json").write_text(json.dumps({"database": database}))
+    return folder
+
+
+def run(workspace: Path, out: Path, extractor: Means, **options: Any) -> Any:
+    settings = {"jobs": 1, "device": "cpu"} | options
+    return jostle.run(
+        workspace / "tiny.toml", model=brightest, extractor=extractor, data=workspace, out=out, **settings
+    )
+
+
+def stored(out: Path) -> list[bytes]:
+    return [file.read_bytes() for file in sorted((out / "predictions").iterdir())]
+
+
+def test_reuse_is_on_where_a_cell_has_the_same_bits_both_ways(workspace: Path, tmp_path: Path) -> None:
+    extractor = Means()
+    run(workspace, tmp_path, extractor)
+    assert json.loads((tmp_path / "run.json").read_text())["reuse"] == "on"
+    every = 90 + 40 + 60
+    assert every + 40 < extractor.given < 2 * every  # each frame once, the shortest video's twice, and corrupted ones
+
+
+def test_reuse_is_turned_off_where_one_bit_differs(workspace: Path, tmp_path: Path) -> None:
+    leaking = Means(leak=1e-3)
+    with pytest.warns(UserWarning, match="reuse is off"):
+        run(workspace, tmp_path / "off", leaking)
+    assert json.loads((tmp_path / "off" / "run.json").read_text())["reuse"] == "off"
+    before = stored(tmp_path / "off")
+    for file in (tmp_path / "off" / "predictions").iterdir():
+        file.unlink()
+    run(workspace, tmp_path / "off", leaking)  # remembered: no second check, no second warning
+    assert stored(tmp_path / "off") == before
+
+
+def test_the_shortest_video_that_can_be_used_is_checked(workspace: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "data"
+    shutil.copytree(workspace, broken)
+    (broken / "short.mkv").write_bytes((workspace / "short.mkv").read_bytes()[:300])
+    extractor = Means(leak=1e-3)
+    with pytest.warns(UserWarning, match="reuse is off"):
+        result = run(broken, tmp_path / "run", extractor)
+    assert [failure["video"] for failure in result.failures] == ["short"]
+    assert len(stored(tmp_path / "run")) == 3

@@ -56,6 +56,7 @@ class ClipDetections:
     # `clean` and `others`: cost of the clean clips and of the corrupted ones.
     clean: Cost
     others: Cost
+    candidates: dict[str, Any]  # by state, those of each clip with its first frame
     left: frozenset[str] = frozenset()  # states with a clip that was not mended because all its frames are corrupted
 
 
@@ -79,6 +80,7 @@ class VideoClips:
 
     Args:
         progress: called with the number of clips done and in all.
+        reuse: whether what a state shares with the clean video is computed once; False to compute each state by itself.
     """
 
     def __init__(
@@ -89,8 +91,9 @@ class VideoClips:
         duration: float,
         video_scores: npt.ArrayLike | None = None,
         progress: Progress | None = None,
+        reuse: bool = True,
     ) -> None:
-        self._clean, self._detector = _State(clean), detector
+        self._clean, self._detector, self._reuse = _State(clean), detector, reuse
         self._duration, self._scores, self._progress = duration, video_scores, progress
         self._indices, self._rate = detector.sample_indices(len(clean), mean_rate(clean.pts, clean.fps))
         self._cache: OrderedDict[bytes, Any] = OrderedDict()
@@ -112,7 +115,7 @@ class VideoClips:
         firsts = self._detector.clips(len(indices))
         for done, first in enumerate(firsts, 1):
             clip, clean, plain = indices[first : first + length], None, dict[bytes, Any]()
-            if len(others) > 1:  # with a single state there is nothing to reuse
+            if len(others) > 1 and self._reuse:  # with a single state there is nothing to reuse
                 clean = self._encode_clip(self._clean, clip, self._clean.corrupted[clip], None)
             for name, state in others.items():
                 lost = state.corrupted[clip]
@@ -120,7 +123,7 @@ class VideoClips:
                     left.add(name)
                     lost = ~lost
                 with naming(cell=name):
-                    if (state.came_from[clip][~lost] == clip[~lost]).all():
+                    if self._reuse and (state.came_from[clip][~lost] == clip[~lost]).all():
                         if lost.tobytes() not in plain:
                             plain[lost.tobytes()] = self._detect_clip(self._clean, clip, lost, clean)
                         candidates = plain[lost.tobytes()]
@@ -133,7 +136,7 @@ class VideoClips:
                 self._progress(done, len(firsts))
         segments = {name: self._finish(clips) for name, clips in parts.items()}
         cost = Cost(0, sum(state.encoded for state in others.values()), sum(state.clips for state in others.values()))
-        return ClipDetections(segments, Cost(0, self._clean.encoded, self._clean.clips), cost, frozenset(left))
+        return ClipDetections(segments, Cost(0, self._clean.encoded, self._clean.clips), cost, parts, frozenset(left))
 
     def _detect_clip(self, state: _State, clip: Indices, lost: Mask, clean: Any) -> Any:
         """Return the candidates of a clip; `clean` is the encoding of the clean clip, if there is one."""
@@ -144,7 +147,7 @@ class VideoClips:
     def _encode_clip(self, state: _State, clip: Indices, lost: Mask, clean: Any) -> Any:
         """Encode a clip, reusing the encodings of clean frames of the same clip."""
         sound = clip[~lost]
-        inside, came_from = set(clip.tolist()), state.came_from[sound].tolist()
+        inside, came_from = set(clip.tolist()) if self._reuse else set[int](), state.came_from[sound].tolist()
         known = [number for number in came_from if number in inside]
         self._encode_missing(self._clean, known)
         own = [number for number, origin in zip(sound.tolist(), came_from, strict=True) if origin not in inside]
@@ -167,7 +170,7 @@ class VideoClips:
             state.encodings.update(zip(some.tolist(), self._encode(state, frames), strict=True))
 
     def _encode(self, state: _State, frames: npt.NDArray[np.uint8]) -> list[Any]:
-        if state is self._clean:
+        if state is self._clean or not self._reuse:
             state.encoded += len(frames)
             return list(self._detector.encode_frames(frames))
         keys = [FrameFeatureCache.key(frame) for frame in frames]

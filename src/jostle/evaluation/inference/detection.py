@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -24,15 +24,15 @@ from jostle.evaluation.inference.feature_detection import (
     submit_detection,
 )
 from jostle.evaluation.inference.footage import open_footage, open_video
-from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model, first_corrupted
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames
-from jostle.features.engine import VideoFeatures
-from jostle.features.extraction import Cost
+from jostle.features.engine import Corruptions, VideoFeatures
+from jostle.features.extraction import Cost, Extraction
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.features.windows import ReleasedBug, Rule
 from jostle.mending.damage_finders import Mending, find_damaged
-from jostle.models.extractors.protocol import FeatureExtractor
+from jostle.models.extractors.protocol import FeatureExtractor, Features
 
 ByDetector = dict[str, Segments]
 STATES_AT_ONCE = 4  # states of a video that a detector is given together
@@ -52,6 +52,7 @@ class DetectorGroup:
     # By detector, what finds corrupted frames, whose features are replaced for it. Other detectors process the features
     # unchanged.
     mending: Mapping[str, Mending] = field(default_factory=dict)
+    reuses: ClassVar[bool] = True
 
     def __call__(self, job: VideoJob) -> MultiDetectorResult:
         with self.guard():
@@ -75,8 +76,16 @@ class MultiDetectorResult(VideoResult[ByDetector]):
 
     def of(self, model: str) -> VideoResult[Segments]:
         """Return the result of one detector."""
-        outputs = {cell: segments[model] for cell, segments in self.outputs.items()}
-        return VideoResult(outputs, self.clean, self.cells, self.source, mended=self.mended_for.get(model))
+        outputs = {cell: segments[model] for cell, segments in self.outputs.items() if model in segments}
+        return VideoResult(
+            outputs,
+            self.clean,
+            self.cells,
+            self.source,
+            mended=self.mended_for.get(model),
+            evidence=self.evidence,
+            reuse_agrees=self.reuse_agrees,
+        )
 
 
 def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
@@ -85,6 +94,8 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
     pending: dict[tuple[str, str], Callable[[], Segments]] = {}
     mended: dict[str, dict[str, MendingResult]] = {}
     clean, others = Cost(), Cost()
+    evidence: list[Features] = []
+    checked = first_corrupted(job.cells) if job.check_reuse else None
     with open_video(job) as reader:
         frames, plain = CachedFrames(reader), None
         for mending, names in models.groups.items():
@@ -101,16 +112,20 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
                 clean=plain,
                 finder=mending,
             )
-            begun = video.cost
-            with naming(cell=CLEAN):
-                own = video.clean()
-            clean, plain = clean + (video.cost - begun), video.plain()
+            states: Iterator[tuple[str, Extraction]] = iter(())
+            if job.reuse or CLEAN in outputs:
+                begun = video.cost
+                with naming(cell=CLEAN):
+                    own = video.clean()
+                clean, plain = clean + (video.cost - begun), video.plain()
+                states = iter([(CLEAN, own)] if CLEAN in outputs else [])
             corrupted = {cell.name: (cell.parsed, cell.placement) for cell in job.cells if cell.name != CLEAN}
-            states = itertools.chain([(CLEAN, own)] if CLEAN in outputs else [], video.sweep(corrupted))
+            states = itertools.chain(states, video.sweep(corrupted) if job.reuse else _each_whole(video, corrupted))
             # Several at a time, so that a detector in another process has them in one batch; few, so that it detects
             # while later cells are computed.
             while some := list(itertools.islice(states, STATES_AT_ONCE)):
-                for (cell, done), name in itertools.product(some, names):
+                evidence += [done.features for cell, done in some if checked is not None and cell == checked.name]
+                for (cell, done), name in itertools.product(some, () if job.compared_only else names):
                     pending[cell, name] = submit_detection(
                         models.detectors[name],
                         np.array(done.features),
@@ -125,7 +140,15 @@ def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
                 others = sum((done.cost for cell, done in some if cell != CLEAN), others)
     for (cell, name), finish in pending.items():
         outputs[cell][name] = finish()
-    return MultiDetectorResult(outputs, clean, others, mended_for=mended)
+    return MultiDetectorResult(outputs, clean, others, mended_for=mended, evidence=tuple(evidence))
+
+
+def _each_whole(video: VideoFeatures, cells: Mapping[str, Corruptions]) -> Iterator[tuple[str, Extraction]]:
+    """Yield the features under each of many corruptions, all computed from their frames."""
+    for name, (specs, placement) in cells.items():
+        with naming(cell=name):
+            done = video.whole(specs, placement)
+        yield name, done
 
 
 Indices = npt.NDArray[np.int64]
@@ -144,6 +167,7 @@ class FeatureDetectionPredictor:
     rule: Rule = "all"
     reproduce_bugs: tuple[ReleasedBug, ...] = ()
     mending: Mending | None = None  # finds corrupted frames, whose features are replaced; None to leave them
+    reuses: ClassVar[bool] = True
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
         windows = (self.rule, self.reproduce_bugs)
@@ -160,10 +184,11 @@ class ClipDetectionPredictor:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     # Finds corrupted frames, whose encodings are interpolated from the frames around them.
     mending: Mending | None = None
+    reuses: ClassVar[bool] = True
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
         with self.guard(), open_footage(job) as footage:
-            video = VideoClips(footage.clean, self.detector, duration=footage.end_s)
+            video = VideoClips(footage.clean, self.detector, duration=footage.end_s, reuse=job.reuse)
             states = {cell.name: footage.under(cell) for cell in job.cells}
             corrupted = None if self.mending is None else find_damaged(self.mending, footage.clean, states)
             detections = call_model(job.name, lambda: video.detect(states, corrupted), "detector")
@@ -174,7 +199,14 @@ class ClipDetectionPredictor:
             if corrupted is None
             else {name: MendingResult(corrupted[name], name in detections.left) for name in states}
         )
-        return VideoResult(detections.segments, clean + detections.clean, others + detections.others, mended=mended)
+        checked = first_corrupted(job.cells) if job.check_reuse else None
+        return VideoResult(
+            detections.segments,
+            clean + detections.clean,
+            others + detections.others,
+            mended=mended,
+            evidence=() if checked is None else (detections.candidates[checked.name],),
+        )
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
 
 from jostle.core.finite import naming
 from jostle.core.interruption import exits_as_errors
 from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError, ForeignExit, JostleError, NonFiniteOutput, ResourceError, SourceChanged
-from jostle.evaluation.recipes.recipe import Cell
+from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult
 from jostle.io.video.source import fingerprint_of, source_state
@@ -39,6 +42,13 @@ class VideoJob:
     portion: int | None = None
     items: tuple[Any, ...] = ()  # questions or sentences about the video, for the tasks in words
     baselines: bool = True  # whether these are also put without the video and with one frame
+    reuse: bool = True  # whether what a cell leaves as it was comes from the clean video, or is computed again
+    check_reuse: bool = False  # whether the first corrupted cell is computed both ways, to compare them
+
+    @property
+    def compared_only(self) -> bool:
+        """Whether only what models compute with is needed, to compare it, and no predictions."""
+        return self.check_reuse and not self.reuse
 
     def __str__(self) -> str:
         return str(self.path)
@@ -105,6 +115,9 @@ class VideoResult(Generic[Output]):
         mended: corrupted frames found, by cell; None without mending.
         by_caller: whether the process that called `run` did it alone, before it started workers.
         adaptation: passes through the network, and what it had adapted to before; None without adaptation.
+        evidence: of the first corrupted cell what the model computed with, where reuse is checked; empty to compare
+            predictions.
+        reuse_agrees: whether that cell has the same bits both ways; None where that was not checked.
     """
 
     outputs: dict[str, Output]
@@ -116,6 +129,8 @@ class VideoResult(Generic[Output]):
     mended: dict[str, MendingResult] | None = None
     by_caller: bool = False
     adaptation: VideoAdaptation | None = None
+    evidence: tuple[Any, ...] = ()
+    reuse_agrees: bool | None = None
 
 
 Predictor = Callable[[VideoJob], VideoResult[Output]]
@@ -158,6 +173,8 @@ class WorkerFactory(Generic[Output]):
                 before, spent = _state(job.path), elapsed_stage_times()
                 with exits_as_errors(), naming(video=job.name), measure_stage("corrupting"):
                     result = predict(job)
+                    if job.check_reuse:
+                        result = replace(result, evidence=(), reuse_agrees=_check_reuse(predict, job, result))
                 source = None if before is None else _source(job.path, before)
                 return replace(result, source=source, spent=elapsed_stage_times() - spent)
             except ResourceError:
@@ -166,6 +183,44 @@ class WorkerFactory(Generic[Output]):
                 return error
 
         return attempt
+
+
+def first_corrupted(cells: Sequence[Cell]) -> Cell | None:
+    """Return the first cell that is not the clean one, or None."""
+    return next((cell for cell in cells if cell.name != CLEAN), None)
+
+
+def _check_reuse(predict: Predictor[Any], job: VideoJob, result: VideoResult[Any]) -> bool | None:
+    """Return whether a corrupted cell has the same bits without reuse; None for a predictor that reuses nothing."""
+    cell = first_corrupted(job.cells)
+    if cell is None or not getattr(predict, "reuses", False):
+        return None
+    whole = predict(replace(job, cells=(cell,), reuse=False))
+    if result.evidence:
+        return same_bits(result.evidence, whole.evidence)
+    return same_bits(result.outputs[cell.name], whole.outputs[cell.name])
+
+
+def same_bits(first: Any, second: Any) -> bool:
+    """Return whether two predictions are equal to the bit, with all arrays in them.
+
+    >>> same_bits({"scores": np.array([np.nan])}, {"scores": np.array([np.nan])}), same_bits((0.0,), (-0.0,))
+    (True, False)
+    """
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        kinds = (first.dtype, first.shape), (second.dtype, second.shape)
+        return kinds[0] == kinds[1] and bool(first.tobytes() == second.tobytes())
+    if isinstance(first, float):
+        return struct.pack("d", first) == struct.pack("d", second)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same_bits(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(map(same_bits, first, second))
+    if is_dataclass(first):
+        return all(same_bits(getattr(first, one.name), getattr(second, one.name)) for one in fields(first))
+    return bool(first == second)
 
 
 def _state(path: Path) -> tuple[int, int] | None:

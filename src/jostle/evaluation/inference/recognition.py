@@ -64,10 +64,16 @@ class RecognitionPredictor:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
 
+    @property
+    def reuses(self) -> bool:
+        """Whether clips share batches; alone, equal clips are computed equally."""
+        return self.batch > 1
+
     def __call__(self, job: VideoJob) -> VideoResult[Scores]:
         with self.guard(), open_footage(job) as footage:
             rows = self.sample_rows(footage, job)
-            scorer = ClipScorer(job.name, partial(submit_clips, self.model, self.match), self.batch)
+            batch = self.batch if job.reuse else 1
+            scorer = ClipScorer(job.name, partial(submit_clips, self.model, self.match), batch, reuse=job.reuse)
             clean, mended = Cost(), dict[str, MendingResult]()
             finding = None if self.mending is None else self.mending.finder_for(footage.clean)
             on_device: list[_CorruptedOnDevice] = []
@@ -82,7 +88,9 @@ class RecognitionPredictor:
                 if cell.name == CLEAN:
                     scorer.flush()
                     clean = scorer.cost(footage.decoded)
-            copies = max(getattr(self.model, "most", 1) // self.batch, 1)  # so that copies of clips fill a batch
+            copies = (
+                max(getattr(self.model, "most", 1) // batch, 1) if job.reuse else 1
+            )  # so that copies of clips fill a batch
             for lo in range(0, len(on_device), copies):
                 belt = SlidingFrames(footage.clean, rows)
                 for number, row in enumerate(rows):
@@ -141,12 +149,18 @@ class ClipScorer(Generic[Answer]):
     Args:
         submit: starts scoring of (B, T, H, W, 3) clips; the function it returns waits for one answer per clip, of each
             corruption one after the other.
+        reuse: whether clips known to be equal are scored once.
     """
 
     def __init__(
-        self, video: str, submit: Callable[[Frames, DeferredCorruptions], Pending[Answer]], batch: int
+        self,
+        video: str,
+        submit: Callable[[Frames, DeferredCorruptions], Pending[Answer]],
+        batch: int,
+        *,
+        reuse: bool = True,
     ) -> None:
-        self._video, self._submit, self._batch = video, submit, batch
+        self._video, self._submit, self._batch, self._reuse = video, submit, batch, reuse
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
         self._answers: list[Answer | None] = []
@@ -173,7 +187,7 @@ class ClipScorer(Generic[Answer]):
 
     def _add_slot(self, slot_key: tuple[str, int], came_from: Indices) -> int | None:
         """Add a slot for an answer and return it; None if another slot has the answer to the same frames."""
-        key = came_from.tobytes() if (came_from != MADE).all() else None
+        key = came_from.tobytes() if self._reuse and (came_from != MADE).all() else None
         if key is not None and key in self._known:
             self._slot[slot_key] = self._known[key]
             return None

@@ -41,7 +41,7 @@ def predict_frames(
     with open_footage(job) as footage:
         numbers = np.array([footage.number_of(frame) for frame in job.frames], np.int64)
         in_time = np.argsort(numbers, kind="stable")  # codecs decode forwards only
-        scorer = ClipScorer(job.name, lambda frames, _: submit(frames), batch)
+        scorer = ClipScorer(job.name, lambda frames, _: submit(frames), batch if job.reuse else 1, reuse=job.reuse)
         clean = Cost()
         for cell in job.cells:
             top = footage.under(cell)
@@ -66,6 +66,11 @@ class FramePredictor:
     batch: int = 1  # frames per call
     # Context manager for model calls, such as one that limits threads.
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def reuses(self) -> bool:
+        """Whether frames share batches; alone, equal frames are computed equally."""
+        return self.batch > 1
 
     def __call__(self, job: VideoJob) -> VideoResult[Scores]:
         """Return (frames, classes) scores for each cell, in the sequence of the job's frames."""

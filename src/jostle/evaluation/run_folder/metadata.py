@@ -213,6 +213,8 @@ class About(RunOrigin):
     versions: dict[str, str]  # versions of the libraries that affect results
     format: int
     stopped_early: StoppedEarly | None = field(default=None, kw_only=True)  # None for a run of all videos
+    # Whether what cells share with the clean video was computed once; off where that changed bits on the processor.
+    reuse: Literal["on", "off"] = field(default="on", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -63,6 +63,7 @@ from jostle.evaluation.run_folder.scores import summarize_scores
 from jostle.evaluation.runner.online_run import OnlineRun, is_online, order_videos
 from jostle.evaluation.runner.plugins import find_plugins
 from jostle.evaluation.runner.progress import ProgressTracker, Watch, WorkTimer
+from jostle.evaluation.runner.reuse import check_reuse, update_about
 from jostle.evaluation.runner.source_statistics import FILE as STATISTICS
 from jostle.evaluation.runner.state import (
     RESULTS,
@@ -288,7 +289,9 @@ def run_benchmark(
         timer = WorkTimer(max(min(jobs, len(plan.video_jobs)), 1), model.apart)
         with (
             nullcontext() if online is None else online.saving(),
-            closing(engine(factory, jobs_left, jobs, lost=lambda job, error: error)) as results,
+            closing(
+                check_reuse(folder, engine, factory, jobs_left, jobs, model.adapt, stopping is not None)
+            ) as results,
         ):
             for done, (job, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
@@ -317,7 +320,7 @@ def run_benchmark(
         if stopping is not None and stopping.decided:
             complete = _finished_videos(folder, state, plan, task)
             early, names = stopping.to_record() if len(complete) < len(names) else None, complete
-        _note_early_stop(folder, early)
+        update_about(folder, stopped_early=None if early is None else asdict(early))
         if not names:
             why = failures[0]["message"] if failures else "there is no annotated video"
             raise DataError(
@@ -344,16 +347,6 @@ def _video_scores(folder: RunFolder, state: State, task: Task[Any], name: str) -
         return None
     outputs = load_complete_results(folder, state, task, name)
     return {cell: task.video_score(name, output) for cell, output in outputs.items()}
-
-
-def _note_early_stop(folder: RunFolder, early: StoppedEarly | None) -> None:
-    """Record that a run stopped early, or that it does not any more."""
-    content = json.loads(folder.about.read_text(encoding="utf-8"))
-    known = content.pop("stopped_early", None)
-    if early is not None:
-        content["stopped_early"] = asdict(early)
-    if content.get("stopped_early") != known:
-        write_text(folder.about, [json.dumps(content, indent=1), "\n"])
 
 
 def plan_benchmark(
@@ -566,7 +559,7 @@ class _SharedResults:
 
     def __init__(self, load: Callable[[], DetectorGroup]) -> None:
         self._factory = WorkerFactory(load)
-        self._results: dict[tuple[str, tuple[Cell, ...]], JobResult[ByDetector]] = {}
+        self._results: dict[tuple[str, tuple[Cell, ...], bool], JobResult[ByDetector]] = {}
 
     def engine_for(self, model: str) -> JobEngine:
         """Return the engine of one detector's run."""
@@ -579,13 +572,13 @@ class _SharedResults:
             *,
             lost: Callable[[Any, ResourceError], Any] | None = None,
         ) -> Generator[tuple[Any, Any], None, None]:
-            left = [job for job in items if (job.name, job.cells) not in self._results]
+            left = [job for job in items if (job.name, job.cells, job.reuse) not in self._results]
             for job in items:
-                if (job.name, job.cells) in self._results:
-                    yield job, _select_detector(self._results[job.name, job.cells], model)
+                if (key := (job.name, job.cells, job.reuse)) in self._results:
+                    yield job, _select_detector(self._results[key], model)
             with closing(map_unordered(self._factory, left, jobs, lost=lost)) as results:
                 for job, result in results:
-                    self._results[job.name, job.cells] = result
+                    self._results[job.name, job.cells, job.reuse] = result
                     yield job, _select_detector(result, model)
 
         return engine

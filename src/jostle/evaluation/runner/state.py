@@ -175,10 +175,11 @@ def order_for_workers(jobs: Sequence[VideoJob]) -> tuple[VideoJob, ...]:
 
     Portions of one video stay together, and folders of images come last, as their size takes long to find out.
     """
-    return tuple(sorted(jobs, key=lambda job: -_file_size(job.path)))
+    return tuple(sorted(jobs, key=lambda job: -file_size(job.path)))
 
 
-def _file_size(path: Path) -> int:
+def file_size(path: Path) -> int:
+    """Return the size of a file in bytes; 0 for a folder, and for a file that cannot be read."""
     try:
         facts = path.stat()
     except OSError:  # the worker reports what is wrong with it
