@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from jostle.datasets.puppets import similar_frames as puppets
 from jostle.datasets.puppets.untrimmed import Video
@@ -14,7 +14,7 @@ from jostle.metrics.pm_k_detection import pm_k_detection
 from jostle.models.loading.models import load_object_detector
 from jostle.models.objects.object_detector import ObjectDetector, as_object_detector
 from jostle.models.objects.object_detector import load_object_detector as load_with
-from jostle.models.objects.puppet_boxes import CLASSES, BoxNetwork
+from jostle.models.objects.puppet_boxes import CLASSES, BoxNetwork, _peaks
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,18 @@ def test_detector_finds_puppets_and_props(detector: ObjectDetector) -> None:
     (large,) = detector(frames[3:4].repeat(2, axis=1).repeat(2, axis=2))
     confident = single.sure > 0.5
     assert np.abs(large.box[: confident.sum()] - 2 * single.box[confident]).max() < 2
+
+
+def test_of_equal_peaks_the_first_are_kept() -> None:
+    scores = torch.zeros(2, 28, 28)
+    scores[:, ::2, ::2] = 0.5
+    boxes = _peaks(scores, torch.ones(4, 28, 28), np.ones(4))
+    places = [(label, row, column) for label in range(2) for row in range(0, 28, 2) for column in range(0, 28, 2)]
+    first = places[: len(boxes)]
+    assert len(first) == 60
+    assert boxes.label.tolist() == [label for label, _, _ in first]
+    middles = (boxes.box[:, :2] + boxes.box[:, 2:]) / 2
+    assert middles.tolist() == [[4 * (column + 0.5), 4 * (row + 0.5)] for _, row, column in first]
 
 
 def test_classes_equal_those_of_the_dataset() -> None:

@@ -84,6 +84,24 @@ def test_neighbours_connect_the_scales_of_a_stitched_video() -> None:
     assert (neighbours == torch.arange(64)[:, None]).any(-1).all()  # every position is its own neighbour
 
 
+@pytest.mark.parametrize("length", [40, 320, 640])
+def test_of_equally_near_steps_the_first_are_neighbours(length: int) -> None:
+    x = torch.randint(
+        -2, 3, (2, 3, length), generator=torch.Generator().manual_seed(0)
+    ).float()  # exact, with many ties
+    stitching = Stitching.of(torch.tensor([length // 5, length]), length, 4, on=True)
+    for video, neighbours in enumerate(nearest(x, 12, stitching).tolist()):
+        apart = (x[video].T[:, None] - x[video].T).square().sum(-1).tolist()
+        for step, found in enumerate(neighbours):
+            rising = sorted(range(length), key=lambda other, step=step: (apart[step][other], other))
+            if video == 0:  # the second half never joins two steps of the copy
+                copied = length // 5 + 4
+                allowed = [other for other in rising if other not in rising[:6] and min(step, other) < copied]
+                barred = [other for other in range(length) if other not in rising[:6] and min(step, other) >= copied]
+                rising = [*rising[:6], *allowed, *barred]
+            assert found == rising[:12], (video, step)
+
+
 def test_boxes_without_overlap_have_no_loss() -> None:
     boxes = torch.tensor([[[0.0, 9.0], [20.0, 29.0]]])
     actions = Actions.of([([[0.0, 10.0], [50.0, 60.0]], [0, 1])])

@@ -17,6 +17,7 @@ from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.finite import OutputCheck
 from jostle.models.objects.object_detector import ObjectDetector, Weights, object_detector
+from jostle.models.ordering import highest
 from jostle.models.recognition.puppet_frames import FrameResidualBlock
 from jostle.models.recognition.recogniser import load_weights
 
@@ -78,7 +79,8 @@ class PeakBoxes:
 
 def _peaks(scores: Tensor, sides: Tensor, scale: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Boxes:
     columns = scores.shape[2]
-    best, where = scores.flatten().topk(MOST)
+    where = highest(scores.flatten(), MOST)
+    best = scores.flatten()[where]
     label, place = where // scores[0].numel(), where % scores[0].numel()
     x, y = (place % columns + 0.5) * STRIDE, (place // columns + 0.5) * STRIDE
     left, top, right, bottom = sides.flatten(1)[:, place]

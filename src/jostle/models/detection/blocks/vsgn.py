@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.pyramid import Points
+from jostle.models.ordering import lowest
 
 
 class EdgeMax(nn.Module):
@@ -60,12 +61,13 @@ class GraphBlock(nn.Module):
 def nearest(x: Tensor, count: int, stitching: Stitching) -> Tensor:
     """Return (B, L, count) the steps that are most like each step (B, C, L), itself among them.
 
-    In a stitched video half of them are, and of the others none joins two steps of the copy: so scales meet.
+    Of equally near ones the first are taken. In a stitched video half of them are the nearest of all, and of the others
+    none joins two steps of the copy: so scales meet.
     """
     wide = x.float()
     squares = wide.square().sum(1)
     apart = squares[:, :, None] + squares[:, None] - 2 * (wide.transpose(1, 2) @ wide)  # (B, L, L)
-    neighbours = apart.topk(count, largest=False).indices
+    neighbours = lowest(apart, count)
     rows = stitching.stitched.nonzero()[:, 0]
     if not len(rows):
         return neighbours
@@ -77,8 +79,8 @@ def nearest(x: Tensor, count: int, stitching: Stitching) -> Tensor:
     apart = torch.where(copied[:, :, None] & copied[:, None], most, apart)
     half = neighbours[rows, :, : count // 2]
     apart = apart.scatter(-1, half, torch.inf)
-    # A copy may be alone with too few steps of its video: then equals are left, of which the first are taken.
-    others = apart.argsort(dim=-1, stable=True)[..., : count - count // 2]
+    # A copy may be alone with too few steps of its video: then equals are left.
+    others = lowest(apart, count - count // 2)
     neighbours[rows] = torch.cat([half, others], -1)
     return neighbours
 
