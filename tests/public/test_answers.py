@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,10 @@ def test_lmms_eval_runs_score_as_published(tmp_path: Path, run: str, right: int,
     )
     score: Any = jostle.evaluate(tmp_path / "answers.jsonl", folder / "videomme.json.gz")
     assert (score.overall.count, score.overall.correct, score.overall.unreadable) == (2700, right, unreadable)
+
+
+def test_long_answers_are_read_in_no_time(tmp_path: Path) -> None:
+    texts = ["A " * 9000, "- " * 9000, "A, " * 6000, "<think>" * 3000, "not A, " * 2500, "the answer is " * 1400]
+    began = time.monotonic()
+    assert read_letters(tmp_path, [*texts, "so " * 5000 + "B"])[-1] == "B"
+    assert time.monotonic() - began < 60

@@ -242,7 +242,10 @@ _BACK = re.compile(
 _FINAL = re.compile(
     r"\b(?:final(?:ly)?|in conclusion|to conclude|ultimately|overall|in summary|in the end)\b", re.IGNORECASE
 )
-_LIST = rf"{_ANY}(?:[\s,/&|]*(?:\b(?:and|or|nor|y|o|u|et|ou|oder|und|e)\b|或者?|和|还是|か|と)?[\s,/&|]*{_ANY})*"
+# Of a gap there is one way to match only, and lists are no longer than options: they would take exponential time.
+_LIST = (
+    rf"{_ANY}(?:[\s,/&|]*(?:(?:\b(?:and|or|nor|y|o|u|et|ou|oder|und|e)\b|或者?|和|还是|か|と)[\s,/&|]*)?{_ANY}){{0,25}}"
+)
 _ADVERBS = (
     r"(?:\s*\b(?:be|really|actually|necessarily|the|option|likely|probably|clearly|definitely|completely"
     r"|also|all|both|just|been|correct)\b)*\s*"

@@ -74,7 +74,8 @@ def without_thinking(text: str) -> str | None:
         _, final, text = text.rpartition("final<|message|>")
         if not final:
             return None
-    text = _BLOCK.sub("\n", text)
+    if _BLOCK_ENDS.search(text):
+        text = _BLOCK.sub("\n", text)
     if ends := list(_BLOCK_ENDS.finditer(text)):
         text = text[ends[-1].end() :]
     if begins := _BLOCK_BEGINS.search(text):

@@ -46,7 +46,7 @@ _NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|instead|rather|without|unlike|except|wrong|incorrect|false|whether|wait)\b|n't\b",
     re.IGNORECASE,
 )
-_LONGEST = 20_000  # characters at the end of a text that are read; answers stand at the end of what is longer
+_LONGEST = 4_000  # characters at the end of a text that are read; answers stand at the end of what is longer
 
 
 def read_choice(text: str | None, options: Sequence[str], names: Sequence[str] = ()) -> int | None:
@@ -153,9 +153,10 @@ def _whole(text: str, options: Sequence[str], names: Sequence[str]) -> _Decision
         for label in labels[i]:
             name = re.escape(label)
             rest = re.fullmatch(name + r"(?:\s*[\).:,\-–—\]]+\s*|\s+)(.*)", text.lstrip("([{*\"' "), re.I | re.S)
-            if rest is None:
-                rest = re.fullmatch(rf"(.*?)[\s,:\-–—]+[\(\[]\s*(?:option )?{name}\s*[\)\]][.\s]*", text, re.I | re.S)
-            if rest and (others := [j for j, one in enumerate(options) if _plain(rest[1]) == _plain(one) != ""]):
+            words = rest[1] if rest else ""
+            if rest is None and (behind := re.search(rf"[\(\[]\s*(?:option )?{name}\s*[\)\]][.\s]*$", text, re.I)):
+                words = text[: behind.start()]
+            if words and (others := [j for j, one in enumerate(options) if _plain(words) == _plain(one) != ""]):
                 return True, i if i in others else None  # a label with the words of another option
     return _UNDECIDED
 
