@@ -1,5 +1,7 @@
 """Exports of `jostle`, the public Python API, and the module that defines each."""
 
+from jostle import api as api
+from jostle import extend as extend
 from jostle.api.benchmarks import compare_probes as compare_probes
 from jostle.api.benchmarks import probe as probe
 from jostle.api.benchmarks import run as run

@@ -12,6 +12,7 @@ from jostle.api.benchmarks import verify as verify
 from jostle.api.building import build as build
 from jostle.api.building import plan_build as plan_build
 from jostle.api.catalogue import demo as demo
+from jostle.api.catalogue import demo_films as demo_films
 from jostle.api.catalogue import demo_video as demo_video
 from jostle.api.catalogue import describe as describe
 from jostle.api.catalogue import doctor as doctor

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import BadValue, UnknownName
-from jostle.models.loading.names import need_torch
+from jostle.models.loading.names import names_of, need_torch
 from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     """
     if kind not in KINDS:
         raise UnknownName("kind of name", kind, KINDS)
+    if kind in NETWORKS and find_spec("torch") is None:
+        return sorted(names_of(kind))
     if kind != "corruptions":
         module, _, registry = KINDS[kind].partition(":")
         return list(getattr(import_module(module), registry))
@@ -202,7 +205,7 @@ def fetch_weights(
         ResourceError: if they cannot be had; the message says what to fetch by hand, and where to put it.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.models.loading.names import check_extractor, check_known, names_of, need_torch
+    from jostle.models.loading.names import check_extractor, check_known
     from jostle.models.weights.resolve import weights_path
     from jostle.models.weights.shipped.sources import is_fetched
 
@@ -224,6 +227,8 @@ def doctor() -> Health:
 
     return examine()
 
+
+NETWORKS = ("detectors", "extractors", "models", "objectdetectors")  # whose modules import torch; names need none
 
 # Where the registry of each kind of name is; corruptions are listed by `names`.
 KINDS = {
@@ -286,6 +291,16 @@ def demo(
         for how, (weights, mend) in HOW.items()
     }
     return write_demo(Path(out), data, every, full=full, seed=seed, jobs=many, progress=progress)
+
+
+def demo_films(out: str | Path = "demo", *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Path:
+    """Write two films of puppets and the annotations of their actions, in seconds, and return their folder.
+
+    The README's commands are tried on `demo/films`; it is a data set of the kind `folder`.
+    """
+    from jostle.api.demonstration import FEW, leave_films
+
+    return leave_films(Path(out), load_dataset("puppets", "test", seed=seed, progress=progress, first=FEW))
 
 
 def demo_video(

@@ -25,6 +25,8 @@ from jostle.evaluation.inference.detection import DetectorGroup
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import run_together
+from jostle.io.files.annotations import write_truth
+from jostle.io.files.atomic import write_bytes
 from jostle.io.files.video_ids import id_of
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer, viewing_codec
@@ -103,6 +105,21 @@ def save_clip(clip: Clip, path: Path) -> Path:
     return path
 
 
+def leave_films(folder: Path, data: Dataset) -> Path:
+    """Write the first films of a data set and their annotations into a folder of their own, to try things on.
+
+    Such a folder is a data set as well: `--dataset folder --data demo/films`.
+    """
+    truth = data.at_hand().truth
+    names = truth.videos[:FILMS]
+    films = folder / "films"
+    films.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        write_bytes(films / data.videos[name].name, [data.videos[name].read_bytes()])
+    write_truth(truth.of_videos(names), films / "truth.json")
+    return films
+
+
 def example_clip(data: Dataset) -> tuple[str, Clip]:
     """The first action of the first video that lasts about as long as a clip."""
     truth = data.at_hand().truth
@@ -130,6 +147,7 @@ HOW: dict[str, tuple[str, str | None]] = {
 }
 # The short demo: few films, and of each kind of corruption the longest placement.
 FILMS = 6
+FEW = 2  # those that are only left to try things on; they have most classes
 KINDS = ("black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion")
 SHORT = tuple(f"thumos14-c/{kind}:3" for kind in KINDS)
 
@@ -183,6 +201,7 @@ def write_demo(
         progress=stage(f"running {len(cells)} cells of each"),
     )
     report = write_report(list(folders.values()), folder / "report.html", progress=stage("writing the report"))
+    leave_films(folder, data)
     name, clip = example_clip(data)
     clip_path = save_clip(clip, folder / "clips" / "clean.mp4")
     gallery = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -92,7 +93,9 @@ def _show_published(kind: str, name: str, as_json: bool) -> None:
     console.show_lines(lines_of(rows))
 
 
-@app.command(help="Report what is installed and works, and test that severity 0 equals clean video.")
+@app.command(
+    help="Report what is installed and works, and test that severity 0 equals clean video."
+)
 def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
     console.speak(False, verbose)
     health = api.doctor()
@@ -111,15 +114,28 @@ def demo(
         Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to; default: demo, or demo-full.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Use all films, cells and corruptions; takes minutes.")] = False,
+    films: Annotated[
+        bool, typer.Option("--films", help="Only leave two films and their annotations, to try things on; in seconds.")
+    ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
     folder = out or Path("demo-full" if full else "demo")
     if video is not None:
-        if full:
-            raise typer.BadParameter("--full is for the demo on films made here; leave it or VIDEO out")
+        if full or films:
+            raise typer.BadParameter("--full and --films are for the demo on films made here; leave them or VIDEO out")
         _demo_video(video, folder, seed, as_json)
+        return
+    if films:
+        if full:
+            raise typer.BadParameter("--films makes no runs; leave it or --full out")
+        with console.stages() as advance:
+            place = api.demo_films(folder, seed=seed, progress=partial(advance, "rendering films"))
+        if as_json:
+            console.show_json({"format": 1, "films": str(place), "truth": str(place / "truth.json")})
+        else:
+            console.show(console.escape(str(place)))
         return
     with console.stages() as advance:
         done = api.demo(folder, full=full, seed=seed, jobs=jobs, progress=advance)

@@ -27,11 +27,14 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     def get_attribute(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(homes[name]), name)
+        home = homes[name]
+        # `from package import module` in the stub: a subpackage
+        value = import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def list_names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})
 
-    return get_attribute, list_names, sorted(homes)
+    exported = sorted(name for name, home in homes.items() if home != package)  # a subpackage is no export
+    return get_attribute, list_names, exported
