@@ -22,6 +22,7 @@ from jostle.api.catalogue import names as names
 from jostle.api.catalogue import origins as origins
 from jostle.api.catalogue import published as published
 from jostle.api.collection import inspect_collection as inspect_collection
+from jostle.api.models import compare_preparation as compare_preparation
 from jostle.api.models import detect as detect
 from jostle.api.models import export as export
 from jostle.api.models import extract as extract

@@ -21,6 +21,7 @@ from jostle.models.loading.models import load_detector, load_recogniser, looks_a
 from jostle.models.loading.names import need_torch
 
 if TYPE_CHECKING:
+    from jostle.core.types.clip import Clip, Frames
     from jostle.corruptions.engine.spec import Spec
     from jostle.evaluation.inference.feature_detection import FeatureGrid
     from jostle.evaluation.inference.video_detection import OnMended
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from jostle.models.detection.detector import Detector
     from jostle.models.extractors.extractor import Extractor
     from jostle.models.extractors.protocol import FeatureExtractor
+    from jostle.models.input_spec import InputSpec
     from jostle.models.onnx_export import OnnxFile
+    from jostle.models.preprocessing.transforms import PreparationDifference
     from jostle.models.recognition.recogniser import Recogniser
     from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
     from jostle.training.events import Watch
@@ -517,3 +520,43 @@ def _load_part(name: str, weights: str | Path | None, changes: dict[str, Any]) -
     if name in recognisers or "/" in name or ":" in name:
         return load_recogniser(name, weights=weights, **changes)
     raise UnknownName("part to export", name, [INSPECTOR, *detectors, *recognisers])
+
+
+def compare_preparation(
+    model: str | InputSpec | Any, transform: str | Callable[[Any], Any], video: str | Path | Clip | Frames | None = None
+) -> PreparationDifference:
+    """Compare how a model's frames are prepared here with a transform of yours, as it was used in training.
+
+    Args:
+        model: a recogniser's name, an import path, an object with a `spec`, or an `InputSpec`.
+        transform: a callable such as torchvision's `Compose`, or its import path. It is given a tensor (T, 3, H, W)
+            uint8, or single pictures if it refuses that.
+        video: a file, a clip or frames (T, H, W, 3) uint8; by default frames of odd sizes are made, at which ways of
+            rounding differ.
+
+    Raises:
+        BadValue: if there is no spec, or F193 if the transform takes no frames.
+    """
+    need_torch("preparation of frames")
+    from jostle.core.plugins import import_object, is_import_path
+    from jostle.models.input_spec import InputSpec
+    from jostle.models.preprocessing.transforms import compare_preparation as compare
+    from jostle.models.recognition.recogniser import find_kind
+
+    if isinstance(model, str):
+        model = import_object(model, "model") if is_import_path(model) else find_kind(model).spec
+    spec = model if isinstance(model, InputSpec) else getattr(model, "spec", None)
+    if not isinstance(spec, InputSpec):
+        raise BadValue(
+            "the model has no InputSpec of its own: give an import path of an object with the attribute 'spec', or a "
+            "name of `jostle names models` whose input does not come with its weights"
+        )
+    call = import_object(transform, "transform") if isinstance(transform, str) else transform
+    if not callable(call):
+        raise BadValue(f"the transform is a {type(call).__name__}, which cannot be called", fault="F193")
+    if isinstance(video, str | Path):
+        from jostle.api.video import read
+
+        video = read(video)
+    frames: Any = getattr(video, "frames", video)
+    return compare(spec, call, frames)

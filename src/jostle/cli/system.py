@@ -94,10 +94,34 @@ def _show_published(kind: str, name: str, as_json: bool) -> None:
 
 
 @app.command(
-    help="Report what is installed and works, and test that severity 0 equals clean video."
+    help="Report what is installed and works, and test it; or compare a model's preparation of frames with a transform."
 )
-def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
+def doctor(
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|MODULE:ATTRIBUTE", help="Compare the preparation of this model's frames."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="MODULE:ATTRIBUTE", help="With this transform, as it was used in training.")
+    ] = None,
+    video: Annotated[
+        Path | None, typer.Option(metavar="VIDEO", help="On this video; default: frames of odd sizes.")
+    ] = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
     console.speak(False, verbose)
+    if model is not None or against is not None or video is not None:
+        if model is None or against is None:
+            raise typer.BadParameter("--model and --against go together")
+        difference = api.compare_preparation(model, against, video)
+        if as_json:
+            console.show_json(difference.to_dict())
+        else:
+            console.show_lines(difference.lines())
+        if not difference.alike:
+            raise typer.Exit(4)
+        return
     health = api.doctor()
     if as_json:
         console.show_json(health.to_dict())

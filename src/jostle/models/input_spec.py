@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from jostle.core.triton_support import runs_on
 from jostle.errors import BadValue
 from jostle.models.preprocessing.fused import Interpolation, Normalization, Resize, prepare_fused
 from jostle.models.preprocessing.geometry import Crops, OddMargin, centre_crop, crops_of, cut, pillow_resize
+
+if TYPE_CHECKING:
+    from jostle.models.preprocessing.transforms import Transform
 
 Frames = npt.NDArray[np.uint8]
 Layout = Literal["CTHW", "TCHW", "THWC", "CHW"]
@@ -138,6 +141,26 @@ class InputSpec:
             raise BadValue(f"InputSpec: a clip spread '{self.spread}' covers the whole video; clips must be 1")
         if self.starts == "parts" and self.spread != "span":
             raise BadValue("InputSpec: starts 'parts' needs spread 'span'")
+
+    @classmethod
+    def like(cls, transform: Transform, *, frames: int, **others: Any) -> InputSpec:
+        """Return the spec that prepares frames as a callable does, such as torchvision's transforms of evaluation.
+
+        The callable is shown frames, so that it may be anything that resizes them, cuts out their centre and
+        normalises: a `Compose` of `Resize`, `CenterCrop`, `ToTensor` and `Normalize`, a preset, or a function. It is
+        given a tensor (T, 3, H, W) uint8, or one frame after the other as pictures of Pillow or arrays if it refuses.
+
+        Args:
+            frames: length of a window, which no transform knows.
+            others: further settings, such as `fps`, `step` or `layout`.
+
+        Raises:
+            BadValue: F193 if the callable is random or does something else; up to a rounding of pixels the spec
+                prepares as it does, or is refused.
+        """
+        from jostle.models.preprocessing.transforms import settings_of_transform
+
+        return cls(frames=frames, **{**settings_of_transform(transform, cls), **others})
 
     @property
     def picks(self) -> tuple[int, ...]:
