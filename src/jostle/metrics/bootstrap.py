@@ -110,13 +110,13 @@ class Resamples:
     def with_unseen(self, *, detected: bool) -> Self:
         """Return these with one more, last video, which nobody has seen: all its instances are missed, or detected.
 
-        It has as many instances of each class as a video with the class has on average. Detected ones are ahead of all
-        other predictions of their class, and no prediction of it is false.
+        It has as many instances of each class as any video has. Detected ones are ahead of all other predictions of
+        their class, and no prediction of it is false.
         """
         classes, unseen = len(self.first) - 1, len(self.videos)
-        owners = np.unique(self.instance_label.astype(np.int64) * unseen + self.instance_video) // max(unseen, 1)
-        counts = np.bincount(self.instance_label, minlength=classes)
-        each = np.rint(counts / np.maximum(np.bincount(owners, minlength=classes), 1)).astype(np.int64)
+        counts = np.zeros((classes, unseen), np.int64)
+        np.add.at(counts, (self.instance_label, self.instance_video), 1)
+        each = counts.max(axis=1, initial=0)
         extended = replace(
             self,
             videos=(*self.videos, ""),

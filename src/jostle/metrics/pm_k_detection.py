@@ -137,7 +137,7 @@ def bootstrap_pm_k(
 
     Args:
         unseen: what is taken of a video that nobody has seen, whose weight is the last column, if there is one: it has
-            as many boxes of each class as a video with the class has on average.
+            as many boxes of each class as any video has.
     """
     matched = _MatchedFrames.of(detections, truth_boxes, sets, k, iou, ignore_class=False, include_anchor=True)
     return matched.bootstrap(matched.chosen, videos, weights, unseen)
@@ -222,8 +222,7 @@ class _MatchedFrames:
         firsts, ends = (np.searchsorted(detections.label[ranked], labels, side) for side in ("left", "right"))
         ranked_owner, hits = owner[order], self.hits[ranked]
         if unseen:
-            having = np.array([len(np.unique(owners[row > 0])) for row in positives])
-            each = np.rint(positives.sum(axis=1) / having)
+            each = np.array([np.bincount(owners, row).max() for row in positives])
             positives = np.column_stack([positives, each])
             of_anchor = np.column_stack([of_anchor, weights[:, -1]])
             if unseen == "detected":  # ahead of all others of their class
