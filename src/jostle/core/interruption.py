@@ -8,14 +8,22 @@ as in a caller's own program, there is no limit.
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from jostle.errors import ForeignExit
 
 _limit_s = 0
+end_process = os._exit  # jostle's own way out, which no guard replaces
+_lock = threading.Lock()
+_guarded: dict[int, int] = {}  # depth of guarded calls, by thread
+_process = 0  # the one that is guarded: children that foreign code forks end as they like
+FOREIGN_EXIT = 70  # of a process that foreign code ends from a thread of its own, in place of 0
 
 
 class Stopped(BaseException):
@@ -32,13 +40,14 @@ class Stopped(BaseException):
 
 @contextmanager
 def exits_as_errors() -> Iterator[None]:
-    """Turn SystemExit, KeyboardInterrupt and the like of foreign code into an error; signals pass.
+    """Turn SystemExit, `os._exit`, KeyboardInterrupt and the like of foreign code into an error; signals pass.
 
     Raises:
         ForeignExit: F122 for each of them.
     """
     try:
-        yield
+        with _guarding():
+            yield
     except (Exception, Stopped):
         raise
     except BaseException as error:
@@ -51,10 +60,37 @@ def exits_as_errors() -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def _guarding() -> Iterator[None]:
+    """Replace `os._exit` within, which ends a process without a trace of what was left undone."""
+    global _process
+    thread = threading.get_ident()
+    with _lock:
+        _process = os.getpid()
+        _guarded[thread] = _guarded.get(thread, 0) + 1
+        os._exit = _refuse_exit
+    try:
+        yield
+    finally:
+        with _lock:
+            _guarded[thread] -= 1
+            if not _guarded[thread]:
+                del _guarded[thread]
+            if not _guarded:
+                os._exit = end_process
+
+
+def _refuse_exit(status: int) -> NoReturn:
+    """Raise in place of ending the process; in a thread that nobody waits for, end it with an error."""
+    if os.getpid() == _process and threading.get_ident() in _guarded:
+        raise SystemExit(f"os._exit({status})")
+    end_process(status if os.getpid() != _process else status or FOREIGN_EXIT)
+
+
 def describe_exit(error: BaseException) -> str:
     """Describe an exception and the line that raised it."""
     content = ": ".join(filter(None, [type(error).__name__, str(error)]))
-    frames = traceback.extract_tb(error.__traceback__, limit=-1)
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename != __file__]
     return f"{content} in {frames[-1].filename}, line {frames[-1].lineno}" if frames else content
 
 

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
 from jostle.core import compilation
-from jostle.core.interruption import Stopped, limit_native_calls
+from jostle.core.interruption import Stopped, end_process, limit_native_calls
 from jostle.core.plugins import plugin_modules
 from jostle.errors import ResourceError
 from jostle.parallel.serialization import TaskHandler, dumps, load_reply
@@ -342,7 +342,7 @@ def run_worker(handle: int, parent: int, *, report_compiling: bool) -> None:
                 return
     except Stopped as stopped:
         sys.stderr.flush()
-        os._exit(128 + stopped.number)  # partial files are removed, and taking torch down would last a second
+        end_process(128 + stopped.number)  # partial files are removed, and taking torch down would last a second
 
 
 def _print_line(text: str) -> None:
@@ -357,7 +357,7 @@ def _read_tasks(pipe: Connection, tasks: queue.SimpleQueue[bytes], parent: int) 
             tasks.put(pipe.recv_bytes())
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
     time.sleep(GRACE_S if os.getppid() == parent else ORPHAN_GRACE_S)  # no parent waits for an orphan
-    os._exit(1)  # the main thread is stuck
+    end_process(1)  # the main thread is stuck
 
 
 def _handle_sigterm(number: int, frame: object) -> NoReturn:

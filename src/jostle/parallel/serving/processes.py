@@ -17,6 +17,7 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Listener
 from typing import Any
 
+from jostle.core.interruption import end_process
 from jostle.errors import ResourceError
 from jostle.parallel.serialization import dump_reply, dumps, load_reply
 from jostle.parallel.serving.client import HINT, ModelClient, close_session
@@ -95,7 +96,7 @@ def _start_server(
 ) -> Callable[[object], None]:
     """Start the server in a dedicated process."""
     start_server(load, streams, address, key)
-    atexit.register(os._exit, 0)  # threads of libraries would delay the exit
+    atexit.register(end_process, 0)  # threads of libraries would delay the exit
     return lambda order: None
 
 
