@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.interruption import exits_as_errors
+from jostle.core.source_code import code_of, imported_files, is_installed
 from jostle.errors import BadValue, ForeignExit
 
 if TYPE_CHECKING:
@@ -375,10 +376,24 @@ def _top_package(module: str) -> str:
 
 
 def _checksum(module: str) -> str:
+    """Return the checksum of a module's code, without comments, and of the files that it imports from beside it.
+
+    Of an installed package the file of the module counts alone; its version tells the rest.
+    """
     file = getattr(sys.modules.get(module), "__file__", None)
     if not file or module == "__main__":
         return ""
+    top = sys.modules.get(_top_package(module))
+    parent = Path(getattr(top, "__file__", None) or file).resolve().parent
+    root = parent.parent if hasattr(top, "__path__") else parent
+    path = Path(file).resolve()
+    files = [path] if is_installed(root) else imported_files(path, root)
     try:
-        return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
+        if len(files) == 1:
+            return f"sha256:{hashlib.sha256(code_of(path)).hexdigest()}"
+        digest = hashlib.sha256()
+        for one in files:
+            digest.update(f"{one.relative_to(root).as_posix()} {hashlib.sha256(code_of(one)).hexdigest()}\n".encode())
     except OSError:
         return ""
+    return f"sha256:{digest.hexdigest()}"

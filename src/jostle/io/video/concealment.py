@@ -23,7 +23,7 @@ MOST_SUSPECTS = 256  # packets that wait for their picture; those of a clock tha
 
 
 def is_overwritten(data: bytes, codec: str) -> bool:
-    """Return whether zeros stand in a packet where none can be, as a sector that was never written leaves them.
+    r"""Return whether zeros stand in a packet where none can be, as a sector that was never written leaves them.
 
     >>> is_overwritten(b"\0\0\0\1e" + bytes(range(100)), "h264"), is_overwritten(b"\7" * 9 + bytes(40) + b"\7", "h264")
     (False, True)
