@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 
@@ -42,3 +43,25 @@ def time_of(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def one_line(text: str) -> str:
+    """Return a text with control characters and line ends as spaces."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def markdown_escape(text: str) -> str:
+    """Return a text that stays text in Markdown, also in a table."""
+    return re.sub(r"([\\`*_|\[\]~#])", r"\\\1", one_line(text).replace("&", "&amp;").replace("<", "&lt;"))
+
+
+def yaml_quote(text: str) -> str:
+    """Return a text as a quoted scalar of YAML, which is read as nothing else."""
+    return f'"{"".join(map(_yaml_letter, text))}"'
+
+
+def _yaml_letter(letter: str) -> str:
+    """Escape one character for double quotes; JSON's surrogate pairs would be read as two characters."""
+    if letter in '"\\':
+        return f"\\{letter}"
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jostle.core.formatting import percent
+from jostle.core.formatting import markdown_escape, percent, yaml_quote
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, slugify
 from jostle.evaluation.run_folder.folder import RunFolder
@@ -21,7 +21,7 @@ from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import benchmark_title, cell_labels
 from jostle.reporting.analysis.language import describe_baselines
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.tables import Column, Table, Value, markdown_escape
+from jostle.reporting.analysis.tables import Column, Table, Value
 from jostle.reporting.analysis.verdict import describe_adaptation, describe_mending, describe_windows
 
 
@@ -61,16 +61,9 @@ def _item(item: Any) -> list[str]:
 
 def _scalar(value: str | float | bool | None) -> str:
     if isinstance(value, str):
-        return f'"{"".join(map(_letter, value))}"'
+        return yaml_quote(value)
     # YAML takes 1e-05 for a text: a number has a point.
     return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(value))
-
-
-def _letter(letter: str) -> str:
-    """Escape one character for double quotes; JSON's surrogate pairs would be read as two characters."""
-    if letter in '"\\':
-        return f"\\{letter}"
-    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
 
 
 TASKS = {

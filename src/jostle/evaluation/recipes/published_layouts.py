@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import markdown_escape, yaml_quote
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
@@ -118,13 +119,14 @@ def _card(recipe: Recipe, data: Dataset, rows: Sequence[Row], seed: int) -> str:
     suffix = Path(rows[0]["file_name"]).suffix
     category = "video-classification" if "label" in rows[0] else "other"
     patterns = sorted({f"{row['file_name'].partition('/')[0]}/**/*{suffix}" for row in rows})
-    paths = "".join(f'\n    - "{pattern}"' for pattern in (METADATA, *patterns))
+    paths = "".join(f"\n    - {yaml_quote(pattern)}" for pattern in (METADATA, *patterns))
     cells = sorted({row["cell"] for row in rows})
     return (
-        f"---\npretty_name: {json.dumps(recipe.title)}\ntask_categories:\n- {category}\nconfigs:\n"
+        f"---\npretty_name: {yaml_quote(recipe.title)}\ntask_categories:\n- {category}\nconfigs:\n"
         f"- config_name: default\n  data_files:\n  - split: test\n    path:{paths}\n---\n\n"
-        f"# {recipe.title}\n\n"
-        f"{_origin(recipe, data, seed)} {len(rows)} videos in {len(cells)} cells: {', '.join(cells)}.\n\n"
+        f"# {markdown_escape(recipe.title)}\n\n"
+        f"{markdown_escape(_origin(recipe, data, seed))} {len(rows)} videos in {len(cells)} cells: "
+        f"{markdown_escape(', '.join(cells))}.\n\n"
         f"`{METADATA}` has a line for each file; `{ABOUT}` says how the set was made, with versions and checksums. "
         f"{TERMS}\n"
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from jostle.core.formatting import between, percent, signed
+from jostle.core.formatting import between, markdown_escape, one_line, percent, signed
 
 Kind = Literal["text", "count", "decimal", "percent", "points", "interval"]
 Value = str | int | float | tuple[float, float] | None
@@ -144,13 +144,8 @@ def csv_escape(text: str) -> str:
     >>> csv_escape("=1+1"), csv_escape("squat")
     ("'=1+1", 'squat')
     """
-    line = _one_line(text)
+    line = one_line(text)
     return f"'{line}" if _FORMULA.match(line.lstrip()) else line
-
-
-def markdown_escape(text: str) -> str:
-    """Text that stays text in a Markdown table."""
-    return re.sub(r"([\\`*_|\[\]~#])", r"\\\1", _one_line(text).replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def latex_escape(text: str) -> str:
@@ -159,12 +154,7 @@ def latex_escape(text: str) -> str:
     >>> print(latex_escape("50% of a_b"))
     50\\% of a\\_b
     """
-    return "".join(_LATEX.get(letter, letter) for letter in _one_line(text))
-
-
-def _one_line(text: str) -> str:
-    """Control characters and line ends as spaces."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return "".join(_LATEX.get(letter, letter) for letter in one_line(text))
 
 
 def latex_row(cells: Sequence[str]) -> str:
