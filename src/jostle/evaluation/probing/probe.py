@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -33,6 +33,7 @@ from jostle.metrics.breaking_points import (
 )
 from jostle.parallel.workers import map_unordered
 
+MOST_REASONS = 3  # of failures, that a message names
 DEFAULT_KINDS = tuple(
     f"thumos14-c/{name}" for name in ("black_frame", "occlusion", "overexposure", "packet_loss", "motion_blur")
 )
@@ -185,6 +186,16 @@ def parse_kinds(kinds: Iterable[str] | None) -> dict[str, tuple[int, ...]]:
     return parsed
 
 
+def _why_none(task: Task[Any], failed: Mapping[str, str]) -> str:
+    """Say why no video of a data set could be probed."""
+    parts = [" ".join(message.split()) or f"video {name} failed" for name, message in failed.items()]
+    if len(parts) > MOST_REASONS:
+        parts[MOST_REASONS:] = [f"and {len(parts) - MOST_REASONS} more failed"]
+    if idle := sum(name not in failed and not task.items(name) for name in usable_videos(task)):
+        parts.append(f"{idle} have nothing annotated that a model could lose")
+    return "; ".join(parts) or "none of them is both annotated and there; check the data folder"
+
+
 def probe_benchmark(
     recipe: Recipe,
     data: Dataset,
@@ -236,8 +247,7 @@ def probe_benchmark(
             if progress is not None:
                 progress(finished, len(left))
     if not done:
-        why = next(iter(failed.values()), "there is no annotated video")
-        raise DataError(f"none of {len(data.videos)} videos could be probed: {why}")
+        raise DataError(f"none of {len(data.videos)} videos could be probed: {_why_none(task, failed)}")
     probe = _summarize(
         recipe, model.model, task, settings, seed, [done[name] for name in names if name in done], failed
     )
