@@ -165,5 +165,6 @@ def test_a_notebook_shows_one_progress_bar(monkeypatch: pytest.MonkeyPatch) -> N
         assert advance is own
     monkeypatch.setitem(sys.modules, "IPython", None)
     assert not in_notebook()
-    with progress_or_bar("none", None) as advance:
-        assert advance is None
+    with progress_or_bar("none", None) as advance:  # lines on stderr, one a minute
+        assert advance is not None
+        advance(1, 2)

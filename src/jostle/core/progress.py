@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from jostle.core.formatting import time_of
 from jostle.core.notebook import progress_html
 
 Progress = Callable[[int, int], None]
@@ -16,6 +20,8 @@ Progress = Callable[[int, int], None]
 DELAY_S = 2.0  # shorter work shows no progress
 LINE_EVERY_S = 10.0
 DRAW_EVERY_S = 0.2  # of a notebook's bar
+MINUTE_S = 60.0  # between the lines of a verb that is called from a program
+VARIABLE = "JOSTLE_PROGRESS_EVERY"  # other seconds in its place; 0 for none
 
 
 class Meter:
@@ -90,12 +96,17 @@ def in_notebook() -> bool:
 
 @contextmanager
 def progress_or_bar(what: str, progress: Progress | None) -> Iterator[Progress | None]:
-    """Yield the caller's progress callback; without one, a progress bar in notebooks and None elsewhere.
+    """Yield the caller's progress callback; without one, a progress bar in notebooks, and elsewhere a line a minute.
 
-    The bar is a single output that is redrawn, appears after two seconds, and is removed at the end.
+    The bar is a single output that is redrawn, appears after two seconds, and is removed at the end. The lines go to
+    stderr.
     """
-    if progress is not None or not in_notebook():
+    if progress is not None:
         yield progress
+        return
+    if not in_notebook():
+        with _MinuteLines(what) as lines:
+            yield lines.advance
         return
     from IPython.display import HTML, display
 
@@ -118,3 +129,40 @@ def progress_or_bar(what: str, progress: Progress | None) -> Iterator[Progress |
     finally:
         if handle is not None:
             handle.update(HTML(""))
+
+
+class _MinuteLines:
+    """Lines on stderr that say every minute how far work is, also while a single step takes longer than that."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._count = what, ""
+        self._begin, self._every = time.monotonic(), _line_interval()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def advance(self, done: int, total: int) -> None:
+        """Take note that `done` of `total` steps are finished."""
+        self._count = f" {done} of {total},"
+
+    def __enter__(self) -> Self:
+        if self._every:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every):
+            with contextlib.suppress(OSError, ValueError):  # stderr is closed
+                sys.stderr.write(f"{self._what}:{self._count} after {time_of(time.monotonic() - self._begin)}\n")
+                sys.stderr.flush()
+
+
+def _line_interval() -> float:
+    try:
+        return max(float(os.environ.get(VARIABLE, MINUTE_S)), 0.0)
+    except ValueError:
+        return MINUTE_S
