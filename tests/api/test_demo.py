@@ -92,8 +92,8 @@ def test_short_demo_lists_what_it_left_out(tmp_path: Path) -> None:
 
 
 def test_first_is_for_generated_data_sets_only(tmp_path: Path) -> None:
-    with pytest.raises(jostle.JostleError, match="first must be at least 1, got 0"):
-        jostle.load_dataset("puppets", "test", root=tmp_path, first=0)
+    with pytest.raises(jostle.JostleError, match="first must be at least 0, got -1"):
+        jostle.load_dataset("puppets", "test", root=tmp_path, first=-1)
     with pytest.raises(jostle.JostleError, match="thumos14 is not made by jostle, so none of its videos"):
         jostle.load_dataset("thumos14", root=tmp_path, first=1)
 

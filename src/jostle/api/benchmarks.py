@@ -91,7 +91,8 @@ def run(
             itself.
         data: the folder of the data set; None for one that is made.
         videos: videos of the data set by id, in place of its files: paths, or objects with frames and timestamps, such
-            as a torchcodec `VideoDecoder`. Frames of objects are written as PNG images to `<out>/frames`.
+            as a torchcodec `VideoDecoder`. Frames of objects are written as PNG images to `<out>/frames`. Of a data set
+            that jostle draws no other videos are drawn then: they count as missing.
         dataset: another data set than the recipe's, of `jostle names datasets`, as `folder` for videos of your own. The
             run then says in its name that it is not the benchmark.
         subset: another subset than the recipe's.
@@ -343,7 +344,8 @@ def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Ite
         model_processes=model_processes,
         picklable=picklable,
     ) as place:
-        loaded = with_videos(data.load(recipe), options.videos, RunFolder(Path(out)).frames, options.fps)
+        loaded = data.load(recipe, given=bool(options.videos))
+        loaded = with_videos(loaded, options.videos, RunFolder(Path(out)).frames, options.fps)
         clean = None if options.adapt is None else _clean_videos(recipe, options)
         model = build_benchmark_model(
             recipe, loaded, options, place.device, here=place.here, out=Path(out), clean_videos=clean

@@ -108,12 +108,18 @@ class DataSpec:
 
         return apply_recipe_to(recipe, self.dataset, self.subset, None if self.folder is None else Path(self.folder))
 
-    def load(self, recipe: Recipe) -> Dataset:
-        """The data set, as the recipe needs it."""
+    def load(self, recipe: Recipe, *, given: bool = False) -> Dataset:
+        """The data set, as the recipe needs it.
+
+        Args:
+            given: whether the caller gives the videos, so that none is drawn.
+        """
+        from jostle.datasets.dataset import datasets
         from jostle.evaluation.recipes.selection import check_task
 
         # The data are the same for every seed of the corruptions.
-        loaded = load_dataset(recipe.dataset, recipe.subset or None, root=self.folder, fps=self.fps)
+        first = 0 if given and not datasets[recipe.dataset].on_disk else None
+        loaded = load_dataset(recipe.dataset, recipe.subset or None, root=self.folder, fps=self.fps, first=first)
         check_task(recipe, loaded)
         return loaded
 

@@ -211,8 +211,8 @@ class Request:
     first: int | None = None
 
     def __post_init__(self) -> None:
-        if self.first is not None and self.first < 1:
-            raise BadValue(f"first must be at least 1, got {self.first}")
+        if self.first is not None and self.first < 0:
+            raise BadValue(f"first must be at least 0, got {self.first}")
         if self.jobs < 1:
             raise BadValue(f"jobs must be at least 1, got {self.jobs}")
         if self.seed < 0:
