@@ -2,7 +2,8 @@
 
 A corruption changes some frames and leaves the others as they were, byte for byte. So the features of windows without
 a changed frame are those of the clean video, and where a network processes single frames, so are the features of
-unchanged frames. The result is the same, to the bit, as if everything were computed again.
+unchanged frames. The result is the same, to the bit, as if everything were computed again, if the extractor keeps the
+promise of its protocol; a run checks that on one cell.
 
 Where damaged frames are mended, the features they touch are not computed but interpolated.
 """

@@ -78,7 +78,7 @@ def compute_context(device: str, precision: str) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit the CPU to one thread, for bit-identical results on every machine with the same kernels."""
+    """Limit the CPU to one thread, so that results do not depend on how many cores there are."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -2,7 +2,7 @@
 
 A clip without corrupted frames reuses the clean detections. In other clips, per-frame layers process only the corrupted
 frames, and temporal layers only their neighbourhood. The result is bit-identical to processing every clip of every cell
-from its pixels, and no more than the frames of one clip are held in memory.
+from its pixels, which each run checks on one cell, and no more than the frames of one clip are held in memory.
 """
 
 from __future__ import annotations

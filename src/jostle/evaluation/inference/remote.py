@@ -1,7 +1,7 @@
 """Proxies for models loaded in another process, such as on a GPU of a cluster, while videos are decoded here.
 
 A proxy has the interface of the model and forwards its arguments: frames as bytes, features, scores back. The model
-works in the same batches as if it were local, so results are bit-identical.
+works in batches of the same size as if it were local, in which rows do not depend on each other.
 """
 
 from __future__ import annotations

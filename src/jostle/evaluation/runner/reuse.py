@@ -1,7 +1,7 @@
 """Check of reuse in a run: the first corrupted cell of one video is computed both ways before any result is used.
 
-Batches are proved row by row where jostle makes them. This check covers the rest: networks of users, and models in
-other processes, whose batches workers share.
+Where jostle makes batches, it proves that rows do not depend on them. This check covers the rest: networks of users,
+and models in other processes, whose batches workers share.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class FeatureExtractor(Protocol):
 
     Where `frame_dim` is a number the network is in two parts: `see` takes each frame by itself, and `join` makes the
     feature of a window of what was seen. Both give the same bits for an item whatever stands beside it, which is what
-    lets results be put together from pieces.
+    lets results be put together from pieces; a run checks it on one cell.
     """
 
     @property
