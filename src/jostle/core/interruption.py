@@ -40,7 +40,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def exits_as_errors() -> Iterator[None]:
-    """Turn SystemExit, `os._exit`, KeyboardInterrupt and the like of foreign code into an error; signals pass.
+    """Turn SystemExit, `os._exit(0)`, KeyboardInterrupt and the like of foreign code into an error; signals pass.
 
     Raises:
         ForeignExit: F122 for each of them.
@@ -81,8 +81,11 @@ def _guarding() -> Iterator[None]:
 
 
 def _refuse_exit(status: int) -> NoReturn:
-    """Raise in place of ending the process; in a thread that nobody waits for, end it with an error."""
-    if os.getpid() == _process and threading.get_ident() in _guarded:
+    """Raise in place of ending the process with success; in a thread that nobody waits for, end it with an error.
+
+    Another status is seen by whoever waits for the process.
+    """
+    if not status and os.getpid() == _process and threading.get_ident() in _guarded:
         raise SystemExit(f"os._exit({status})")
     end_process(status if os.getpid() != _process else status or FOREIGN_EXIT)
 
