@@ -71,7 +71,7 @@ def test_the_same_with_two_threads(kernels: str) -> None:
 
 DEEPER = (
     "tests/evaluation/inference/test_clip_detection.py",
-    "tests/features",
+    "tests/features/test_engine.py",
     "tests/mending/test_inspected_video.py",
 )
 
@@ -180,6 +180,14 @@ def test_reuse_is_turned_off_where_one_bit_differs(workspace: Path, tmp_path: Pa
         file.unlink()
     run(workspace, tmp_path / "off", leaking)  # remembered: no second check, no second warning
     assert stored(tmp_path / "off") == before
+
+
+@pytest.mark.processes
+def test_several_workers_turn_reuse_off_for_all(workspace: Path, tmp_path: Path) -> None:
+    for jobs in (1, 2):
+        with pytest.warns(UserWarning, match="reuse is off"):
+            run(workspace, tmp_path / str(jobs), Means(leak=1e-3), jobs=jobs)
+    assert stored(tmp_path / "1") == stored(tmp_path / "2")
 
 
 def test_the_shortest_video_that_can_be_used_is_checked(workspace: Path, tmp_path: Path) -> None:
