@@ -67,6 +67,7 @@ def load_dataset(
         DataError: if the folder cannot be used, or holds no annotations of the data set.
     """
     from jostle.core.environment import cache_folder
+    from jostle.core.progress import progress_or_bar
     from jostle.datasets.dataset import Request, datasets
     from jostle.errors import BadValue
 
@@ -85,7 +86,8 @@ def load_dataset(
     place = cache_folder() if root is None else Path(root)
     chosen = None if annotations is None else Path(annotations)
     jobs = available_cpus() if jobs is None else jobs
-    loaded = kind.load(Request(part, place, seed, jobs, verify, progress, chosen, first))
+    with progress_or_bar(f"reading {name}" if kind.on_disk else f"making {name}", progress) as callback:
+        loaded = kind.load(Request(part, place, seed, jobs, verify, callback, chosen, first))
     if fps is None:
         return loaded
     from jostle.core.types.clip import check_rate
