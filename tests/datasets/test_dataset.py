@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_a_request_uses_the_cache_as_its_root(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setitem(datasets._entries, "one", DatasetKind("one", ("test",), load))
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
     dataset = jostle.load_dataset("one", seed=3, jobs=2, verify=True)
-    assert requests == [Request("test", tmp_path, 3, 2, True, None)]
+    assert [replace(one, progress=None) for one in requests] == [Request("test", tmp_path, 3, 2, True, None)]
     assert repr(dataset) == "Dataset(one test: 1 videos, 1 instances)"
     jostle.load_dataset("one", root=tmp_path / "elsewhere")
     assert requests[-1].root == tmp_path / "elsewhere"
