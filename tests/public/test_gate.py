@@ -64,6 +64,7 @@ def test_early_run_is_decided_against_the_reference_it_is_given(world: World) ->
     assert decisions(again) == ["pass", "fail"]
     assert [one.videos for one in again.conditions] == [one["videos"] for one in stopped["conditions"]]
     assert decisions(jostle.check(early)) == ["pass", "fail"]
+    assert decisions(jostle.check(early, budget=NO_WORSE)) == ["pass", "fail"]
     other = jostle.check(early, frail, NO_WORSE)
     assert "fail" not in decisions(other)
     assert jostle.check(early, budget={"condition": [{"metric": "clean", "at_least": 0.2}]}).passed

@@ -156,21 +156,18 @@ def check_run(
         Tampered: if predictions changed since they were written.
         Incomparable: if the runs cannot be compared.
     """
-    early = run.about.stopped_early
-    lost: list[Gap] = []
-    if budget is None and early is not None:
-        budget = Budget(tuple(_recorded_condition(one) for one in early.conditions))
-        if against is None and early.against is not None:
-            if Path(early.against).is_dir():
-                against = RunRecord.read(early.against)
-            else:
-                lost.append(Gap(f"the reference run {early.against} is not there; give it with --against (against=)"))
+    early, lost = run.about.stopped_early, []
     if budget is None:
-        if against is None:
+        if early is None and against is None:
             raise BadValue("nothing to check: give a budget, a reference run to compare with, or both")
-        budget = AGAINST_REFERENCE
+        budget = AGAINST_REFERENCE if early is None else Budget(tuple(map(_recorded_condition, early.conditions)))
     conditions = budget.condition
     lacking = [one.title for one in conditions if one.against_reference]
+    if against is None and lacking and early is not None and early.against is not None:
+        if Path(early.against).is_dir():
+            against = RunRecord.read(early.against)
+        else:
+            lost.append(Gap(f"the reference run {early.against} is not there; give it with --against (against=)"))
     if against is None and lacking and not lost:
         raise BadValue(f"{lacking[0]!r} needs a reference run; give one with --against (against=)")
     scope = Scope.of(run.about.content, cells)
