@@ -95,6 +95,7 @@ def see(command: list[str], shell: dict[str, str], folder: Path) -> None:
     assert "http://" in log.read_text(), log.read_text()
 
 
+@pytest.mark.processes
 def test_the_readme_runs_as_pasted(tmp_path: Path, shell: dict[str, str]) -> None:
     assert paste(ROOT / "README.md", shell, tmp_path / "empty") == 9
 

@@ -76,7 +76,7 @@ DEEPER = (
 )
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernels", "threads"), list(product(("AVX2", "SSE4_2"), (1, 2))))
 def test_deeper_tests_hold_under_kernels_of_other_processors(
     kernels: str, threads: int, pytestconfig: pytest.Config
