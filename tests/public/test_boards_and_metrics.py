@@ -15,6 +15,8 @@ import pytest
 import jostle
 from helpers.striped_videos import CELLS, StripeReader, run_stripes, write_benchmark
 
+pytest.importorskip("torch")  # runs of models need it
+
 OWN = """
 from jostle.extend import metric
 

@@ -16,6 +16,8 @@ import pytest
 import jostle
 from helpers.striped_videos import CELLS, StripeReader, run_stripes, write_benchmark
 
+pytest.importorskip("torch")  # runs of models need it
+
 VIDEOS = 60
 BUDGET = {"condition": [{"metric": "clean", "at_least": 0.7}, {"metric": "mean_corrupted", "at_least": 0.6}]}
 NO_WORSE = {

@@ -15,6 +15,8 @@ import pytest
 
 import jostle
 
+pytest.importorskip("torch")  # runs of models need it
+
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ask-your-own-questions.md"
 ROWS = [
     {"video": "a.mp4", "question": "Which animal?", "options": ["cat", "dog"], "answer": "dog", "type": "animal"},

@@ -8,6 +8,8 @@ import pytest
 
 from helpers.striped_videos import CELLS, write_benchmark
 
+pytest.importorskip("torch")  # runs of models need it
+
 PLUGIN = ("-p", "jostle.api.pytest_plugin", "-p", "no:cacheprovider")  # as the entry point names it
 TESTS = str(Path(__file__).parents[1])
 CONFTEST = f"import sys; sys.path.insert(0, {TESTS!r})"

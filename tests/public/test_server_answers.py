@@ -16,6 +16,8 @@ import pytest
 
 import jostle
 
+pytest.importorskip("torch")  # runs of models need it
+
 SECRET = "sk-proj-Loopback/Secret+0123456789"
 Reply = tuple[int, bytes]
 RECIPE = """
