@@ -146,7 +146,7 @@ class InputSpec:
     def like(cls, transform: Transform, *, frames: int, **others: Any) -> InputSpec:
         """Return the spec that prepares frames as a callable does, such as torchvision's transforms of evaluation.
 
-        The callable is shown frames, so that it may be anything that resizes them, cuts out their centre and
+        The callable is given frames, so that it may be anything that resizes them, cuts out their centre and
         normalises: a `Compose` of `Resize`, `CenterCrop`, `ToTensor` and `Normalize`, a preset, or a function. It is
         given a tensor (T, 3, H, W) uint8, or one frame after the other as pictures of Pillow or arrays if it refuses.
 

@@ -30,7 +30,7 @@ class DemuxedStream:
         path: of a local file; None for an address.
 
     Attributes:
-        shown: pictures that came out.
+        decoded: pictures that came out.
         incomplete: whether the source ended before its end.
     """
 
@@ -39,12 +39,12 @@ class DemuxedStream:
         self._concealment = Concealment(stream.codec_context.name)
         self._ledger = PictureLedger(container, stream)
         self._failed = self.incomplete = False
-        self._packets = self.shown = 0
+        self._packets = self.decoded = 0
 
     def __iter__(self) -> Iterator[tuple[VideoFrame, bool] | PictureLoss]:
         for packet in self._demux():
             for frame in self._decode(packet):
-                self.shown += 1
+                self.decoded += 1
                 self._ledger.note_picture(frame)
                 yield frame, self._concealment.is_concealed(frame)
             yield from self._ledger.losses()

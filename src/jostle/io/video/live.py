@@ -268,7 +268,7 @@ class Address:
         """Put facts, then pictures and reports, until the source ends for good."""
         container, stream = self._open()
         begun: float | None = None
-        last, shown = 0.0, 0
+        last, decoded = 0.0, 0
         facts = _facts(stream, None)
         self._put(facts)
         while True:
@@ -278,7 +278,7 @@ class Address:
                 for item in demuxed:
                     if isinstance(item, PictureLoss):
                         own = None if item.time is None or offset is None else max(item.time + offset, 0.0)
-                        self._put(_loss_report(replace(item, frame=shown + item.frame), last if own is None else own))
+                        self._put(_loss_report(replace(item, frame=decoded + item.frame), last if own is None else own))
                         continue
                     frame, concealed = item
                     begun = time.monotonic() if begun is None else begun
@@ -294,7 +294,7 @@ class Address:
                         facts = _facts(stream, frame)
                         self._put(facts)
                     self._put(LivePicture(frame, layout_of(frame), last, concealed=concealed))
-                shown += demuxed.shown
+                decoded += demuxed.decoded
                 finite = self._scheme in _HTTP and (bool(container.duration) or container.size > 0)
                 self.broken = finite and demuxed.incomplete
             if self.broken:

@@ -108,7 +108,7 @@ class PictureLedger:
         self._packets = self._before = self._orphans = 0
         self._first: int | None = None  # timestamp of the first key frame
         self._begun = self._leading = self._interlaced = self._lossy = False
-        self._shown = self._missing = 0
+        self._decoded = self._missing = 0
         self.first_s: float | None = None
         self.end_s = 0.0
         self._latest_s: float | None = None  # time of the latest picture
@@ -197,15 +197,15 @@ class PictureLedger:
             one = self._waiting.popleft()
             if one.came:
                 if self._lossy:
-                    losses.append(PictureLoss(one.time, self._shown, 0))
-                self._shown += 1
+                    losses.append(PictureLoss(one.time, self._decoded, 0))
+                self._decoded += 1
                 self._lossy, alone = False, True
             elif self._orphans and one.count == 1:
                 self._orphans -= 1
             elif self._interlaced and alone and one.count == 1:
                 alone = False  # the other field of the picture before
             else:
-                losses.append(PictureLoss(one.time, self._shown, one.count))
+                losses.append(PictureLoss(one.time, self._decoded, one.count))
                 self._lossy = True
         return losses
 

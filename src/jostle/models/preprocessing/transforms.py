@@ -1,6 +1,6 @@
 """Preparation of frames by a callable, such as torchvision's transforms: called, measured and compared.
 
-What a callable does is not read from its attributes but found out: it is shown black and white frames (normalisation),
+What a callable does is not read from its attributes but measured: it is given black and white frames (normalisation),
 ramps (scale of resizing) and texture of odd sizes (rounding of sizes, position of the crop, filter).
 """
 
@@ -125,13 +125,13 @@ def settings_of_transform(transform: Transform, build: BuildSpec) -> dict[str, A
     mean, std = _normalisation(transform)
     known = {"size": size, "colours": colours, "mean": mean, "std": std}
     best: tuple[float, dict[str, Any]] = (float("inf"), {})
-    shown = [(frames, apply_transform(transform, frames)) for frames in (_texture(*shape) for shape in ODD)]
+    examples = [(frames, apply_transform(transform, frames)) for frames in (_texture(*shape) for shape in ODD)]
     for resize in _resizes(transform, size, mean, std):
         for values in product(*CHOICES.values()):
             settings = {**known, "resize": resize, **dict(zip(CHOICES, values, strict=True))}
             if settings["arithmetic"] == "pillow" and not settings["antialias"]:
                 continue  # it always filters
-            distance = _distance(build(frames=1, layout="TCHW", **settings), shown, best[0])
+            distance = _distance(build(frames=1, layout="TCHW", **settings), examples, best[0])
             if distance < best[0]:
                 best = (distance, settings)
             if distance <= SAME:
@@ -147,11 +147,11 @@ def settings_of_transform(transform: Transform, build: BuildSpec) -> dict[str, A
     return settings
 
 
-def _distance(spec: Preparer, shown: Iterable[tuple[Frames, Tensor]], enough: float) -> float:
-    """Return the largest difference in grey levels; it is not looked for further once it is more than `enough`."""
+def _distance(spec: Preparer, examples: Iterable[tuple[Frames, Tensor]], enough: float) -> float:
+    """Return the largest difference in grey levels; the search ends once it is more than `enough`."""
     worst = 0.0
     levels = 255 * torch.tensor(spec.std)[:, None, None]
-    for frames, output in shown:
+    for frames, output in examples:
         try:
             prepared = spec.prepare_frames(frames)
         except BadValue:  # the crop is larger than the frame
