@@ -188,8 +188,15 @@ def serve(data: bytes, *, length: int | None, chunked: bool = False) -> Iterator
 
 
 @pytest.mark.fault("F199")
-@pytest.mark.parametrize(("kind", "codec"), [("mkv", "h264"), ("faststart", "h264")])
-@pytest.mark.parametrize("sized", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "codec", "sized"),
+    [
+        ("mkv", "h264", False),
+        ("faststart", "h264", True),
+        pytest.param("mkv", "h264", True, marks=pytest.mark.slow),
+        pytest.param("faststart", "h264", False, marks=pytest.mark.slow),
+    ],
+)
 def test_an_http_source_that_dies_is_an_error(
     clips: dict[tuple[str, str], Path], kind: str, codec: str, sized: bool, tmp_path: Path
 ) -> None:
