@@ -177,3 +177,17 @@ for name in ("frames", "questions"):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert "cells of frames are scored by pm_k, and constant_pm would be replaced" in done.stdout
     assert "cells of questions are scored by answer_accuracy, and temporal_sensitivity would be replaced" in done.stdout
+
+
+def test_few_videos_of_answers_are_warned_of(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"q{i}", "video": f"v{i // 2}", "question": "Q?", "options": ["up", "down"], "answer": 0}
+        for i in range(6)
+    ]
+    (tmp_path / "answers.json").write_text(json.dumps({f"q{i}": "AB"[i % 2] for i in range(6)}))
+    for name, own in (("several", rows), ("one", rows[::2])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+        command = [sys.executable, "-m", "jostle", "eval", "answers.json", "--truth", f"{name}.jsonl"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert ("few videos" in done.stderr) == (name == "several")  # one question a video has an exact interval

@@ -303,8 +303,17 @@ def _task_of(truth: Path) -> str:
     return "detection"
 
 
+def _warn_of_few(items: int, videos: int) -> None:
+    """Print a remark where intervals are from draws of few videos; with one item a video they are exact."""
+    from jostle.metrics.bootstrap import warn_of_few
+
+    if items > videos and (few := warn_of_few(videos)):
+        console.remark(few)
+
+
 def _show_answers(predictions: Path, truth: Path, against: Path | None, as_json: bool) -> None:
     first, second, change = api.score_answer_files(predictions, truth, against)
+    _warn_of_few(first.overall.count, first.videos)
     if as_json:
         content = first.to_dict()
         if second is not None and change is not None:
@@ -324,6 +333,7 @@ def _show_moments(
         for path in (predictions, against)
         if path is not None
     ]
+    _warn_of_few(scores[0].count, scores[0].videos)
     if as_json:
         content = scores[0].to_dict()
         console.show_json(content | ({"against": scores[1].to_dict()} if len(scores) > 1 else {}))

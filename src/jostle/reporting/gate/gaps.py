@@ -111,7 +111,8 @@ def find_gaps(record: RunRecord, scope: Scope, also: Collection[str] = ()) -> li
         if name not in record.cells or name not in stored.videos:
             gaps.append(
                 Gap(
-                    f"{record.folder} has no predictions for {name}; the same `jostle run` adds them", frozenset({name})
+                    f"{record.folder} has no predictions for {name}; the same `jostle run` with this cell adds them",
+                    frozenset({name}),
                 )
             )
         elif lacking := whole - stored.videos[name]:
