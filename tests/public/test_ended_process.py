@@ -7,25 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import av
-import numpy as np
 import pytest
+
+from helpers.tiny_clips import write_clips
 
 pytest.importorskip("torch")
 
-RECIPE = """
-name = "tiny-p"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-
-[[groups]]
-name = "main"
-cells = ["gaussian_noise:3"]
-"""
 MODEL = """
 import os
 
@@ -48,17 +35,7 @@ net = Recogniser(colours, InputSpec(frames=4, stride=1, resize=20, size=16), cla
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A folder with a data set of two videos, a benchmark, and a model of one's own."""
-    for number, name in enumerate(("jump/a", "walk/b")):
-        path = tmp_path / "clips" / "test" / f"{name}.mkv"
-        path.parent.mkdir(parents=True)
-        with av.open(str(path), "w") as container:
-            stream = container.add_stream("ffv1", rate=10)
-            stream.width, stream.height, stream.pix_fmt = 48, 32, "bgr0"
-            for t in range(12):
-                pixels = np.full((32, 48, 3), 20 * t + number, np.uint8)
-                container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
-            container.mux(stream.encode(None))
-    (tmp_path / "tiny-p.toml").write_text(RECIPE)
+    write_clips(tmp_path)
     (tmp_path / "mine.py").write_text(MODEL)
     (tmp_path / "beside.py").write_text("FACTOR = 1.0\n")
     return tmp_path

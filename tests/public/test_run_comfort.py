@@ -8,27 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import av
-import numpy as np
 import pytest
+
+from helpers.tiny_clips import write_clips
 
 pytest.importorskip("torch")
 
 TITLE = 'Mine: "films" & [x](y) #1 <b> | *bold*'
-RECIPE = f"""
-name = "tiny-p"
-title = {json.dumps(TITLE)}
-version = 1
-dataset = "folder"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-
-[[groups]]
-name = "main"
-cells = ["gaussian_noise:3"]
-"""
 SLOW = """
 import time
 
@@ -64,23 +50,9 @@ except jostle.JostleError as error:
 """
 
 
-def write_clip(path: Path, seed: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("ffv1", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 48, 32, "bgr0"
-        for t in range(12):
-            pixels = np.full((32, 48, 3), 20 * t + seed, np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
-        container.mux(stream.encode(None))
-
-
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    for number, name in enumerate(("jump/a", "walk/b")):
-        write_clip(tmp_path / "clips" / "test" / f"{name}.mkv", number)
-    (tmp_path / "tiny-p.toml").write_text(RECIPE)
-    return tmp_path
+    return write_clips(tmp_path, TITLE)
 
 
 def run(workspace: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
