@@ -24,11 +24,11 @@ from jostle.core.random import rng_for
 from jostle.core.types import Predictions, Segments, Truth
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.columns import Floats, Ints
+from jostle.evaluation.results.cell_scores import mean_ends, weighted_ends
+from jostle.gate.evidence import Evidence, enough_draws
 from jostle.metrics.bootstrap import Resamples, unseen_weights
 from jostle.metrics.pm_k_detection import bootstrap_pm_k
 from jostle.metrics.score import score
-from jostle.reporting.analysis.cell_scores import mean_ends, weighted_ends
-from jostle.reporting.gate.evidence import Evidence, enough_draws
 
 VIDEOS = (2, 3, 5, 8, 12, 20, 50)
 CONDITIONS = ("clean", "cell", "family or mean", "relative", "below reference")

@@ -17,9 +17,9 @@ from jostle import api
 from jostle.api.models import videos_and_corruptions
 from jostle.datasets.videos import duplicates, find_videos, holds_frames
 from jostle.errors import BadValue, DataError, SourceChanged
+from jostle.evaluation.results.record import RunRecord
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer
-from jostle.reporting.analysis.record import RunRecord
 
 SIZE, FRAMES = (24, 32), 30
 RECIPE = """

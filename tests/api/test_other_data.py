@@ -15,8 +15,8 @@ from helpers.own_models import SPEC, Small
 from jostle import api
 from jostle.cli.app import app
 from jostle.errors import BadValue, Incomparable
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.labels import benchmark_title
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.cards import dataset_card, model_card
 
 RECIPE = """

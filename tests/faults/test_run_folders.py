@@ -16,7 +16,7 @@ from jostle import api
 from jostle.core.random import rng_for
 from jostle.errors import DataError, JostleError
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.replay import order_for
 from jostle.reporting.trackers import tracker_payload
 from jostle.reporting.viewer.pages import cell_page, gallery_page, index_page, run_page, unfinished_page, video_page

@@ -175,8 +175,8 @@ def _corrupted_video(path: Path) -> object:
 def _run(path: Path) -> object:
     """What `jostle verify`, `jostle report` and `jostle diff` learn of a run before they show anything."""
     from jostle.api.benchmarks import verify
-    from jostle.reporting.analysis.record import RunRecord
-    from jostle.reporting.analysis.run_analysis import analyse_run
+    from jostle.evaluation.results.record import RunRecord
+    from jostle.evaluation.results.run_analysis import analyse_run
 
     root = next(folder for folder in path.parents if folder.parent.name == "place")
     return first_of(lambda _: verify(root), lambda _: analyse_run(RunRecord.read(root), draws=2))(path)

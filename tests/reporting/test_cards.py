@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helpers.synthetic_runs import CELLS, write_run
 from jostle.errors import DataError
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.cards import front_matter, write_cards
 
 yaml = pytest.importorskip("yaml")

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.features.windows import ReleasedBug, Rule
+    from jostle.gate.budget import Budget
     from jostle.mending.inspector import Inspector
     from jostle.metrics.breaking_points import BreakingComparison
     from jostle.models.input_spec import InputSpec
     from jostle.reporting.analysis.stability import Stabilities
-    from jostle.reporting.gate.budget import Budget
 
 Progress = Callable[[int, int], None]
 
@@ -159,7 +159,7 @@ def run(
         from jostle.evaluation.runner.runner import run_benchmark
         from jostle.evaluation.runner.state import usable_videos
         from jostle.evaluation.tasks.task import make_task
-        from jostle.reporting.gate.stopping import make_stopping_rule
+        from jostle.gate.stopping import make_stopping_rule
 
         with (
             place.with_models(known.benchmark_model) as benchmark_model,
@@ -196,7 +196,7 @@ def run(
 
 
 def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
-    from jostle.reporting.gate.budget import read_budget
+    from jostle.gate.budget import read_budget
 
     budget = read_budget(source)
     assert budget is not None
@@ -502,7 +502,7 @@ def read_models(path: str | Path) -> list[ModelEntry]:
 
 def stability(runs: Sequence[str | Path]) -> Stabilities:
     """Accuracy and pm-k of runs of frame classifiers, side by side, and what papers print of the same benchmark."""
-    from jostle.reporting.analysis.record import RunRecord
+    from jostle.evaluation.results.record import RunRecord
     from jostle.reporting.analysis.stability import stabilities
 
     if not runs:

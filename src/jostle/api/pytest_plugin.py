@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 if TYPE_CHECKING:
-    from jostle.reporting.gate.verdict import Check
+    from jostle.gate.verdict import Check
 
 MARKER = "robustness"
 
@@ -124,7 +124,7 @@ class RobustnessFixture:
         budget: str | Path | Mapping[str, Any] | None,
     ) -> Any:
         """Return the conditions of the arguments and of the budget together."""
-        from jostle.reporting.gate.budget import AGAINST_REFERENCE, Budget, Condition, read_budget
+        from jostle.gate.budget import AGAINST_REFERENCE, Budget, Condition, read_budget
 
         limits = at_least if isinstance(at_least, Mapping) else {"mean_corrupted": at_least}
         conditions = [Condition(metric, at_least=limit) for metric, limit in limits.items() if limit is not None]

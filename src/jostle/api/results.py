@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jostle.gate.budget import Budget
+    from jostle.gate.verdict import Check
     from jostle.reporting.analysis.run_diff import RunDiff
-    from jostle.reporting.gate.budget import Budget
-    from jostle.reporting.gate.verdict import Check
 
 Progress = Callable[[int, int], None]
 
@@ -72,8 +72,8 @@ def export_run(
         DataError: if the run is not finished, or lacks something.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.reporting.analysis.record import RunRecord
-    from jostle.reporting.analysis.run_analysis import analyse_run
+    from jostle.evaluation.results.record import RunRecord
+    from jostle.evaluation.results.run_analysis import analyse_run
     from jostle.reporting.analysis.summary import check_whole, summary_of, write_summary
 
     record = RunRecord.read(run)
@@ -114,7 +114,7 @@ def diff(
         DataError: if one is not finished, or they have no video in common.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.reporting.analysis.record import RunRecord
+    from jostle.evaluation.results.record import RunRecord
     from jostle.reporting.analysis.run_diff import diff_runs
 
     records = (RunRecord.read(first), RunRecord.read(second))
@@ -154,9 +154,9 @@ def check(
         Incomparable: if the runs are of different benchmarks or data.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.reporting.analysis.record import RunRecord
-    from jostle.reporting.gate.budget import read_budget
-    from jostle.reporting.gate.verdict import check_run
+    from jostle.evaluation.results.record import RunRecord
+    from jostle.gate.budget import read_budget
+    from jostle.gate.verdict import check_run
 
     conditions = read_budget(budget)
     record, reference = RunRecord.read(run), None if against is None else RunRecord.read(against)
@@ -190,7 +190,7 @@ def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:
         MissingExtra: if the tracker is not installed.
         ResourceError: if it fails.
     """
-    from jostle.reporting.analysis.record import RunRecord
+    from jostle.evaluation.results.record import RunRecord
     from jostle.reporting.trackers import track_run
 
     record = RunRecord.read(run)
@@ -208,7 +208,7 @@ def card(run: str | Path, out: str | Path, *, licence: str | None = None) -> tup
     Raises:
         DataError: if a card is there already.
     """
-    from jostle.reporting.analysis.record import RunRecord
+    from jostle.evaluation.results.record import RunRecord
     from jostle.reporting.cards import write_cards
 
     return write_cards(RunRecord.read(run), Path(out), licence)
@@ -249,7 +249,7 @@ def report(
         DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.reporting.gate.budget import read_budget
+    from jostle.gate.budget import read_budget
     from jostle.reporting.html.report import write_report
 
     conditions = read_budget(budget)

@@ -194,7 +194,7 @@ def check(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    from jostle.reporting.gate.outputs import github_commands, markdown, write_junit
+    from jostle.gate.outputs import github_commands, markdown, write_junit
 
     with console.progress("checking") as advance:
         chosen = None if cells is None else cells.split(",")

@@ -29,8 +29,8 @@ from jostle.core.formatting import percent
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
+    from jostle.core.tables import Table
     from jostle.metrics.score import Score
-    from jostle.reporting.analysis.tables import Table
 
 PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions in any supported format.")]
 TruthRequired = Annotated[Path, typer.Option("--truth", metavar="GT", help="Ground truth in any supported format.")]

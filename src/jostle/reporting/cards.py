@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from jostle.core.formatting import markdown_escape, percent, yaml_quote
+from jostle.core.tables import Column, Table, Value
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, slugify
+from jostle.evaluation.results.comparison import chance_of
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.metadata import About
 from jostle.io.files.atomic import write_text
-from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import benchmark_title, cell_labels
 from jostle.reporting.analysis.language import describe_baselines
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.tables import Column, Table, Value
 from jostle.reporting.analysis.verdict import describe_adaptation, describe_mending, describe_windows
 
 

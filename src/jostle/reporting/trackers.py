@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 from jostle.core.registry import Registry
 from jostle.errors import JostleError, MissingExtra, ResourceError
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.metadata import format_adaptation
 from jostle.reporting.analysis.labels import cell_labels
-from jostle.reporting.analysis.record import RunRecord
 
 EXPERIMENT = "jostle"
 _STRING = 7  # the type of text in a tensor of TensorBoard

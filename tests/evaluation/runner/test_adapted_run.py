@@ -24,12 +24,12 @@ from helpers.small_adaptation import CELLS, SPEC, small_network, tensors, write_
 from helpers.small_recognition import CLASSES, NAMES, write_videos
 from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, SourceChanged
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner import online_run, source_statistics
 from jostle.evaluation.runner.options import RunOptions
 from jostle.mending.damage_finders import Mending
 from jostle.models.recognition.recogniser import Recogniser
-from jostle.reporting.analysis.record import RunRecord
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["episodic", "online"])
 SETTINGS = {"tent": {"lr": 0.05}, "bn": {"pseudo_count": 8.0}}

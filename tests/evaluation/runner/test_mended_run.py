@@ -11,13 +11,13 @@ import pytest
 from helpers import small_run
 from helpers.small_run import RECIPE, mended_run, write_videos
 from jostle.errors import BadValue, CheckpointError, SourceChanged
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner.options import RunOptions
 from jostle.mending.loading import MendingOptions
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.leaderboard import boards_of
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.summary import read_summary, summary_of, write_summary
 

@@ -18,12 +18,12 @@ from jostle.datasets.frame_sets import BoxSets
 from jostle.errors import BadValue, DataError
 from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.pm_k_detection import pm_k_detection
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run
 
 
 @pytest.fixture(scope="module")

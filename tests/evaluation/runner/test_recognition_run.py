@@ -29,11 +29,11 @@ from helpers.small_recognition import (
     write_videos,
 )
 from jostle.errors import SourceChanged
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.frame_scores import read_frame_scores
 from jostle.metrics.accuracy import top_k_accuracy
-from jostle.reporting.analysis.record import RunRecord
 
 TASKS = pytest.mark.parametrize("task", ["recognition", "frames"])
 FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")

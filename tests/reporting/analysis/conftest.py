@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helpers.synthetic_runs import write_run
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 
 
 @pytest.fixture(scope="session")

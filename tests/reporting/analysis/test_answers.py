@@ -7,7 +7,7 @@ import pytest
 
 from helpers import small_recognition
 from jostle.errors import BadValue, UnknownName
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.video_results import answers_of, frame_answers
 
 CELL = "ucf101-p/gaussian_noise:2"

@@ -10,8 +10,8 @@ import pytest
 import jostle
 from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
-from jostle.reporting.analysis.comparison import analyse_runs, compared
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.comparison import analyse_runs, compared
+from jostle.evaluation.results.record import RunRecord
 
 
 def test_paired_differences_equal_those_of_compare(detection: RunRecord, robust_detection: RunRecord) -> None:

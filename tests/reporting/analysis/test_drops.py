@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run, class_drops, video_drops
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run, class_drops, video_drops
 
 
 def test_class_drops_of_selected_cells(detection: RunRecord) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import jostle
 from jostle.errors import BadValue
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.file_tables import diagnosis_table, file_names, scores_table
-from jostle.reporting.analysis.record import RunRecord
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from helpers.synthetic_runs import write_run
 from jostle.cli.app import app
 from jostle.errors import DataError, UnknownName
-from jostle.reporting.analysis.cell_scores import right_answers
+from jostle.evaluation.results.cell_scores import right_answers
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import processed_videos
 from jostle.reporting.analysis.group_drops import group_drops, read_groups
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import processed_videos
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,11 @@ import pytest
 
 from helpers.synthetic_runs import write_run
 from jostle.errors import BadValue, DataError, UnknownName
+from jostle.evaluation.results.comparison import chance_of
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run, class_drops, video_drops
 from jostle.metrics.answers import score_answers
 from jostle.reporting.analysis.cell_tables import cells_table
-from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.language import (
     answers_table,
     baselines_of,
@@ -22,8 +24,6 @@ from jostle.reporting.analysis.language import (
     types_table,
     windows_table,
 )
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run, class_drops, video_drops
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.video_language import moment_timeline, question_answers
 

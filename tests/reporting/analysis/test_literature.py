@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from helpers.synthetic_runs import write_run
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.literature import ALWAYS, literature_on
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_diff import diff_runs
 
 

@@ -17,12 +17,12 @@ from helpers.synthetic_runs import HOSTILE
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import Recipe, benchmarks
+from jostle.evaluation.results.comparison import analyse_runs
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
 from jostle.evaluation.run_folder.metadata import About, Content
 from jostle.evaluation.run_folder.scores import CellScore, CleanDetails, Counted, Coverage, Scores
-from jostle.reporting.analysis.comparison import analyse_runs
 from jostle.reporting.analysis.paper_tables import Layout, NumberColumn, paper_layouts, write_paper_tables
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
 
 # Printed by Zeng et al. (2024), tables 1 and C, and by Yi et al. (2021), table 1.
 THUMOS = {

@@ -12,7 +12,7 @@ import jostle
 from helpers import small_recognition, small_run
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, UnknownName
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import Group
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import About
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.io.files.records import parse_record
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import cell_of, corrupted_mask, order_for, screened, spans_of
 
 CELL = "thumos14-c/black_frame:3"

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jostle.evaluation.results.run_analysis import estimate
 from jostle.metrics.bootstrap import video_weights
-from jostle.reporting.analysis.run_analysis import estimate
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 5))

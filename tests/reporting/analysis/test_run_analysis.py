@@ -12,12 +12,12 @@ import jostle
 from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import predictions_on
+from jostle.evaluation.results.pm_k import offset_errors
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run
 from jostle.metrics.pm_k import pm_k
 from jostle.metrics.score import score
-from jostle.reporting.analysis.cell_scores import predictions_on
-from jostle.reporting.analysis.pm_k import offset_errors
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run
 
 
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames"])

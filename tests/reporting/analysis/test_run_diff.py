@@ -11,11 +11,11 @@ import pytest
 
 from helpers.synthetic_runs import CELLS, write_run
 from jostle.errors import Incomparable
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run, estimate
 from jostle.evaluation.runner.runner import Run
 from jostle.features.extraction import Cost
 from jostle.reporting.analysis.labels import run_names
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run, estimate
 from jostle.reporting.analysis.run_diff import RunDiff, diff_runs
 
 

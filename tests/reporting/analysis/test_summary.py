@@ -16,10 +16,10 @@ from helpers.synthetic_runs import write_run
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run
 from jostle.evaluation.run_folder.scores import Counted, Coverage
 from jostle.reporting.analysis.leaderboard import boards_of, label_corruptions
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run
 from jostle.reporting.analysis.summary import CellNumber, Number, _checksum, read_summary, summary_of, write_summary
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.pm_k import offset_errors
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run
 from jostle.reporting.analysis.cell_tables import cells_table, confusion_table, errors_table, offsets_table
 from jostle.reporting.analysis.error_profile import confusion_of, error_profile
-from jostle.reporting.analysis.pm_k import offset_errors
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run
 
 
 def test_error_profile_is_the_mean_of_the_cells(detection: RunRecord) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import predictions_on
+from jostle.evaluation.results.record import RunRecord
 from jostle.metrics.score import score
-from jostle.reporting.analysis.cell_scores import predictions_on
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.video_results import operating_score, timeline_of
 
 CELL = "thumos14-c/black_frame:3"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from helpers.synthetic_runs import write_run
+from jostle.evaluation.results.comparison import Chance, analyse_runs, chance_of, compared
+from jostle.evaluation.results.pm_k import offset_errors
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis, analyse_run
 from jostle.reporting.analysis.cell_tables import cells_table
-from jostle.reporting.analysis.comparison import Chance, analyse_runs, chance_of, compared
 from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.paper_tables import paper_layouts
-from jostle.reporting.analysis.pm_k import offset_errors
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, analyse_run
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.verdict import (
     WORDS,

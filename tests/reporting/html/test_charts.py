@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from jostle.evaluation.results.run_analysis import Drop, Estimate
 from jostle.reporting.analysis.labels import grid_of
-from jostle.reporting.analysis.run_analysis import Drop, Estimate
 from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
 from jostle.reporting.html.charts import (
     MOST_CLASSES,

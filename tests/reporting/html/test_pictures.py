@@ -12,8 +12,8 @@ import pytest
 from helpers.numpy_extractor import write_video
 from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run, video_drops
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run, video_drops
 from jostle.reporting.html.pictures import SHOTS, strip_of
 from jostle.reporting.html.report import write_report
 from jostle.reporting.html.worst_videos import Album

@@ -15,9 +15,9 @@ import jostle
 from helpers.numpy_extractor import write_video
 from helpers.synthetic_runs import HOSTILE, write_run
 from jostle.errors import BadValue, DataError, MissingExtra
+from jostle.evaluation.results.pm_k import OffsetErrors
+from jostle.evaluation.results.run_analysis import Drop, losing
 from jostle.evaluation.run_folder.metadata import Step
-from jostle.reporting.analysis.pm_k import OffsetErrors
-from jostle.reporting.analysis.run_analysis import Drop, losing
 from jostle.reporting.html import composition
 from jostle.reporting.html.charts import draw_offsets
 from jostle.reporting.html.report import write_report

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.scores import CellScore
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.trackers import tracker_payload
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jostle.errors import MissingExtra, ResourceError, UnknownName
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.trackers import environment, track_run, tracker_payload, trackers
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 
 CELL = "thumos14-c-black_frame-3"
 

@@ -15,8 +15,8 @@ import pytest
 import jostle
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import JostleError
+from jostle.evaluation.results.record import RunRecord
 from jostle.io.video.encode import Writer
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import corrupted_mask, screened
 from jostle.reporting.viewer.rendering import Cancelled, Excerpt, RenderedVideo, Showing, _even, _film
 

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 import pytest
 from starlette.testclient import TestClient
 
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, analyse_run
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import DRAWS, analyse_run
 from jostle.reporting.analysis.verdict import verdict_of
 from jostle.reporting.viewer import runs as runs_module
 from jostle.reporting.viewer.runs import RunCollection

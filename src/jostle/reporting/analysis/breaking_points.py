@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jostle.core.formatting import percent
+from jostle.core.tables import Column, Table
 from jostle.evaluation.probing.predictor import ProbedCurve, ProbedItem
 from jostle.evaluation.probing.probe import (
     ItemBreakingPoint,
@@ -15,10 +16,9 @@ from jostle.evaluation.probing.probe import (
     read_probe,
     read_video_probe,
 )
+from jostle.evaluation.results.record import RunRecord
 from jostle.metrics.breaking_points import BreakingDistribution
 from jostle.reporting.analysis.labels import short_name
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.tables import Column, Table
 
 SHOWN = (1, 4, 16)  # frames for which tables give the share of lost items
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jostle.core.tables import Column, Table, Value
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.comparison import RunComparison, chance_of
+from jostle.evaluation.results.pm_k import OffsetErrors
+from jostle.evaluation.results.run_analysis import Drop, RunAnalysis
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
-from jostle.reporting.analysis.comparison import RunComparison, chance_of
 from jostle.reporting.analysis.error_profile import Confusion, ErrorProfile
 from jostle.reporting.analysis.language import baseline_rows
-from jostle.reporting.analysis.pm_k import OffsetErrors
-from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis
-from jostle.reporting.analysis.tables import Column, Table, Value
 
 
 def cells_table(analyses: Sequence[RunAnalysis]) -> Table:

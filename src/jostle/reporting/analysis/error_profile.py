@@ -12,10 +12,10 @@ import numpy as np
 
 from jostle.core.types.columns import Floats
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import table_rows
+from jostle.evaluation.results.record import Buckets, CellDiagnosis, RunRecord
+from jostle.evaluation.results.run_analysis import Progress, processed_videos
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
-from jostle.reporting.analysis.cell_scores import table_rows
-from jostle.reporting.analysis.record import Buckets, CellDiagnosis, RunRecord
-from jostle.reporting.analysis.run_analysis import Progress, processed_videos
 
 
 @dataclass(frozen=True)

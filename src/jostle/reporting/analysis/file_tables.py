@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jostle.core.tables import Column, Table, Value
 from jostle.errors import BadValue
 from jostle.metrics.score import Comparison, Score
-from jostle.reporting.analysis.tables import Column, Table, Value
 
 
 def file_names(paths: Sequence[Path], text: str | None = None) -> list[str]:

@@ -16,13 +16,13 @@ import numpy as np
 
 from jostle.errors import DataError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import right_answers
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Estimate, estimate, processed_videos
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows
 from jostle.io.files.video_ids import id_of
 from jostle.metrics.bootstrap import video_weights
-from jostle.reporting.analysis.cell_scores import right_answers
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, estimate, processed_videos
 
 FILE_COLUMNS = ("filename", "file_name", "video", "path", "video_id")
 GROUP_COLUMN = "category"

@@ -12,7 +12,7 @@ from jostle.evaluation.run_folder.metadata import format_adaptation, format_mode
 from jostle.metrics.robustness import split_cell
 
 if TYPE_CHECKING:
-    from jostle.reporting.analysis.record import RunRecord
+    from jostle.evaluation.results.record import RunRecord
 
 _REFUSED = re.compile(r"[^A-Za-z0-9_.-]+")
 

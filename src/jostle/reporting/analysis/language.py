@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jostle.core.formatting import between, percent
+from jostle.core.tables import Column, Table, Value
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.scores import BaselineScore, CellScore, FurtherScores
 from jostle.metrics.answers import AnswerShare
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.tables import Column, Table, Value
 
 BASELINES = {"whole_video": "whole video as window", "blind": "without video", "one_frame": "with one frame"}
 TIOU = "0.5"  # overlap of the value of a cell, as a key of `recall`

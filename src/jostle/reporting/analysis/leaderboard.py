@@ -10,10 +10,10 @@ from typing import Any
 
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import analyse_run
 from jostle.evaluation.run_folder.folder import run_folder
 from jostle.reporting.analysis.labels import short_name
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import analyse_run
 from jostle.reporting.analysis.summary import RunSummary, read_summary, summary_of
 from jostle.reporting.published.table import PublishedModel, published_models
 

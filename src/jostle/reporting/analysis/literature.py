@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.core.tables import Column, Table
 from jostle.evaluation.recipes.recipe import benchmarks
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.tables import Column, Table
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.published.table import PublishedModel, published_models
 
 ALWAYS = "Figures are as printed: of other weights, by other programs and decoders; most papers give no intervals."

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.core.tables import format_value, latex_escape, latex_row
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
+from jostle.evaluation.results.comparison import Standing, chance_of
+from jostle.evaluation.results.pm_k import offset_errors
+from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis, estimate
 from jostle.io.files.atomic import write_text
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.cell_tables import offsets_table
-from jostle.reporting.analysis.comparison import Standing, chance_of
 from jostle.reporting.analysis.labels import benchmark_title, run_names, short_name
-from jostle.reporting.analysis.pm_k import offset_errors
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, estimate
-from jostle.reporting.analysis.tables import format_value, latex_escape, latex_row
 from jostle.reporting.published.table import published
 
 WIDE = 15  # columns of numbers side by side; what is beyond goes below

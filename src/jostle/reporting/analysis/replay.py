@@ -20,7 +20,7 @@ from jostle.errors import DataError, JostleError
 from jostle.evaluation.inference.footage import Footage, open_footage
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN, CLEAN_CELL, Cell
-from jostle.reporting.analysis.record import RunRecord
+from jostle.evaluation.results.record import RunRecord
 
 WHOLE = "everywhere"
 

@@ -8,11 +8,9 @@ from typing import Any
 
 from jostle.core.formatting import between, signed
 from jostle.core.notebook import data_frame, html_table
+from jostle.core.tables import Column, Table
 from jostle.errors import Incomparable
-from jostle.evaluation.run_folder.metadata import format_adaptation
-from jostle.metrics.bootstrap import warn_of_few
-from jostle.reporting.analysis.cell_tables import comparison_table
-from jostle.reporting.analysis.comparison import (
+from jostle.evaluation.results.comparison import (
     Difference,
     RunComparison,
     analyse_runs,
@@ -20,13 +18,15 @@ from jostle.reporting.analysis.comparison import (
     compared,
     condition_differences,
 )
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
+from jostle.evaluation.run_folder.metadata import format_adaptation
+from jostle.metrics.bootstrap import warn_of_few
+from jostle.reporting.analysis.cell_tables import comparison_table
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.language import BASELINES, baselines_of
 from jostle.reporting.analysis.literature import Literature, literature_on
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
-from jostle.reporting.analysis.tables import Column, Table
 from jostle.reporting.analysis.verdict import describe_clean_difference, percent
 
 MARK = "*"  # marks a significant difference

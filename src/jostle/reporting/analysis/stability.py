@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from jostle.errors import BadValue
-from jostle.reporting.analysis.comparison import check_comparable
+from jostle.evaluation.results.comparison import check_comparable
+from jostle.evaluation.results.pm_k import offset_errors
+from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.literature import literature_on
-from jostle.reporting.analysis.pm_k import offset_errors
-from jostle.reporting.analysis.record import RunRecord
 
 Interval = tuple[float, float]
 

@@ -15,16 +15,16 @@ from jostle.core.types.language import MAX_OPTIONS
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint, measure_name
+from jostle.evaluation.results.comparison import Chance, Standing, special_conditions
+from jostle.evaluation.results.pm_k import offset_errors
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
 from jostle.evaluation.run_folder.metadata import Content, RunOrigin, Task, format_adaptation, format_model
 from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
 from jostle.metrics.robustness import split_cell
-from jostle.reporting.analysis.comparison import Chance, Standing, special_conditions
 from jostle.reporting.analysis.labels import benchmark_title
-from jostle.reporting.analysis.pm_k import offset_errors
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
 
 KIND = "jostle run record"
 NEAR = 1e-9  # of means in binary

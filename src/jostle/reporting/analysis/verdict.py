@@ -7,14 +7,14 @@ from typing import Any
 
 from jostle.core import formatting
 from jostle.core.timing import LIMITS
+from jostle.evaluation.results.comparison import RunComparison, Standing
+from jostle.evaluation.results.pm_k import OffsetErrors, offset_errors
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
 from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.run_folder.metadata import RunOrigin, format_adaptation
 from jostle.metrics.robustness import split_cell
-from jostle.reporting.analysis.comparison import RunComparison, Standing
 from jostle.reporting.analysis.labels import short_name
-from jostle.reporting.analysis.pm_k import OffsetErrors, offset_errors
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
 
 # Lower limit of relative robustness, and its wording.
 WORDS = (

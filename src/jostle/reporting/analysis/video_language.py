@@ -9,9 +9,9 @@ from typing import Any
 from jostle.core.types.language import MomentItem, MomentPrediction, QuestionAnswer, QuestionItem
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.metrics.moments import window_overlap
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
 
 UNREADABLE, MISSING = "unreadable", "missing"

@@ -13,12 +13,12 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import predictions_on, right_answers, table_rows
+from jostle.evaluation.results.record import RunRecord
 from jostle.metrics.alignment import align
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, classify_errors, nearest_instances
 from jostle.metrics.matching import NONE, Segmentation, match
 from jostle.metrics.score import operating_score as score_at_count
-from jostle.reporting.analysis.cell_scores import predictions_on, right_answers, table_rows
-from jostle.reporting.analysis.record import RunRecord
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.evaluation.probing.predictor import ProbedCurve
 from jostle.evaluation.probing.probe import ItemBreakingPoint
+from jostle.evaluation.results.comparison import RunComparison
+from jostle.evaluation.results.pm_k import OffsetErrors
+from jostle.evaluation.results.run_analysis import Drop, Estimate
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
-from jostle.reporting.analysis.comparison import RunComparison
 from jostle.reporting.analysis.error_profile import ProfileSide
 from jostle.reporting.analysis.labels import Grid, short_name
 from jostle.reporting.analysis.loss_steps import STEPS, step_of
-from jostle.reporting.analysis.pm_k import OffsetErrors
-from jostle.reporting.analysis.run_analysis import Drop, Estimate
 from jostle.reporting.analysis.verdict import percent
 from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
 from jostle.reporting.html.svg import Drawing, Scale, cut, run_paint, ticks, width_of

@@ -7,10 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jostle.core.tables import Table
 from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.evaluation.probing.probe import Probe
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.comparison import chance_of, compared
+from jostle.evaluation.results.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis, class_drops, losing, video_drops
 from jostle.evaluation.run_folder.metadata import Content, Step
+from jostle.gate.verdict import Check
 from jostle.metrics.moments import RANGES
 from jostle.reporting.analysis.breaking_points import (
     FrailItem,
@@ -23,14 +29,9 @@ from jostle.reporting.analysis.breaking_points import (
     probe_of,
 )
 from jostle.reporting.analysis.cell_tables import comparison_table, confusion_table, drops_table, errors_table
-from jostle.reporting.analysis.comparison import chance_of, compared
 from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, confusion_of, error_profile
 from jostle.reporting.analysis.labels import Grid, grid_of, group_word, plural, short_name
 from jostle.reporting.analysis.language import describe_baselines, language_tables
-from jostle.reporting.analysis.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, class_drops, losing, video_drops
-from jostle.reporting.analysis.tables import Table
 from jostle.reporting.analysis.verdict import (
     between,
     comparison_verdict,
@@ -41,7 +42,6 @@ from jostle.reporting.analysis.verdict import (
     percent,
     verdict_of,
 )
-from jostle.reporting.gate.verdict import Check
 from jostle.reporting.html import charts
 from jostle.reporting.html.contents import (
     Detail,

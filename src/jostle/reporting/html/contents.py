@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jostle.core.tables import Table
+from jostle.evaluation.results.run_analysis import Estimate
 from jostle.reporting.analysis.literature import Literature
-from jostle.reporting.analysis.run_analysis import Estimate
-from jostle.reporting.analysis.tables import Table
 from jostle.reporting.analysis.verdict import between, percent
 from jostle.reporting.analysis.video_results import VideoTimeline
 from jostle.reporting.html.pictures import Strip

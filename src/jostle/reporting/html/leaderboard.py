@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jostle.errors import DataError
+from jostle.evaluation.results.run_analysis import DRAWS
+from jostle.evaluation.results.run_analysis import Estimate as Estimated
 from jostle.io.files.atomic import write_text
 from jostle.io.files.video_ids import file_name_for
 from jostle.metrics.bootstrap import warn_of_few
@@ -21,8 +23,6 @@ from jostle.reporting.analysis.leaderboard import (
 )
 from jostle.reporting.analysis.literature import ALWAYS
 from jostle.reporting.analysis.loss_steps import step_of
-from jostle.reporting.analysis.run_analysis import DRAWS
-from jostle.reporting.analysis.run_analysis import Estimate as Estimated
 from jostle.reporting.analysis.summary import Number, RunSummary, write_summary
 from jostle.reporting.analysis.verdict import between, describe_mending, percent
 from jostle.reporting.html.templates import dressed, templates

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
+from jostle.evaluation.results.record import RunRecord
 from jostle.features.caches import SlidingFrames
 from jostle.io.video.encode import Writer, viewing_codec
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import corrupted_mask, screened, spans_of
 
 SHOTS = 8  # frames in a strip

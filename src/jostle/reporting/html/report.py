@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from jostle.core.tables import Table
 from jostle.errors import BadValue
+from jostle.evaluation.results.comparison import analyse_runs
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import DRAWS, RunAnalysis, losing, video_drops
+from jostle.gate.budget import Budget
+from jostle.gate.verdict import Check, check_run
 from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.cell_tables import cells_table, drops_table, offsets_table
-from jostle.reporting.analysis.comparison import analyse_runs
 from jostle.reporting.analysis.labels import benchmark_title, group_word, run_names
 from jostle.reporting.analysis.literature import literature_on
 from jostle.reporting.analysis.paper_tables import write_paper_tables
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, RunAnalysis, losing, video_drops
-from jostle.reporting.analysis.tables import Table
-from jostle.reporting.gate.budget import Budget
-from jostle.reporting.gate.verdict import Check, check_run
 from jostle.reporting.html import composition
 from jostle.reporting.html.contents import Page
 from jostle.reporting.html.templates import dressed, templates

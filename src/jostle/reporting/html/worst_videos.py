@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from jostle.core.tables import Column, Table
 from jostle.errors import JostleError
-from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis, video_drops
-from jostle.reporting.analysis.tables import Column, Table
+from jostle.evaluation.results.run_analysis import Drop, RunAnalysis, video_drops
 from jostle.reporting.analysis.video_language import AnsweredQuestion, moment_timeline, question_answers
 from jostle.reporting.analysis.video_results import Answers, VideoTimeline, answers_of, operating_score, timeline_of
 from jostle.reporting.html.charts import draw_timeline

@@ -14,18 +14,18 @@ from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.spec import Entry, Spec, own_entry, profiles
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.comparison import chance_of
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis, processed_videos
 from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.io.formats.boxes import boxes_to_lists
 from jostle.metrics.frame_sets import frame_number
 from jostle.metrics.moments import RECALL_TIOUS
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.breaking_points import describe_probe, frail_item, probe_of
-from jostle.reporting.analysis.comparison import chance_of
 from jostle.reporting.analysis.labels import grid_of, short_name
 from jostle.reporting.analysis.language import baseline_rows
 from jostle.reporting.analysis.loss_steps import step_of
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, processed_videos
 from jostle.reporting.analysis.verdict import percent, verdict_of
 from jostle.reporting.analysis.video_language import moment_timeline, question_answers
 from jostle.reporting.analysis.video_results import (

@@ -23,11 +23,11 @@ from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain
 from jostle.errors import DataError, MediaError
 from jostle.evaluation.inference.footage import Footage
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.tasks.task import action_pairs
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer, viewing_codec
 from jostle.io.video.source import identity_of
-from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import corrupted_mask, order_for, spans_of
 
 FORMAT = 2  # of what is rendered; a new one makes all of it again

@@ -19,11 +19,11 @@ from typing import Any
 from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import DRAWS, Drop, RunAnalysis, analyse_run, processed_videos, video_drops
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.run_folder.metadata import About
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import DRAWS, Drop, RunAnalysis, analyse_run, processed_videos, video_drops
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@+-]{0,99}")
 _OTHER = re.compile(r"[^A-Za-z0-9_+-]+")

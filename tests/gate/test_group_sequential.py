@@ -12,13 +12,13 @@ import pytest
 import jostle
 from helpers.synthetic_runs import CELLS, finished_run, names_of, recipe_of, write_run
 from jostle.errors import BadValue
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.runner.runner import Run
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.gate.budget import Budget, Condition
-from jostle.reporting.gate.evidence import Evidence
-from jostle.reporting.gate.gaps import Scope
-from jostle.reporting.gate.group_sequential import GroupSequentialStop, check_intervals, planned_looks
+from jostle.gate.budget import Budget, Condition
+from jostle.gate.evidence import Evidence
+from jostle.gate.gaps import Scope
+from jostle.gate.group_sequential import GroupSequentialStop, check_intervals, planned_looks
 
 VIDEOS = 80
 SOME = CELLS[1:3]

@@ -7,8 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from jostle.core.formatting import percent
+from jostle.gate.verdict import Check, DecidedCondition
 from jostle.io.files.atomic import write_text
-from jostle.reporting.gate.verdict import Check, DecidedCondition
 
 MAX_ANNOTATIONS = 10  # GitHub shows so many of a kind and step, and drops the others silently
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")

@@ -10,7 +10,7 @@ from typing import Any
 from jostle.core.config import make_settings, read_toml
 from jostle.core.formatting import percent
 from jostle.errors import BadValue
-from jostle.reporting.analysis.run_analysis import LEVEL
+from jostle.evaluation.results.run_analysis import LEVEL
 
 METRICS = ("clean", "mean_corrupted", "relative_robustness", "cell:SPEC", "family:NAME", "class:NAME")
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jostle.core.formatting import between, percent, signed
+from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
+from jostle.evaluation.results.comparison import condition_differences
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import Progress, RunAnalysis, analyse_run, processed_videos
 from jostle.evaluation.run_folder.metadata import EarlyDecision
-from jostle.reporting.analysis.comparison import condition_differences
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Progress, RunAnalysis, analyse_run, processed_videos
-from jostle.reporting.analysis.tables import Column, Table
-from jostle.reporting.gate.budget import AGAINST_REFERENCE, Budget, Condition
-from jostle.reporting.gate.early_stopping import SequentialStop
-from jostle.reporting.gate.evidence import Evidence, enough_draws, measure_condition, videos_needed
-from jostle.reporting.gate.gaps import Gap, Scope, find_gaps, find_unpaired
-from jostle.reporting.gate.group_sequential import GroupSequentialStop, check_intervals
+from jostle.gate.budget import AGAINST_REFERENCE, Budget, Condition
+from jostle.gate.early_stopping import SequentialStop
+from jostle.gate.evidence import Evidence, enough_draws, measure_condition, videos_needed
+from jostle.gate.gaps import Gap, Scope, find_gaps, find_unpaired
+from jostle.gate.group_sequential import GroupSequentialStop, check_intervals
 
 Decision = Literal["pass", "fail", "undecided"]
 SMALLEST_P = 1e-6  # what an interval can show at most

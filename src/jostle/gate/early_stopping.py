@@ -13,12 +13,12 @@ from jostle.core.random import rng_for
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import right_answers
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import EarlyDecision, StoppedEarly
+from jostle.gate.budget import Budget, Condition
+from jostle.gate.gaps import Scope
 from jostle.metrics.sequential import ABOVE, BELOW, OPEN, SequentialMean
-from jostle.reporting.analysis.cell_scores import right_answers
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.gate.budget import Budget, Condition
-from jostle.reporting.gate.gaps import Scope
 
 VideoScores = Mapping[str, float]  # of one video by cell
 DECISIONS = {ABOVE: "pass", BELOW: "fail", OPEN: "undecided"}

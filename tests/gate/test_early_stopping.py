@@ -11,12 +11,12 @@ import pytest
 import jostle
 from helpers.synthetic_runs import annotations_of, finished_run, names_of, recipe_of, write_run
 from jostle.errors import BadValue, UnknownName
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.runner.runner import Run
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.gate.budget import Budget, Condition
-from jostle.reporting.gate.early_stopping import SequentialStop
-from jostle.reporting.gate.gaps import Scope
+from jostle.gate.budget import Budget, Condition
+from jostle.gate.early_stopping import SequentialStop
+from jostle.gate.gaps import Scope
 
 VIDEOS = 120
 NO_WORSE = Budget(
@@ -77,7 +77,7 @@ def test_decisions_are_recomputed_for_any_budget(reference: Path, tmp_path: Path
 def test_fail_fast_ends_at_the_first_failure(reference: Path) -> None:
     budget = Budget((Condition("clean", at_least=0.93), Condition("mean_corrupted", at_least=0.99)))
     record = RunRecord.read(reference)
-    from jostle.reporting.analysis.cell_scores import right_answers
+    from jostle.evaluation.results.cell_scores import right_answers
 
     looks = []
     for fail_fast in (False, True):
@@ -146,7 +146,7 @@ def test_decisions_agree_with_those_on_all_videos(
 ) -> None:
     assert jostle.check(reference, budget=Budget((condition,))).conditions[0].decision == decision
     rule, record = stop_rule(Budget((condition,)), None), RunRecord.read(reference)
-    from jostle.reporting.analysis.cell_scores import right_answers
+    from jostle.evaluation.results.cell_scores import right_answers
 
     right = {cell: right_answers(record, cell, rule.order) for cell in record.cells}
     for i, name in enumerate(rule.order):

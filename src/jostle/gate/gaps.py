@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.errors import BadValue, Tampered, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.comparison import check_comparable
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import processed_videos
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.runner.verification import StoredPredictions, check_predictions
+from jostle.gate.budget import Condition
 from jostle.io.files.video_ids import join_names
-from jostle.reporting.analysis.comparison import check_comparable
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import processed_videos
-from jostle.reporting.gate.budget import Condition
 
 
 @dataclass(frozen=True)

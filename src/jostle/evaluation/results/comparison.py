@@ -15,11 +15,9 @@ from jostle.core.formatting import percent
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.run_folder.metadata import About, RunOrigin, format_adaptation
-from jostle.metrics.accuracy import clopper_pearson
-from jostle.reporting.analysis.item_scores import is_share
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import (
+from jostle.evaluation.results.item_scores import is_share
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import (
     Estimate,
     Progress,
     RunAnalysis,
@@ -27,6 +25,8 @@ from jostle.reporting.analysis.run_analysis import (
     estimate,
     processed_videos,
 )
+from jostle.evaluation.run_folder.metadata import About, RunOrigin, format_adaptation
+from jostle.metrics.accuracy import clopper_pearson
 
 
 @dataclass(frozen=True)

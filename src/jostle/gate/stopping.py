@@ -10,15 +10,15 @@ from typing import Any
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue, DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.runner.runner import StoppingRule
 from jostle.evaluation.runner.state import usable_videos
 from jostle.evaluation.tasks.task import make_task
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.gate.budget import Budget
-from jostle.reporting.gate.early_stopping import SequentialStop
-from jostle.reporting.gate.gaps import Scope, find_gaps
-from jostle.reporting.gate.group_sequential import GroupSequentialStop, check_intervals
+from jostle.gate.budget import Budget
+from jostle.gate.early_stopping import SequentialStop
+from jostle.gate.gaps import Scope, find_gaps
+from jostle.gate.group_sequential import GroupSequentialStop, check_intervals
 
 
 def make_stopping_rule(

@@ -11,11 +11,11 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import classes_of, measured_cell
+from jostle.evaluation.results.item_scores import ITEMS, described_videos
+from jostle.evaluation.results.record import RunRecord
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected, unseen_weights, video_weights, warn_of_few
-from jostle.reporting.analysis.cell_scores import classes_of, measured_cell
-from jostle.reporting.analysis.item_scores import ITEMS, described_videos
-from jostle.reporting.analysis.record import RunRecord
 
 LEVEL = 0.95
 DRAWS = 1000

@@ -15,13 +15,13 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import class_scores
+from jostle.evaluation.results.comparison import Standing
+from jostle.evaluation.results.run_analysis import DRAWS, RunAnalysis
+from jostle.gate.budget import Condition
+from jostle.gate.gaps import Scope
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import unseen_weights
-from jostle.reporting.analysis.cell_scores import class_scores
-from jostle.reporting.analysis.comparison import Standing
-from jostle.reporting.analysis.run_analysis import DRAWS, RunAnalysis
-from jostle.reporting.gate.budget import Condition
-from jostle.reporting.gate.gaps import Scope
 
 # Draws beyond each end of an interval: at least, and where a draw costs nothing but a weighted mean.
 TAIL_DRAWS, MANY_TAIL_DRAWS = 10, 250

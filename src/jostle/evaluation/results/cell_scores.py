@@ -13,13 +13,13 @@ from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import MEASURES
+from jostle.evaluation.results.item_scores import ITEMS, group_names, is_mean_over_items, is_share, item_scores
+from jostle.evaluation.results.pm_k import frame_measure
+from jostle.evaluation.results.record import RunRecord
 from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.bootstrap import Resamples, Weights
 from jostle.metrics.pm_k_detection import bootstrap_pm_k, pm_k_detection
 from jostle.metrics.score import score
-from jostle.reporting.analysis.item_scores import ITEMS, group_names, is_mean_over_items, is_share, item_scores
-from jostle.reporting.analysis.pm_k import frame_measure
-from jostle.reporting.analysis.record import RunRecord
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ from jostle.core.types.columns import Floats
 from jostle.core.types.language import AnswerSet, MomentItem, MomentPrediction, QuestionItem
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import MEASURES
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.metrics.answers import correct_answers
 from jostle.metrics.moments import RANGES, average_precisions, first_overlaps, items_by_length
-from jostle.reporting.analysis.record import RunRecord
 
 ITEMS = {"questions": "questions", "moments": "sentences"}  # of a video, by task
 

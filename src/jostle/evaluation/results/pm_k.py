@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from jostle.core.tables import Column, Table
 from jostle.datasets.frame_sets import FrameSets
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.scores import BoxScore, PmKScore
 from jostle.metrics.frame_sets import Sets
 from jostle.metrics.pm_k import PmK, describe_share_intervals, pm_k
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.tables import Column, Table
 
 
 @dataclass(frozen=True)

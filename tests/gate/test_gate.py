@@ -13,13 +13,13 @@ import pytest
 import jostle
 from helpers.synthetic_runs import write_run
 from jostle.errors import BadValue, Incomparable, UnknownName
+from jostle.evaluation.results.cell_scores import class_scores, measured_cell
+from jostle.evaluation.results.record import RunRecord
+from jostle.gate.budget import Condition
+from jostle.gate.evidence import Evidence, enough_draws
+from jostle.gate.outputs import github_commands, junit, markdown
+from jostle.gate.verdict import Check, DecidedCondition, _decide
 from jostle.metrics.bootstrap import video_weights
-from jostle.reporting.analysis.cell_scores import class_scores, measured_cell
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.gate.budget import Condition
-from jostle.reporting.gate.evidence import Evidence, enough_draws
-from jostle.reporting.gate.outputs import github_commands, junit, markdown
-from jostle.reporting.gate.verdict import Check, DecidedCondition, _decide
 
 BLACK = "thumos14-c/black_frame:3"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.reporting.analysis.tables import Column, Table, csv_escape, format_value, latex_escape, markdown_escape
+from jostle.core.tables import Column, Table, csv_escape, format_value, latex_escape, markdown_escape
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 

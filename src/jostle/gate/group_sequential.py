@@ -13,13 +13,13 @@ from pathlib import Path
 
 from jostle.errors import BadValue, DataError
 from jostle.evaluation.recipes.recipe import MEASURES
+from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import RunAnalysis, analyse_run
 from jostle.evaluation.run_folder.metadata import EarlyDecision, StoppedEarly
-from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import RunAnalysis, analyse_run
-from jostle.reporting.gate.budget import Budget, Condition
-from jostle.reporting.gate.early_stopping import describe_end, random_order
-from jostle.reporting.gate.evidence import enough_draws, measure_condition
-from jostle.reporting.gate.gaps import Scope
+from jostle.gate.budget import Budget, Condition
+from jostle.gate.early_stopping import describe_end, random_order
+from jostle.gate.evidence import enough_draws, measure_condition
+from jostle.gate.gaps import Scope
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)  # of the videos, at which one looks
 FEWEST_VIDEOS = 20  # at a look: fewer seldom decide anything, and every look spends a part of the error

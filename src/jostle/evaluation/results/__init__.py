@@ -1,0 +1,1 @@
+"""Finished runs: their records, what they measure, and comparisons of them."""
