@@ -11,6 +11,7 @@ import numpy as np
 
 from jostle.core.random import rng_for
 from jostle.core.types import Segments, Truth
+from jostle.core.types.boxes import Boxes
 from jostle.core.types.language import (
     MomentItem,
     MomentPrediction,
@@ -21,10 +22,11 @@ from jostle.core.types.language import (
 )
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.frame_sets import FrameSets
+from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import DataError
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.inference.language import VideoAnswers, VideoMoments
+from jostle.evaluation.inference.single_frames import ObjectPredictions
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule, run_benchmark
@@ -37,6 +39,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "detection": {"metric": "mean_ap", "protocol": "thumos14"},
     "recognition": {"metric": "top_k_accuracy", "k": 1},
     "frames": {"metric": "pm_k", "k": 3, "labels_of": "own"},
+    "objects": {"metric": "pm_k_map", "k": 3},
     "questions": {"metric": "answer_accuracy"},
     "moments": {"metric": "moment_recall"},
 }
@@ -85,7 +88,7 @@ def moments_of(videos: int) -> MomentSet:
 
 def annotations_of(
     task: str, videos: int, classes: tuple[str, ...], anchors: int = 1
-) -> Truth | VideoLabels | FrameSets | QuestionSet | MomentSet:
+) -> Truth | VideoLabels | FrameSets | BoxSets | QuestionSet | MomentSet:
     names = names_of(videos)
     if task == "questions":
         return questions_of(videos, classes)
@@ -103,6 +106,13 @@ def annotations_of(
         for middle in middles
     }
     frames = [middle + i for middle in middles for i in range(-3, 4)]
+    if task == "objects":
+        boxes = {
+            f"{name}/{i:04d}": Boxes([[8, 8, 40, 30], [50, 10, 80, 60 + i]], [int(k), (int(k) + 1) % len(classes)])
+            for name, k in zip(names, label, strict=True)
+            for i in frames
+        }
+        return BoxSets(classes, sets, boxes)
     labels = {f"{name}/{i:04d}": [int(k)] for name, k in zip(names, label, strict=True) for i in frames}
     return FrameSets(sets, labels)
 
@@ -155,11 +165,21 @@ class Guesser:
                 if cell == CLEAN
                 else (VideoMoments(windows, {}, {}))
             )
+        if isinstance(self.annotations, BoxSets):
+            return ObjectPredictions(
+                tuple(self._boxes(frame, harm) for frame in order.frames), self.annotations.classes
+            )
         classes = 1 + max(k for labels in self.annotations.labels.values() for k in labels)
         rows = rng.random((len(order.frames), classes)).astype(np.float32)
         for row, frame in zip(rows, order.frames, strict=True):
             row[self.annotations.labels[frame][0]] += np.float32(1 - harm)
         return rows
+
+    def _boxes(self, frame: str, harm: float) -> Boxes:
+        rng = rng_for(0, "boxes", frame)
+        true = self.annotations.boxes[frame]
+        corners = np.asarray(true.box, dtype=float) + rng.integers(-24, 25, (len(true), 4)) * harm
+        return Boxes(corners, true.label, 0.9 - 0.5 * rng.random(len(true)))
 
     def _answer(self, item: QuestionItem, harm: float) -> QuestionAnswer:
         rng = rng_for(0, "answer", item.id)
