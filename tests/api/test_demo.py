@@ -16,10 +16,10 @@ from jostle.api.demonstration import DETECTOR, HOW, write_demo
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES, FPS, SIZE, untrimmed
+from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.benchmark_models import build_benchmark_model
-from jostle.evaluation.runner.options import RunOptions
 from jostle.io.video.encode import Writer
 
 
@@ -52,7 +52,9 @@ def test_demo_scores_agree_with_its_predictions(data: Dataset, tmp_path: Path) -
     steps: set[str] = set()
     recipe = benchmarks["puppets-c"]
     models = {
-        variant: build_benchmark_model(recipe, data, RunOptions(DETECTOR, weights=weights, mend=mend), "cpu")
+        variant: build_benchmark_model(
+            recipe, data, InferenceConfig(recipe.name, model=DETECTOR, weights=weights, mend=mend), "cpu"
+        )
         for variant, (weights, mend) in HOW.items()
     }
     demo = write_demo(tmp_path / "demo", data, models, progress=lambda what, *_: steps.add(what))

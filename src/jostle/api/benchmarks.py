@@ -6,16 +6,17 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jostle.api.catalogue import DataSpec, load_dataset
+from jostle.api.config import ProbeConfig, RunConfig
 from jostle.core.config import is_toml
+from jostle.core.options import takes
 from jostle.errors import BadValue, DataError, JostleError, UnknownName
-from jostle.evaluation.runner.options import LANGUAGE_TASKS, RunOptions
+from jostle.evaluation.config import LANGUAGE_TASKS, InferenceConfig
 from jostle.models.loading.names import need_torch
 
 if TYPE_CHECKING:
@@ -25,58 +26,18 @@ if TYPE_CHECKING:
     from jostle.evaluation.probing.probe import Probe
     from jostle.evaluation.recipes.building import BuildCheck
     from jostle.evaluation.recipes.recipe import Cell, Recipe
-    from jostle.evaluation.runner.progress import Watch
-    from jostle.evaluation.runner.runner import BenchmarkModel, Run
+    from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.evaluation.runner.verification import RunCheck
-    from jostle.features.windows import ReleasedBug, Rule
     from jostle.gate.budget import Budget
-    from jostle.mending.inspector import Inspector
     from jostle.metrics.breaking_points import BreakingComparison
-    from jostle.models.input_spec import InputSpec
     from jostle.reporting.analysis.stability import Stabilities
 
 Progress = Callable[[int, int], None]
 
 
-def run(
-    benchmark: str | Path,
-    *,
-    model: Any,
-    data: str | Path | None = None,
-    videos: Mapping[str, Any] | None = None,
-    dataset: str | None = None,
-    subset: str | None = None,
-    fps: Fraction | float | None = None,
-    out: str | Path,
-    engine: str = "local",
-    jobs: int | None = None,
-    model_processes: int | None = None,
-    weights: str | Path | None = None,
-    extractor: Any = None,
-    extractor_weights: str | Path | None = None,
-    rule: Rule = "all",
-    reproduce_bugs: Sequence[ReleasedBug] = (),
-    spec: InputSpec | None = None,
-    input: Mapping[str, Any] | None = None,
-    clips: Literal["model", "benchmark"] = "model",
-    precision: str = "float32",
-    compiled: bool = False,
-    mend: str | Path | Inspector | None = None,
-    adapt: str | None = None,
-    adapt_protocol: Literal["episodic", "online"] = "episodic",
-    adapt_settings: Mapping[str, Any] | None = None,
-    adapt_source: str | Path | None = None,
-    cells: Iterable[str] | None = None,
-    seed: int = 0,
-    retry_failed: bool = False,
-    device: str = "auto",
-    until_decided: str | Path | Mapping[str, Any] | Budget | None = None,
-    against: str | Path | None = None,
-    fail_fast: bool = False,
-    progress: Progress | None = None,
-    watch: Watch | None = None,
-) -> Run:
+@takes(RunConfig)
+def run(config: RunConfig) -> Run:
     """Run a benchmark on a model. A run that was stopped in `out` goes on to the same bytes.
 
     A model of one's own is a `Recogniser` or a `torch.nn.Module` with its `spec`; or a callable: from clips (B, T, H,
@@ -85,114 +46,62 @@ def run(
     questions it is a callable from frames (T, H, W, 3) uint8, question and options to text or a score for each option;
     for moments from frames, times, sentence and duration to windows (start, end, score).
 
-    Args:
-        benchmark: one of `jostle names benchmarks`, or a TOML file.
-        model: one of `jostle names detectors`, `models` or `languagemodels`, `package.module:attribute`, or the thing
-            itself.
-        data: the folder of the data set; None for one that is made.
-        videos: videos of the data set by id, in place of its files: paths, or objects with frames and timestamps, such
-            as a torchcodec `VideoDecoder`. Frames of objects are written as PNG images to `<out>/frames`. Of a data set
-            that jostle draws no other videos are drawn then: they count as missing.
-        dataset: another data set than the recipe's, of `jostle names datasets`, as `folder` for videos of your own. The
-            run then says in its name that it is not the benchmark.
-        subset: another subset than the recipe's.
-        fps: the rate of folders of images, where neither they nor the annotations say it.
-        out: the run folder. Deleting a predictions file there makes the next run do that cell again.
-        engine: `local`, processes of this machine, or `ray`, a cluster.
-        jobs: number of processes that decode and corrupt videos; by default one for each core. The result does not
-            depend on it.
-        model_processes: number of processes that hold the model; 0 for a model in each process that decodes. By default
-            one for each GPU, and none on a CPU. A model that is an object stays in this process, and others send it
-            their frames; it has to be picklable only if this number is given. The result does not depend on it.
-        weights: of a name; for what comes with jostle also `clean`, which is the default, or `robust`.
-        extractor: makes features for a detector: a name, `package.module:attribute` or the thing itself; by default
-            the one that the weights were trained on.
-        extractor_weights: its checkpoint, if not the one that comes with jostle.
-        rule: how the windows of features are counted; see `jostle.features.windows.WindowGrid`.
-        reproduce_bugs: faults of the THUMOS14-C extractors to repeat; see there as well.
-        spec: what a module or callable wants to see. A callable without one gets whole frames as they are.
-        input: fields of a recogniser's `InputSpec` to change; for questions and moments `frames` and `orders`.
-        clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
-        precision: of the numbers that networks compute with: `float32`, `tf32`, `bfloat16` or `float16`. The others
-            are faster on a GPU, and move scores; the run remembers it.
-        compiled: networks go through `torch.compile`, on a GPU; it moves last digits, and the run remembers it.
-        mend: what damaged frames touch is replaced by what lies around it before inference: rows of features, what
-            was seen of frames, the frames of a clip. `jostle` for the inspector that comes along, weights of your own,
-            or an `Inspector` says which they are; with `known` the benchmark itself, which is as well as it could be
-            done. The run remembers it.
-        adapt: the network of a recogniser or of an extractor adapts to the videos: `bn`, `tent`, `eata`, `sar` or
-            `vitta`. The run remembers it, and the network is as before when it ends.
-        adapt_protocol: `episodic`, each video from the source state, or `online`, where the state goes on through the
-            videos of a cell, in an order drawn by the seed, one after the other.
-        adapt_settings: settings of the method to change, such as `{"lr": 1e-4}`.
-        adapt_source: for `eata` and `vitta`, clean videos to measure the source on: a folder of videos, or a run folder
-            whose statistics are taken. By default the training subset of the data set.
-        cells: as `select_cells` takes them; by default all that count.
-        retry_failed: look again at videos that could not be used.
-        device: `auto`, `cpu` or `cuda`.
-        until_decided: a budget as of `jostle.check`: videos are processed in random order until every condition of it
-            is decided, with the guarantee of its level although one looks several times: after each video for
-            recognition, at four planned looks for scores that are no mean over videos, such as mAP. The run says that
-            it stopped early, and the same run without this goes on to the whole benchmark.
-        against: the reference run of such a budget, on all videos.
-        fail_fast: a run with such a budget may stop as soon as any condition has failed.
-        progress: called with (videos done, videos to do); of long videos of single frames, with portions of them.
-        watch: called with the state of all cells after each video.
-
     Raises:
         SourceChanged: if `out` holds a run of another benchmark, model, rule, data, seed or mending; the message says
             which.
         BadValue: if the model does not fit the benchmark or its classes those of the data.
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
-    arguments = locals()
-    options = RunOptions(**{field.name: arguments[field.name] for field in fields(RunOptions)})
-    if until_decided is None and (against is not None or fail_fast):
-        what = "fail_fast ends a run by a budget" if fail_fast else "a reference run is compared with by `jostle check`"
-        raise BadValue(f"{what}; give until_decided (--until-decided), the budget, with it")
-    if adapt_protocol == "online" and until_decided is not None:
-        raise BadValue("a budget decides the order of videos, and so does online adaptation; leave one of the two out")
-    stopping_budget = None if until_decided is None else _read_budget(until_decided)
-    with _prepare(benchmark, options, out) as (known, place):
+    config.check_stop()
+    budget = None if config.until_decided is None else _read_budget(config.until_decided)
+    with _prepare(config) as (known, place):
         from jostle.core.progress import progress_or_bar
-        from jostle.evaluation.runner.estimate import run_trial
         from jostle.evaluation.runner.runner import run_benchmark
-        from jostle.evaluation.runner.state import usable_videos
-        from jostle.evaluation.tasks.task import make_task
-        from jostle.gate.stopping import make_stopping_rule
 
         with (
             place.with_models(known.benchmark_model) as benchmark_model,
-            progress_or_bar("processing videos", progress) as callback,
+            progress_or_bar("processing videos", config.progress) as callback,
         ):
-            # To ask a server twice costs money, so that a run which goes on does not try its model again.
-            tried = known.recipe.task in LANGUAGE_TASKS and (Path(out) / "run.json").exists()
-            if known.recipe.task != "detection" and not tried and (place.here or place.processes):
-                # Whether the model fits is known before the work begins, and not at the end of it.
-                task = make_task(known.recipe, known.data)
-                orders = tuple(task.make_job(name, path, (), seed) for name, path in usable_videos(task).items())
-                run_trial(benchmark_model.load, orders)
-            stopping = None
-            if stopping_budget is not None:
-                stopping = make_stopping_rule(
-                    known.recipe, known.data, known.cells, stopping_budget, against, seed, fail_fast=fail_fast
-                )
+            if place.here or place.processes:
+                _try_model(known, benchmark_model, config)
             done = run_benchmark(
                 known.recipe,
                 known.data,
                 benchmark_model,
-                Path(out),
+                Path(config.out),
                 cells=known.cells,
-                seed=seed,
+                seed=config.seed,
                 jobs=place.jobs,
                 engine=place.engine,
-                retry_failed=retry_failed,
+                retry_failed=config.retry_failed,
                 progress=callback,
-                watch=watch,
-                stopping=stopping,
+                watch=config.watch,
+                stopping=None if budget is None else _stopping_rule(known, budget, config),
             )
             advice = "" if done.work is None else place.advise(done.work, benchmark_model)
             return replace(done, advice=advice)
+
+
+def _try_model(known: _Known, model: BenchmarkModel, config: RunConfig) -> None:
+    """Try a model on one video: whether it fits is known before the work begins, and not at the end of it."""
+    from jostle.evaluation.runner.estimate import run_trial
+    from jostle.evaluation.runner.state import usable_videos
+    from jostle.evaluation.tasks.task import make_task
+
+    # To ask a server twice costs money, so that a run which goes on does not try its model again.
+    tried = known.recipe.task in LANGUAGE_TASKS and (Path(config.out) / "run.json").exists()
+    if known.recipe.task != "detection" and not tried:
+        task = make_task(known.recipe, known.data)
+        orders = tuple(task.make_job(name, path, (), config.seed) for name, path in usable_videos(task).items())
+        run_trial(model.load, orders)
+
+
+def _stopping_rule(known: _Known, budget: Budget, config: RunConfig) -> StoppingRule:
+    from jostle.gate.stopping import make_stopping_rule
+
+    return make_stopping_rule(
+        known.recipe, known.data, known.cells, budget, config.against, config.seed, fail_fast=config.fail_fast
+    )
 
 
 def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
@@ -203,13 +112,15 @@ def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
     return budget
 
 
-def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str, Any]:
+@takes(RunConfig)
+def plan(config: RunConfig) -> dict[str, Any]:
     """Return the work that `run` would do with the same options on this machine; the run folder is not touched.
 
     One video is processed to estimate the total time.
     """
-    requested = RunOptions(engine="local", **options)
-    with _prepare(benchmark, requested, out) as (known, place):
+    if config.until_decided is not None or config.against is not None:
+        raise BadValue("--dry-run cannot tell when a budget is decided; leave one of the two out")
+    with _prepare(replace(config, engine="local")) as (known, place):
         from jostle.evaluation.inference.remote import connect_predictor
         from jostle.evaluation.runner.estimate import estimate_cost, run_trial
         from jostle.evaluation.runner.runner import plan_benchmark
@@ -218,10 +129,10 @@ def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str,
             known.recipe,
             known.data,
             known.benchmark_model,
-            Path(out),
+            Path(config.out),
             cells=known.cells,
-            seed=requested.seed,
-            retry_failed=requested.retry_failed,
+            seed=config.seed,
+            retry_failed=config.retry_failed,
         )
         with place.serving(known.benchmark_model.load) as served:
             load = known.benchmark_model.load if served is None else partial(connect_predictor, served)
@@ -229,34 +140,14 @@ def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str,
             return estimate_cost(work, first, place.jobs, 1 if place.model_stays else len(place.processes))
 
 
-def probe(
-    benchmark: str | Path,
-    *,
-    model: Any,
-    out: str | Path,
-    kinds: Iterable[str] | None = None,
-    step: int = 1,
-    threshold: float | None = None,
-    videos: int | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Probe:
+@takes(ProbeConfig)
+def probe(config: ProbeConfig) -> Probe:
     """Find the smallest damage that makes a model lose each action, clip or frame of a benchmark.
 
     For each item that the model gets right in the clean video: the frailty curve, which is the score with one damaged
     frame at each position, and the breaking point, which is the shortest run of damaged frames that loses it. A probe
-    that was stopped in `out` goes on.
-
-    Args:
-        benchmark: one of `jostle names benchmarks`, or a TOML file; its data, task and metric are used, not its cells.
-        model: as in `jostle.run`.
-        out: a run folder, new or of the same model; `probe.json` and `probe/` are written into it.
-        kinds: corruptions, as in `thumos14-c/black_frame` or `kinetics-c/fog:5`; by default those of THUMOS14-C.
-        step: frames between the positions of single damaged frames; 1 tries every position.
-        threshold: score from which detections count; by default there are then as many as actions on clean video.
-        videos: probe so many videos, drawn by the seed; by default all. More are added to those that are done.
-        progress: called with (videos done, videos to do).
-        options: everything else is as in `jostle.run`.
+    that was stopped in `out` goes on. Data, task and metric of the benchmark are used, not its cells; the run folder is
+    new or of the same model, and `probe.json` and `probe/` are written into it.
 
     Raises:
         SourceChanged: if `out` holds a run of another model, or a probe with other settings.
@@ -264,29 +155,26 @@ def probe(
     """
     from jostle.evaluation.probing.probe import parse_kinds, probe_benchmark
 
-    severities = parse_kinds(kinds)
-    requested = RunOptions(model=model, **options)
-    if requested.cells is not None:
-        raise BadValue("a probe makes its own cells; name kinds of damage instead")
-    if requested.adapt is not None:
+    severities = parse_kinds(config.kinds)
+    if config.adapt is not None:
         raise BadValue("a probe compares many trials of one network, which must not adapt to them; leave adapt out")
-    with _prepare(benchmark, requested, out) as (known, place):
+    with _prepare(config) as (known, place):
         from jostle.core.progress import progress_or_bar
 
         with (
             place.with_models(known.benchmark_model) as benchmark_model,
-            progress_or_bar("probing videos", progress) as callback,
+            progress_or_bar("probing videos", config.progress) as callback,
         ):
             return probe_benchmark(
                 known.recipe,
                 known.data,
                 benchmark_model,
-                Path(out),
+                Path(config.out),
                 kinds=severities,
-                step=step,
-                threshold=threshold,
-                videos=videos,
-                seed=requested.seed,
+                step=config.step,
+                threshold=config.threshold,
+                videos=config.videos,
+                seed=config.seed,
                 jobs=place.jobs,
                 engine=place.engine,
                 progress=callback,
@@ -320,82 +208,81 @@ class _Known:
 
 
 @contextmanager
-def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Iterator[tuple[_Known, Engine]]:
+def _prepare(config: RunConfig | ProbeConfig) -> Iterator[tuple[_Known, Engine]]:
     """Check all names, then start the engine and look everything else up, before any work is done."""
     need_torch("running a model")
-    data = DataSpec(options.data, options.dataset, options.subset, options.fps)
-    recipe, chosen = _check_names(benchmark, data, options, out)
+    data = DataSpec(config.data, config.dataset, config.subset, config.fps)
+    recipe, chosen = _check_names(config, data)
     from jostle.api.engines import place_of
     from jostle.api.video import with_videos
     from jostle.evaluation.run_folder.folder import RunFolder
     from jostle.evaluation.runner.benchmark_models import build_benchmark_model
 
-    parts = (options.model, options.extractor, options.mend)
+    parts = (config.model, config.extractor, config.mend)
     picklable = all(one is None or isinstance(one, str | Path) for one in parts)
-    jobs, model_processes = options.jobs, options.model_processes
-    if options.adapt is not None:  # the network is where the videos are; an object, or an online one, in this process
+    jobs, model_processes = config.jobs, config.model_processes
+    if config.adapt is not None:  # the network is where the videos are; an object, or an online one, in this process
         model_processes = 0
-        jobs = 1 if not picklable or options.adapt_protocol == "online" else jobs
+        jobs = 1 if not picklable or config.adapt_protocol == "online" else jobs
     with place_of(
-        options.engine,
-        options.device,
+        config.engine,
+        config.device,
         jobs,
         many=True,
         model_processes=model_processes,
         picklable=picklable,
     ) as place:
-        loaded = data.load(recipe, given=bool(options.videos))
-        loaded = with_videos(loaded, options.videos, RunFolder(Path(out)).frames, options.fps)
-        clean = None if options.adapt is None else _clean_videos(recipe, options)
+        given = config.videos if isinstance(config, RunConfig) else None
+        out = Path(config.out)
+        loaded = with_videos(data.load(recipe, given=bool(given)), given, RunFolder(out).frames, config.fps)
+        clean = None if config.adapt is None else _clean_videos(recipe, config)
         model = build_benchmark_model(
-            recipe, loaded, options, place.device, here=place.here, out=Path(out), clean_videos=clean
+            recipe, loaded, config, place.device, here=place.here, out=out, clean_videos=clean
         )
         yield _Known(recipe, loaded, replace(model, device=place.device), chosen), place
 
 
-def _clean_videos(recipe: Recipe, options: RunOptions) -> CleanVideos | None:
+def _clean_videos(recipe: Recipe, config: InferenceConfig) -> CleanVideos | None:
     """Return the clean videos of a folder, or of the data set's training subset; None if there is neither."""
     from jostle.datasets.dataset import datasets
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.io.files.video_ids import VIDEO_SUFFIXES
 
-    if options.adapt_source is not None:
-        folder = Path(options.adapt_source)
+    if config.adapt_source is not None:
+        folder = Path(config.adapt_source)
         paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in VIDEO_SUFFIXES)
         return CleanVideos(folder.name, lambda: {path.relative_to(folder).as_posix(): path for path in paths})
     subset = next((one for one in datasets[recipe.dataset].subsets if one in ("train", "training")), None)
     if subset is None:
         return None
-    load = partial(load_dataset, recipe.dataset, subset, root=options.data)
+    load = partial(load_dataset, recipe.dataset, subset, root=config.data)
     return CleanVideos(f"{recipe.dataset}, {subset}", lambda: load().videos)
 
 
-def _check_names(
-    benchmark: str | Path, data: DataSpec, options: RunOptions, out: str | Path
-) -> tuple[Recipe, tuple[Cell, ...]]:
+def _check_names(config: RunConfig | ProbeConfig, data: DataSpec) -> tuple[Recipe, tuple[Cell, ...]]:
     """Check names before anything large, such as torch, is imported."""
     from jostle.models.loading.names import check_known, check_model, check_names
 
     try:
-        if not is_toml(benchmark):
-            check_names(str(benchmark), options.model)
-        options.check()
+        if not is_toml(config.benchmark):
+            check_names(str(config.benchmark), config.model)
+        config.check()
         if data.dataset is not None:
             check_known("datasets", data.dataset)
         from jostle.evaluation.recipes.selection import load_benchmark, select_cells
 
-        names_of_cells = None if options.cells is None else list(options.cells)
-        own = load_benchmark(benchmark)
-        check_model(own.name, own.task, options.model)
-        options.check_task(own)
-        select_cells(own, names_of_cells)
+        cells = None if not isinstance(config, RunConfig) or config.cells is None else list(config.cells)
+        own = load_benchmark(config.benchmark)
+        check_model(own.name, own.task, config.model)
+        config.check_task(own)
+        select_cells(own, cells)
         recipe = data.put_under(own)  # finds data sets, whose films are drawn by compiled code
-        return recipe, select_cells(recipe, names_of_cells)
+        return recipe, select_cells(recipe, cells)
     except (UnknownName, BadValue) as error:
-        if Path(out).exists():
+        if Path(config.out).exists():
             from jostle.evaluation.runner.plugins import describe_plugins
 
-            used = describe_plugins(Path(out))
+            used = describe_plugins(Path(config.out))
             if used:
                 error.add_note(used)
         raise

@@ -285,9 +285,9 @@ def demo(
     need_torch("the demo")
     from jostle.api.demonstration import BENCHMARK, DETECTOR, FILMS, HOW, write_demo
     from jostle.api.warm_up import prepare_demo
+    from jostle.evaluation.config import InferenceConfig
     from jostle.evaluation.recipes.recipe import benchmarks
     from jostle.evaluation.runner.benchmark_models import build_benchmark_model
-    from jostle.evaluation.runner.options import RunOptions
 
     many = available_cpus() if jobs is None else jobs
     prepare_demo(many)
@@ -295,7 +295,9 @@ def demo(
     data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=callback, first=None if full else FILMS)
     recipe = benchmarks[BENCHMARK]
     every = {
-        how: build_benchmark_model(recipe, data, RunOptions(DETECTOR, weights=weights, mend=mend), "cpu")
+        how: build_benchmark_model(
+            recipe, data, InferenceConfig(recipe.name, model=DETECTOR, weights=weights, mend=mend), "cpu"
+        )
         for how, (weights, mend) in HOW.items()
     }
     return write_demo(Path(out), data, every, full=full, seed=seed, jobs=many, progress=progress)

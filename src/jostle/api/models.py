@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.inference.feature_detection import FeatureGrid
     from jostle.evaluation.inference.video_detection import OnMended
     from jostle.features.folder import CorruptionOptions, ExtractionSummary
-    from jostle.features.windows import ReleasedBug, Rule
+    from jostle.features.options import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.models.detection.detector import Detector
     from jostle.models.extractors.extractor import Extractor

@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jostle import api
+from jostle.api.config import ProbeConfig, RunConfig
 from jostle.cli import console
-from jostle.cli.app import (
-    BenchmarkName,
-    Cells,
-    DataFolder,
-    DatasetName,
-    Device,
-    EngineName,
-    ExtractorName,
-    ExtractorWeights,
-    ImageRate,
-    InputSettings,
-    Json,
-    MendFramesBy,
-    ModelProcesses,
-    ModelWeights,
-    Precision,
-    ReproducedBugs,
-    Seed,
-    SubsetName,
-    WindowRule,
-    Workers,
-    app,
-    fetch,
-)
+from jostle.cli.app import Json, app, fetch
 from jostle.cli.console import watching
+from jostle.cli.options import Given, with_options
 from jostle.cli.tables import lines_of, summary_lines
+from jostle.core.config import is_toml
 from jostle.core.formatting import between, percent, time_of
+from jostle.core.options import options_in
 from jostle.core.timing import LIMITS
 from jostle.errors import BadValue, JostleError, MissingExtra
+from jostle.models.adaptation.options import AdaptOptions
 from jostle.models.loading.names import check_known, check_names, registry_of
 
 if TYPE_CHECKING:
-    from jostle.api.benchmarks import Many
+    from jostle.api.benchmarks import Many, ModelEntry
     from jostle.evaluation.probing.probe import Probe
     from jostle.evaluation.runner.runner import Run
     from jostle.metrics.breaking_points import BreakingComparison
@@ -116,14 +99,9 @@ def show_stability(stabilities: Stabilities) -> None:
 
 
 @app.command(help="Run a benchmark on a model, or resume a run.")
+@with_options(RunConfig, without=("model",), optional=True)
 def run(
-    benchmark: BenchmarkName,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="RUN", help="Run folder; with several models, the folder that holds theirs."
-        ),
-    ],
+    given: Given,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -142,80 +120,44 @@ def run(
             "--models", metavar="FILE", help="File with one model per line, followed by its weights if it has its own."
         ),
     ] = None,
-    weights: ModelWeights = None,
-    extractor: ExtractorName = None,
-    extractor_weights: ExtractorWeights = None,
-    rule: WindowRule = "all",
-    reproduce_bug: ReproducedBugs = None,
-    settings: InputSettings = None,
-    clips: Annotated[
-        Literal["model", "benchmark"],
-        typer.Option("--clips", help="Take the sampling and size of clips from the model or from the benchmark."),
-    ] = "model",
-    data: DataFolder = None,
-    dataset: DatasetName = None,
-    subset: SubsetName = None,
-    fps: ImageRate = None,
-    engine: EngineName = "local",
-    cells: Cells = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry failed videos.")] = False,
-    until_decided: Annotated[
+    settings: Annotated[
         Path | None,
         typer.Option(
-            "--until-decided",
-            metavar="BUDGET",
-            help="Process videos in random order until every condition of the budget is decided; see `jostle check`.",
+            "--from",
+            metavar="FILE.toml",
+            help="File of options under their names in Python; those of the command line come before them.",
         ),
     ] = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="RUN", help="Reference run, with --until-decided.")
-    ] = None,
-    fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="With --until-decided: stop as soon as one condition has failed.")
-    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
-    seed: Seed = 0,
-    jobs: Workers = None,
-    model_processes: ModelProcesses = None,
-    device: Device = "auto",
-    precision: Precision = "float32",
-    mend: MendFramesBy = None,
-    adapt: Annotated[
-        str | None,
-        typer.Option("--adapt", metavar="METHOD", help="Adapt the network at test time: bn, tent, eata, sar or vitta."),
-    ] = None,
-    adapt_protocol: Annotated[
-        Literal["episodic", "online"],
-        typer.Option(
-            "--adapt-protocol",
-            help="Adapt to each video from the source weights, or from the state after the videos before.",
-        ),
-    ] = "episodic",
-    adapt_setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--adapt-setting", metavar="KEY=VALUE", help="Change a setting of the method, for example lr=1e-4."
-        ),
-    ] = None,
-    adapt_source: Annotated[
-        Path | None,
-        typer.Option(
-            "--adapt-source",
-            metavar="DIR",
-            help="Clean videos, or a run, for eata and vitta.",
-        ),
-    ] = None,
-    compiled: Annotated[
-        bool, typer.Option("--compile", help="Compile networks with torch.compile, on a GPU; changes last digits.")
-    ] = False,
     as_json: Json = False,
 ) -> None:
     from jostle.api.benchmarks import ModelEntry
-    from jostle.core.config import is_toml, parse_pairs
 
+    given = given if settings is None else given.read(settings)
     entries = [*(ModelEntry(one) for one in model or ()), *(() if models is None else api.read_models(models))]
     if not entries:
+        named = given.values.get("model", ())
+        entries = [ModelEntry(one) for one in ([named] if isinstance(named, str) else named)]
+    if not entries:
         raise BadValue("say which model: --model NAME, several times for several, or --models FILE")
+    options = given.keywords(model=entries[0].model)
+    _fetch_all(options, entries)
+    if len(entries) > 1:
+        if dry_run or options.get("until_decided") or options.get("fail_fast"):
+            raise BadValue("--dry-run and --until-decided are of one model; name one")
+        _run_many(entries, options, as_json)
+        return
+    options["weights"] = entries[0].weights or options.get("weights")
+    if dry_run:
+        plan = api.plan(**options)
+        console.show_json(plan) if as_json else _show_plan(plan)
+    else:
+        _run_one(options, as_json)
+
+
+def _fetch_all(options: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
+    """Download the weights that are asked for by name, once all names are known to be right."""
+    benchmark = options["benchmark"]
     if not is_toml(benchmark):
         check_known("benchmarks", benchmark)
     for one in entries:
@@ -223,55 +165,21 @@ def run(
         with suppress(JostleError) if len(entries) > 1 else nullcontext():
             if not is_toml(benchmark):
                 check_names(benchmark, one.model)
-            fetch(registry_of(one.model), one.model, one.weights or weights)
-    fetch("extractors", extractor, extractor_weights)
-    options: dict[str, Any] = {
-        "data": data,
-        "dataset": dataset,
-        "subset": subset,
-        "fps": fps,
-        "out": out,
-        "extractor": extractor,
-        "extractor_weights": extractor_weights,
-        "rule": rule,
-        "reproduce_bugs": reproduce_bug or (),
-        "input": parse_pairs(settings) if settings else None,
-        "clips": clips,
-        "cells": None if cells is None else cells.split(","),
-        "seed": seed,
-        "retry_failed": retry_failed,
-        "jobs": jobs,
-        "model_processes": model_processes,
-        "device": device,
-        "precision": precision,
-        "compiled": compiled,
-        "mend": mend,
-        "adapt": adapt,
-        "adapt_protocol": adapt_protocol,
-        "adapt_source": adapt_source,
-        "adapt_settings": parse_pairs(adapt_setting) if adapt_setting else None,
-    }
-    if len(entries) > 1:
-        if dry_run or until_decided or fail_fast:
-            raise BadValue("--dry-run and --until-decided are of one model; name one")
-        done_all = api.run_many(benchmark, entries, weights=weights, watching=watching, engine=engine, **options)
-        show_many(done_all, out, as_json)
-        if done_all.failed or any(one.failures for one in done_all.runs.values()):
-            raise typer.Exit(4)
-        return
-    options |= {"model": entries[0].model, "weights": entries[0].weights or weights}
-    if dry_run and (until_decided or against):
-        raise BadValue("--dry-run cannot tell when a budget is decided; leave one of the two out")
-    if dry_run:
-        plan = api.plan(benchmark, **options)
-        if as_json:
-            console.show_json(plan)
-        else:
-            _show_plan(plan)
-        return
-    with watching(f"running {benchmark}") as callbacks:
-        options |= {"until_decided": until_decided, "against": against, "fail_fast": fail_fast}
-        done = api.run(benchmark, engine=engine, **callbacks, **options)
+            fetch(registry_of(one.model), one.model, one.weights or options.get("weights"))
+    fetch("extractors", options.get("extractor"), options.get("extractor_weights"))
+
+
+def _run_many(entries: Sequence[ModelEntry], options: dict[str, Any], as_json: bool) -> None:
+    common = {name: value for name, value in options.items() if name not in ("benchmark", "model")}
+    done = api.run_many(options["benchmark"], entries, watching=watching, **common)
+    show_many(done, Path(options["out"]), as_json)
+    if done.failed or any(one.failures for one in done.runs.values()):
+        raise typer.Exit(4)
+
+
+def _run_one(options: dict[str, Any], as_json: bool) -> None:
+    with watching(f"running {options['benchmark']}") as callbacks:
+        done = api.run(**options, **callbacks)
     _show(done, as_json)
     if done.stopped_early is not None:
         console.say(f"stopped early: {done.stopped_early.reason}")
@@ -284,90 +192,22 @@ def run(
 
 
 @app.command(help="Find the smallest damage that makes a model lose each action, clip or frame.")
+@with_options(ProbeConfig, without=options_in(AdaptOptions))
 def probe(
-    benchmark: BenchmarkName,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="Run folder, new or of the same model.")],
-    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="Model, as in `jostle run`.")],
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            metavar="SPEC",
-            help="Kind of damage, for example kinetics-c/fog or fog:5; may be repeated. Default: those of THUMOS14-C.",
-        ),
-    ] = None,
-    step: Annotated[
-        int, typer.Option("--step", min=1, help="Frames between the positions of single damaged frames.")
-    ] = 1,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            help=(
-                "Least score of detections that count; default: one that leaves as many as there are "
-                "actions on clean video."
-            ),
-        ),
-    ] = None,
-    videos: Annotated[
-        int | None,
-        typer.Option("--videos", metavar="N", min=1, help="Use this many videos only, drawn by the seed."),
-    ] = None,
+    given: Given,
     against: Annotated[
         Path | None,
         typer.Option("--against", metavar="RUN", help="Compare with the probe of another model, item by item."),
     ] = None,
-    weights: ModelWeights = None,
-    extractor: ExtractorName = None,
-    extractor_weights: ExtractorWeights = None,
-    settings: InputSettings = None,
-    data: DataFolder = None,
-    dataset: DatasetName = None,
-    subset: SubsetName = None,
-    fps: ImageRate = None,
-    engine: EngineName = "local",
-    seed: Seed = 0,
-    jobs: Workers = None,
-    model_processes: ModelProcesses = None,
-    device: Device = "auto",
-    precision: Precision = "float32",
-    mend: MendFramesBy = None,
     as_json: Json = False,
 ) -> None:
-    from jostle.core.config import is_toml, parse_pairs
+    from jostle.api.benchmarks import ModelEntry
 
-    if not is_toml(benchmark):
-        check_known("benchmarks", benchmark)
-        check_names(benchmark, model)
-    fetch(registry_of(model), model, weights)
-    fetch("extractors", extractor, extractor_weights)
-    with console.progress(f"probing {benchmark}") as advance:
-        done = api.probe(
-            benchmark,
-            model=model,
-            out=out,
-            kinds=kind,
-            step=step,
-            threshold=threshold,
-            videos=videos,
-            progress=advance,
-            weights=weights,
-            extractor=extractor,
-            extractor_weights=extractor_weights,
-            input=parse_pairs(settings) if settings else None,
-            data=data,
-            dataset=dataset,
-            subset=subset,
-            fps=fps,
-            engine=engine,
-            seed=seed,
-            jobs=jobs,
-            model_processes=model_processes,
-            device=device,
-            precision=precision,
-            mend=mend,
-        )
-    comparison = None if against is None else api.compare_probes(against, out)
+    options = given.keywords()
+    _fetch_all(options, [ModelEntry(options["model"])])
+    with console.progress(f"probing {options['benchmark']}") as advance:
+        done = api.probe(**options, progress=advance)
+    comparison = None if against is None else api.compare_probes(against, options["out"])
     if as_json:
         compared = None if comparison is None else {name: one.to_dict() for name, one in comparison.items()}
         console.show_json(done.to_dict() | ({} if compared is None else {"against": compared}))

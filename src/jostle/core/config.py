@@ -136,7 +136,7 @@ def convert_settings(kind: type[Any], changes: Mapping[str, Any], *, where: str)
             near = difflib.get_close_matches(name, fields, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(fields))}"
             raise BadValue(f"{where} has no setting {name}: {hint}")
-        values[name] = _convert(hints[name], value, f"{where}: {name}")
+        values[name] = convert_value(hints[name], value, f"{where}: {name}")
     return values
 
 
@@ -223,7 +223,7 @@ def _build(kind: Any, content: Mapping[str, Any], where: str, paths: Sequence[st
             near = _nearest(name, fields, paths)
             hint = f"did you mean {near}?" if near else f"there are {', '.join(fields)}"
             raise BadValue(f"{location}: no such setting: {hint}", fault="F59")
-        values[name] = _convert(hints[name], value, location, paths)
+        values[name] = convert_value(hints[name], value, location, paths)
     missing = [
         name
         for name, field in fields.items()
@@ -234,7 +234,7 @@ def _build(kind: Any, content: Mapping[str, Any], where: str, paths: Sequence[st
     return kind(**values)
 
 
-def _convert(hint: Any, value: Any, location: str, paths: Sequence[str] = ()) -> Any:
+def convert_value(hint: Any, value: Any, location: str, paths: Sequence[str] = ()) -> Any:
     """Convert a value to a field's type: lists to tuples, integers to floats, tables to dataclasses."""
     origin, choices = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
@@ -247,10 +247,10 @@ def _convert(hint: Any, value: Any, location: str, paths: Sequence[str] = ()) ->
         if value not in choices:
             raise _type_error(location, value, f"one of {', '.join(map(repr, choices))}")
         return value
-    if origin is tuple:
+    if origin in (tuple, Sequence, Iterable):
         if not isinstance(value, list | tuple):
             raise _type_error(location, value, "a list")
-        return tuple(_convert(choices[0], item, location) for item in value)
+        return tuple(convert_value(choices[0], item, location) for item in value)
     if origin in (dict, Mapping):
         if not isinstance(value, dict):
             raise _type_error(location, value, "a table")
@@ -272,7 +272,7 @@ def _convert_union(choices: tuple[Any, ...], value: Any, location: str, paths: S
                 return None
             continue
         try:
-            return _convert(choice, value, location, paths)
+            return convert_value(choice, value, location, paths)
         except BadValue as error:
             errors.append(error)
     raise errors[0]

@@ -39,7 +39,8 @@ from jostle.features.deferred_corruption import (
 )
 from jostle.features.extraction import CellExtraction, Cost, Extraction
 from jostle.features.interpolation import DamageFinder, MendingResult, MendingStrategy, interpolate_rows
-from jostle.features.windows import ReleasedBug, Rule, WindowGrid, mean_rate, resample_frames
+from jostle.features.options import ReleasedBug, Rule
+from jostle.features.windows import WindowGrid, mean_rate, resample_frames
 from jostle.models.extractors.protocol import FeatureExtractor, Features, FlowExtractor
 
 # Batch sizes. The networks of jostle may divide a batch further; the bits do not depend on it.

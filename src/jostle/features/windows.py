@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,9 @@ import numpy.typing as npt
 from jostle.core.types.clip import Times
 from jostle.corruptions.engine.context import Mask
 from jostle.errors import BadValue, UnknownName
+from jostle.features.options import ReleasedBug, Rule
 
 Indices = npt.NDArray[np.int64]
-Rule = Literal["all", "released", "released-json"]
-ReleasedBug = Literal["skipped-window", "early-row"]
 
 _EPSILON = 1e-6  # frames; keeps rounding from putting a time that equals a timestamp before it
 

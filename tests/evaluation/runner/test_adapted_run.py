@@ -24,10 +24,10 @@ from helpers.small_adaptation import CELLS, SPEC, small_network, tensors, write_
 from helpers.small_recognition import CLASSES, NAMES, write_videos
 from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, SourceChanged
+from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner import online_run, source_statistics
-from jostle.evaluation.runner.options import RunOptions
 from jostle.mending.damage_finders import Mending
 from jostle.models.recognition.recogniser import Recogniser
 
@@ -383,4 +383,4 @@ def test_the_command_line_adapts(
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadValue, match=message):
-        RunOptions(lambda: None, **({"adapt": "tent"} | options)).check()
+        InferenceConfig("b", model=lambda: None, **({"adapt": "tent"} | options)).check()

@@ -23,7 +23,7 @@ from jostle.evaluation.runner import estimate
 from jostle.evaluation.runner.estimate import estimate_cost, run_trial
 from jostle.evaluation.runner.state import State, plan_work
 from jostle.evaluation.tasks.task import make_task
-from jostle.features.windows import Rule
+from jostle.features.options import Rule
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pytest
 from helpers import small_run
 from helpers.small_run import RECIPE, mended_run, write_videos
 from jostle.errors import BadValue, CheckpointError, SourceChanged
+from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
-from jostle.evaluation.runner.options import RunOptions
 from jostle.mending.loading import MendingOptions
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.leaderboard import boards_of
@@ -112,6 +112,6 @@ def test_invalid_mending_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="`known` works only with `run`"):
         MendingOptions("known").check(known=False)
     with pytest.raises(CheckpointError, match=r"none\.safetensors: no such file; mend by `jostle`"):
-        RunOptions("x", mend=tmp_path / "none.safetensors").check()
+        InferenceConfig("b", model="x", mend=tmp_path / "none.safetensors").check()
     with pytest.raises(BadValue, match="leave one of the two out"):
-        RunOptions(lambda: None, mend="known", reproduce_bugs=("early-row",)).check()
+        InferenceConfig("b", model=lambda: None, mend="known", reproduce_bugs=("early-row",)).check()

@@ -20,7 +20,7 @@ from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark, run_together
 from jostle.features.folder import CorruptionOptions, extract_video
-from jostle.features.windows import ReleasedBug, Rule
+from jostle.features.options import ReleasedBug, Rule
 from jostle.mending.damage_finders import Mending
 
 NAMES = ("thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "thumos14-c/packet_loss:2", "freeze:3")

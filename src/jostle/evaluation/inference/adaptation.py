@@ -24,7 +24,8 @@ from jostle.features.caches import SlidingFrames
 from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult
-from jostle.features.windows import Rule, WindowGrid, resample_frames
+from jostle.features.options import Rule
+from jostle.features.windows import WindowGrid, resample_frames
 from jostle.models.extractors.protocol import ClipWindow
 
 if TYPE_CHECKING:

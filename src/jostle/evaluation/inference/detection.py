@@ -30,7 +30,7 @@ from jostle.features.caches import CachedFrames
 from jostle.features.engine import Corruptions, VideoFeatures
 from jostle.features.extraction import Cost, Extraction
 from jostle.features.interpolation import MendingResult, nearest_undamaged
-from jostle.features.windows import ReleasedBug, Rule
+from jostle.features.options import ReleasedBug, Rule
 from jostle.mending.damage_finders import Mending, find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor, Features
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from jostle.core.plugins import is_import_path
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
+from jostle.evaluation.config import LANGUAGE_TASKS, InferenceConfig, LanguageInput
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.evaluation.runner.options import LANGUAGE_TASKS, ClipsFrom, LanguageInput, RunOptions
 from jostle.mending.loading import MendingOptions
 from jostle.models.loading.extractor import ExtractorSpec
 from jostle.models.loading.models import (
@@ -27,6 +27,7 @@ from jostle.models.loading.models import (
     name_classes,
 )
 from jostle.models.loading.names import need_torch
+from jostle.models.options import ClipsFrom
 from jostle.models.weights.resolve import weights_path
 from jostle.models.weights.shipped import default_weights
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.inference.single_frames import FramePredictor, ObjectPredictor
     from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.evaluation.runner.source_statistics import CleanVideos
-    from jostle.features.windows import ReleasedBug, Rule
+    from jostle.features.options import ReleasedBug, Rule
     from jostle.models.adaptation.method import AdaptationOptions
     from jostle.models.input_spec import InputSpec
     from jostle.models.recognition.recogniser import Recogniser
@@ -56,7 +57,7 @@ PROJECTED: dict[str, Projection] = {"imagenet-vid-robust": "imagenet-vid", "ytbb
 def build_benchmark_model(
     recipe: Recipe,
     data: Dataset,
-    spec: RunOptions,
+    spec: InferenceConfig,
     device: str,
     *,
     here: bool = True,
@@ -201,7 +202,7 @@ def _load_with_precision(load: Callable[[], Any], device: str, precision: str) -
     return replace(load(), guard=partial(compute_context, device, precision))
 
 
-def _build_detection(data: Dataset, spec: RunOptions, device: str, here: bool) -> BenchmarkModel:
+def _build_detection(data: Dataset, spec: InferenceConfig, device: str, here: bool) -> BenchmarkModel:
     from jostle.evaluation.runner.runner import BenchmarkModel
 
     for name, value in (("spec", spec.spec), ("input", spec.input)):
@@ -221,7 +222,7 @@ def _build_detection(data: Dataset, spec: RunOptions, device: str, here: bool) -
     )
 
 
-def _build_registered_detector(spec: RunOptions, truth: Truth, device: str, here: bool) -> BenchmarkModel:
+def _build_registered_detector(spec: InferenceConfig, truth: Truth, device: str, here: bool) -> BenchmarkModel:
     from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.io.video.source import file_fingerprint
     from jostle.models.checkpoints import read_metadata
@@ -275,7 +276,7 @@ class _Features:
         )
 
 
-def _build_features(spec: RunOptions, extractor: Any) -> _Features:
+def _build_features(spec: InferenceConfig, extractor: Any) -> _Features:
     from jostle.features.windows import WindowGrid
 
     faults = tuple(sorted(set(spec.reproduce_bugs)))
@@ -283,7 +284,7 @@ def _build_features(spec: RunOptions, extractor: Any) -> _Features:
     return _Features(ExtractorSpec(extractor, spec.extractor_weights), spec.rule, faults)
 
 
-def _refuse_features(spec: RunOptions, why: str) -> None:
+def _refuse_features(spec: InferenceConfig, why: str) -> None:
     """Raise if feature options are given where no features are computed."""
     if spec.extractor_weights is not None or spec.rule != "all" or spec.reproduce_bugs:
         raise BadValue(f"extractor weights, rule and reproduced bugs are options of feature extraction, and {why}")
@@ -325,7 +326,7 @@ def _load_user_detector(
     return features.predictor(model if detects else CallableDetector(model), device)
 
 
-def _build_recognition(recipe: Recipe, data: Dataset, spec: RunOptions, device: str) -> BenchmarkModel:
+def _build_recognition(recipe: Recipe, data: Dataset, spec: InferenceConfig, device: str) -> BenchmarkModel:
     from jostle.evaluation.runner.runner import BenchmarkModel
 
     if spec.extractor is not None:
@@ -368,7 +369,7 @@ def _build_recognition(recipe: Recipe, data: Dataset, spec: RunOptions, device: 
     )
 
 
-def _build_objects(recipe: Recipe, data: Dataset, spec: RunOptions, device: str) -> BenchmarkModel:
+def _build_objects(recipe: Recipe, data: Dataset, spec: InferenceConfig, device: str) -> BenchmarkModel:
     from jostle.datasets.class_matching import match_objects
     from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.models.loading.models import NamedObjectDetector
@@ -401,7 +402,7 @@ def _load_object_predictor(user_model: ModelSource, match: ObjectMatch, device: 
     return ObjectPredictor(NamedObjectModel(model, user_model.name), match, guard=_one_thread())
 
 
-def _build_language(recipe: Recipe, spec: RunOptions, device: str) -> BenchmarkModel:
+def _build_language(recipe: Recipe, spec: InferenceConfig, device: str) -> BenchmarkModel:
     """Resolve a model that answers questions or finds sentences: a name, a function, an object, or an import path."""
     from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.models.language.loading import SHIPPED, WAYS, NamedQuestionModel, is_question_model_name
@@ -516,7 +517,7 @@ def _match_frame_classes(recipe: Recipe, data: Dataset) -> ClassMatch:
     return ClassMatch("by number", None, least=max(labels) + 1, project=project)
 
 
-def _user_model(spec: RunOptions) -> ModelSource | None:
+def _user_model(spec: InferenceConfig) -> ModelSource | None:
     """Return the model that the caller brings along; None for a registered name."""
     if isinstance(spec.model, str) and not is_import_path(spec.model):
         return None

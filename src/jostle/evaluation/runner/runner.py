@@ -80,7 +80,7 @@ from jostle.evaluation.runner.state import (
 )
 from jostle.evaluation.tasks.task import Task, make_task
 from jostle.features.extraction import Cost
-from jostle.features.windows import ReleasedBug, Rule
+from jostle.features.options import ReleasedBug, Rule
 from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.lock import FolderLock
 from jostle.io.files.video_ids import file_name_for, refuse_collisions

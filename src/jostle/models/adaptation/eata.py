@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.models.adaptation.batch_statistics import refuse_without_batch_norms
-from jostle.models.adaptation.method import Protocol, method
+from jostle.models.adaptation.method import method
 from jostle.models.adaptation.norm_layers import find_batch_norms
+from jostle.models.adaptation.options import Protocol
 from jostle.models.adaptation.tent import EntropyAdapter, entropy
 
 FISHER = "fisher."  # prefix of the importance of parameters among the source statistics

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from jostle.core.config import convert_settings
 from jostle.core.registry import Registry
 from jostle.errors import BadValue
+from jostle.models.adaptation.options import Protocol
 
-Protocol = Literal["episodic", "online"]
 PROTOCOLS: tuple[Protocol, ...] = ("episodic", "online")
 When = Literal["before", "after"]
 State = dict[str, Tensor]  # what adaptation changed, by name

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from jostle.models.adaptation.batch_statistics import StatisticsAdapter, refuse_without_batch_norms
-from jostle.models.adaptation.method import Protocol, When, method
+from jostle.models.adaptation.method import When, method
 from jostle.models.adaptation.norm_layers import affine_parameters, find_batch_norms
+from jostle.models.adaptation.options import Protocol
 
 
 def entropy(logits: Tensor) -> Tensor:

@@ -1,26 +1,28 @@
-"""Options of a run: model, data and execution, by names and files that are checked before anything large is loaded."""
+"""Configuration of a benchmark on a model: the options of all its parts, checked before anything large is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from jostle.core.options import Role, option
 from jostle.core.plugins import is_import_path
+from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
+from jostle.features.options import FeatureOptions
 from jostle.mending.loading import MendingOptions
+from jostle.mending.options import MendOptions
+from jostle.models.adaptation.options import AdaptOptions
 from jostle.models.loading.names import check_extractor, check_weights
+from jostle.models.options import ComputeOptions, ModelOptions
+from jostle.parallel.options import ExecutionOptions
 
 if TYPE_CHECKING:
     from jostle.evaluation.recipes.recipe import Recipe
-    from jostle.features.windows import ReleasedBug, Rule
-    from jostle.mending.inspector import Inspector
     from jostle.models.adaptation.method import AdaptationOptions
-    from jostle.models.input_spec import InputSpec
 
-ClipsFrom = Literal["model", "benchmark"]
 LANGUAGE_TASKS = ("questions", "moments")
 
 
@@ -33,38 +35,56 @@ class LanguageInput:
     orders: Literal["drawn", "published", "cyclic"] = "drawn"
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run as the caller gives them, from the API down to the runner; see `jostle.run` for each."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BenchmarkOptions:
+    """Benchmark"""
 
-    model: Any
-    weights: str | Path | None = None
-    extractor: Any = None
-    extractor_weights: str | Path | None = None
-    rule: Rule = "all"
-    reproduce_bugs: Sequence[ReleasedBug] = ()
-    spec: InputSpec | None = None
-    input: Mapping[str, Any] | None = None
-    clips: ClipsFrom = "model"
-    precision: str = "float32"
-    compiled: bool = False
-    mend: str | Path | Inspector | None = None
-    adapt: str | None = None
-    adapt_protocol: Literal["episodic", "online"] = "episodic"
-    adapt_settings: Mapping[str, Any] | None = None
-    adapt_source: str | Path | None = None
-    data: str | Path | None = None
-    videos: Mapping[str, Any] | None = None
-    dataset: str | None = None
-    subset: str | None = None
-    fps: Fraction | float | None = None
-    cells: Iterable[str] | None = None
-    seed: int = 0
-    retry_failed: bool = False
-    engine: str = "local"
-    jobs: int | None = None
-    model_processes: int | None = None
-    device: str = "auto"
+    benchmark: str | Path = field(
+        kw_only=False,
+        metadata=option("Name of a benchmark (`jostle names benchmarks`), or a .toml file.", Role.SAME),
+    )
+    seed: int = field(default=0, metadata=option("Seed of all random draws.", Role.CONDITION, variable="JOSTLE_SEED"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SelectionOptions:
+    """Cells and videos"""
+
+    cells: Iterable[str] | None = field(
+        default=None,
+        metadata=option(
+            "Run these cells only: a corruption, a cell, group:NAME or all.",
+            Role.SESSION,
+            more="By default all that count.",
+            metavar="SPEC,...",
+            separator=",",
+        ),
+    )
+    videos: Mapping[str, Any] | None = field(
+        default=None,
+        metadata=option(
+            "Videos of the data set by id, in place of its files: paths, or objects with frames and timestamps, such "
+            "as a torchcodec `VideoDecoder`. Frames of objects are written as PNG images to `<out>/frames`. Of a data "
+            "set that jostle draws no other videos are drawn then: they count as missing.",
+            Role.SESSION,
+            python=True,
+        ),
+    )
+    retry_failed: bool = field(default=False, metadata=option("Retry failed videos.", Role.SESSION))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InferenceConfig(
+    BenchmarkOptions,
+    ModelOptions,
+    FeatureOptions,
+    MendOptions,
+    AdaptOptions,
+    ComputeOptions,
+    DataOptions,
+    ExecutionOptions,
+):
+    """Options of every benchmark on a model, as they are asked for."""
 
     def check(self) -> None:
         """Raise if a name, a file or an option is wrong, before data are generated, which takes minutes.
@@ -125,7 +145,6 @@ class RunOptions:
             raise BadValue(
                 f"{recipe.name} uses single frames, and mending needs the frames around them; leave --mend out"
             )
-
         if self.adapt is not None and recipe.task not in ("recognition", "detection"):
             raise BadValue(
                 f"adaptation is for recognisers and feature extractors, and {recipe.name} is of {recipe.task}; leave "

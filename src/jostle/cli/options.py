@@ -1,0 +1,155 @@
+"""Options of verbs from the dataclasses that declare them: flags, their help and their values."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import types
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+from jostle.core.config import convert_value, parse_pairs, read_toml
+from jostle.core.options import OptionField, options_of
+from jostle.errors import BadValue
+
+Verb = Callable[..., Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """Options that a command line gives, before those that it leaves out have their defaults."""
+
+    kind: type[Any]
+    values: Mapping[str, Any]
+
+    def read(self, path: Path) -> Given:
+        """Return these options together with those of a settings file, which they come before."""
+        hints = {one.name: one.hint for one in _fields(self.kind)}
+        content = {}
+        for key, value in read_toml(path).items():
+            if key not in hints:
+                near = difflib.get_close_matches(key, hints, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(hints)}"
+                raise BadValue(f"{path}: no option {key}: {hint}", fault="F59")
+            content[key] = convert_value(hints[key], value, f"{path}: {key}")
+        return Given(self.kind, content | dict(self.values))
+
+    def keywords(self, **more: Any) -> dict[str, Any]:
+        """Return the options as keywords of the function that takes them.
+
+        Raises:
+            BadValue: if an option that has no default is missing.
+        """
+        values = {**self.values, **more}
+        missing = [one.flag for one in options_of(self.kind) if one.required and one.name not in values]
+        if missing:
+            raise BadValue(f"{' and '.join(missing)} must be given; see --help")
+        return values
+
+
+def with_options(
+    kind: type[Any], *, without: Collection[str] = (), optional: bool = False
+) -> Callable[[Verb], Callable[..., Any]]:
+    """Give a verb the flags of a dataclass; its first parameter is what is `Given` of them.
+
+    Args:
+        without: names of options that the verb has no flag for, or one of its own.
+        optional: whether options that must be given may come from elsewhere than the command line.
+    """
+    chosen = [one for one in _fields(kind) if one.name not in without]
+
+    def decorate(verb: Verb) -> Callable[..., Any]:
+        hints = get_type_hints(verb, include_extras=True)
+        own = [one.replace(annotation=hints[one.name]) for one in inspect.signature(verb).parameters.values()][1:]
+        derived = [_parameter(one, optional=optional) for one in chosen]
+
+        @wraps(verb)
+        def run_verb(context: typer.Context, **values: Any) -> Any:
+            written = {one: values.pop(one.name) for one in chosen}
+            given = {one.name: _value(one, value) for one, value in written.items() if _is_given(context, one.name)}
+            return verb(Given(kind, given), **values)
+
+        place = [one.positional for one in chosen].count(True)
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        parameters = [context, *derived[:place], *own, *derived[place:]]
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        vars(run_verb)["__signature__"] = inspect.Signature(parameters)
+        run_verb.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run_verb
+
+    return decorate
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Return whether an option is on the command line or in the environment."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+
+
+def _fields(kind: type[Any]) -> list[OptionField]:
+    """Return the options that a command line can give."""
+    return [one for one in options_of(kind) if not one.about.python]
+
+
+def _parameter(one: OptionField, *, optional: bool) -> inspect.Parameter:
+    """Return the parameter from which typer makes a flag."""
+    about, shape = one.about, _shape(one)
+    metavar = about.metavar or ("KEY=VALUE" if shape.pairs else None)
+    facts: dict[str, Any] = {"help": about.help, "metavar": one.flag if one.positional else metavar}
+    if about.variable:
+        facts["envvar"] = about.variable
+    if one.positional:
+        declared = typer.Argument(**facts)
+    else:
+        names = [one.flag, *([about.short] if about.short else [])]
+        declared = typer.Option(*names, min=about.least, rich_help_panel=one.group, **facts)
+    default = inspect.Parameter.empty if one.required and not optional else None
+    if not one.required and not shape.many:
+        default = one.default
+    hint = shape.hint if default is not None else shape.hint | None
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(one.name, keyword, annotation=Annotated[hint, declared], default=default)
+
+
+class _Shape(NamedTuple):
+    """How the values of an option are written on a command line."""
+
+    hint: Any  # what typer is told
+    many: bool = False  # the flag may be repeated
+    pairs: bool = False  # each is KEY=VALUE
+
+
+def _shape(one: OptionField) -> _Shape:
+    members = _members(one.hint)
+    for simple in (bool, str, int, float):
+        if simple in members:
+            return _Shape(simple)
+    if Any in members or one.about.separator:
+        return _Shape(str)
+    origin = get_origin(members[0])
+    if origin is Literal:
+        return _Shape(members[0])
+    return _Shape(list[str], many=True, pairs=origin is Mapping)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union but None, or the type itself."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(one for one in get_args(hint) if one is not type(None))
+    return (hint,)
+
+
+def _value(one: OptionField, value: Any) -> Any:
+    """Return what was written on the command line as a value of the option."""
+    if value == "-" and Path in _members(one.hint):
+        raise BadValue("'-' is no file: jostle reads and writes files and folders; name one", fault="F139")
+    if _shape(one).pairs:
+        return parse_pairs(value)
+    if one.about.separator:
+        value = value.split(one.about.separator)
+    return convert_value(one.hint, value, one.flag)

@@ -1,0 +1,40 @@
+"""Options of an early end: a run stops when every condition of a budget is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.core.options import Role, option
+
+if TYPE_CHECKING:
+    from jostle.gate.budget import Budget
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StopOptions:
+    """Early end"""
+
+    until_decided: str | Path | Mapping[str, Any] | Budget | None = field(
+        default=None,
+        metadata=option(
+            "Process videos in random order until every condition of the budget is decided; see `jostle check`.",
+            Role.SESSION,
+            more="The guarantee of its level holds although one looks several times: after each video for recognition, "
+            "at four planned looks for scores that are no mean over videos, such as mAP. The run says that it stopped "
+            "early, and the same run without this goes on to the whole benchmark.",
+            metavar="BUDGET",
+        ),
+    )
+    against: str | Path | None = field(
+        default=None,
+        metadata=option(
+            "Reference run, with --until-decided.", Role.SESSION, more="It is of all videos.", metavar="RUN"
+        ),
+    )
+    fail_fast: bool = field(
+        default=False,
+        metadata=option("With --until-decided: stop as soon as one condition has failed.", Role.SESSION),
+    )
