@@ -176,7 +176,7 @@ def measure_run(
         start = time.monotonic()
         with (
             place_of(engine, device, jobs, many=True, model_processes=processes) as place,
-            place.with_models(BenchmarkModel(load, model.name)) as benchmark_model,
+            place.with_models(BenchmarkModel(load, model=model.name)) as benchmark_model,
         ):
             loaded = time.monotonic()
             factory = TimedFactory(benchmark_model.load, warm_up, records, min(jobs, len(videos)))

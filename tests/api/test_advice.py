@@ -19,7 +19,10 @@ from jostle.parallel.workers import map_unordered
 
 WORK = WorkDone(8, 2, 42.0, 10.0, 60.0, 4.0, 0.1, "corrupting")
 MODEL, APART = replace(WORK, limit="model"), replace(WORK, limit="model", apart=True)
-NETWORK, CALLABLE = BenchmarkModel(object, "network", weights="sha256:0"), BenchmarkModel(object, "callable")
+NETWORK, CALLABLE = (
+    BenchmarkModel(object, model="network", weights="sha256:0"),
+    BenchmarkModel(object, model="callable"),
+)
 CPU = Engine(map_unordered, "cpu", 2)
 GPU = Engine(map_unordered, "cuda", 2, processes=({},))
 STAYS = {"model_stays": True}

@@ -23,6 +23,7 @@ from jostle.core.cuda import (
     to_host_async,
 )
 from jostle.models.devices import compute_context, inference_mode
+from jostle.models.options import ComputeOptions
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 7))
@@ -50,10 +51,10 @@ def test_prefetch_starts_the_next_item_before_finishing_one() -> None:
 def test_weights_are_cast_to_lower_precision_once() -> None:
     """Inference mode would disable the autocast cache and cast them for every batch."""
     network = torch.nn.Linear(4, 4)
-    with compute_context("cpu", "bfloat16"), inference_mode():
+    with compute_context("cpu", ComputeOptions(precision="bfloat16")), inference_mode():
         assert not torch.is_inference_mode_enabled()
         assert network(torch.zeros(1, 4)).dtype == torch.bfloat16
-    with compute_context("cpu", "float32"), inference_mode():
+    with compute_context("cpu", ComputeOptions(precision="float32")), inference_mode():
         assert torch.is_inference_mode_enabled()
         assert network(torch.zeros(1, 4)).dtype == torch.float32
 
@@ -72,7 +73,7 @@ def test_graph_replays_of_a_network_equal_eager_calls(precision: str) -> None:
     rows = np.random.default_rng(0).integers(0, 256, (5, 40, 90, 120, 3), np.uint8)
     eager, replayed = (load_extractor("puppet_net", device="cuda") for _ in range(2))
     eager.network.replayable = False
-    with compute_context("cuda", precision):
+    with compute_context("cuda", ComputeOptions(precision=precision)):
         for frames in rows:  # the third and later ones are replays
             encodings = replayed.see(frames)
             assert encodings.tobytes() == eager.see(frames).tobytes()
@@ -128,7 +129,11 @@ def test_several_gpu_threads_equal_one() -> None:
     results: dict[int, np.ndarray] = {}
 
     def work(numbers: range) -> None:
-        with torch.cuda.stream(torch.cuda.Stream()), compute_context("cuda", "bfloat16"), inference_mode():
+        with (
+            torch.cuda.stream(torch.cuda.Stream()),
+            compute_context("cuda", ComputeOptions(precision="bfloat16")),
+            inference_mode(),
+        ):
 
             def start(number: int):
                 with launch_turn(device):
@@ -144,6 +149,6 @@ def test_several_gpu_threads_equal_one() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    with compute_context("cuda", "bfloat16"), torch.inference_mode():
+    with compute_context("cuda", ComputeOptions(precision="bfloat16")), torch.inference_mode():
         for number, row in enumerate(rows):
             assert np.array_equal(results[number], network(torch.from_numpy(row).to(device) * 2).float().cpu().numpy())

@@ -47,7 +47,7 @@ def test_f122_a_model_that_exits_is_reported_with_its_video(videos: dict[str, Pa
         run_benchmark(
             small_run.RECIPE,
             small_run.data_of(videos),
-            BenchmarkModel(exiting_predictor, "x"),
+            BenchmarkModel(exiting_predictor, model="x"),
             tmp_path / "run",
             cells=cells,
         )

@@ -178,7 +178,7 @@ PREDICTORS: dict[str, tuple[Any, Any, str]] = {
 @pytest.mark.parametrize("kind", PREDICTORS)
 def test_f121_nan_in_one_cell_excludes_its_video(videos: dict[str, Path], tmp_path: Path, kind: str) -> None:
     valid, spoiled, message = PREDICTORS[kind]
-    model = BenchmarkModel(lambda: lambda job: (spoiled if job.name == "b" else valid)(job), "theirs")
+    model = BenchmarkModel(lambda: lambda job: (spoiled if job.name == "b" else valid)(job), model="theirs")
     cells = select_cells(small_run.RECIPE, [BLACK])
     done = run_benchmark(small_run.RECIPE, small_run.data_of(videos), model, tmp_path / "run", cells=cells)
     assert [failure["video"] for failure in done.failures] == ["b"]
@@ -188,7 +188,7 @@ def test_f121_nan_in_one_cell_excludes_its_video(videos: dict[str, Path], tmp_pa
 
 @pytest.mark.fault("F121")
 def test_f121_a_run_without_a_valid_video_fails(videos: dict[str, Path], tmp_path: Path) -> None:
-    model = BenchmarkModel(lambda: PREDICTORS["extractor"][1], "theirs")
+    model = BenchmarkModel(lambda: PREDICTORS["extractor"][1], model="theirs")
     cells = select_cells(small_run.RECIPE, [BLACK])
     with pytest.raises(DataError, match=f"none of 4 videos could be used: video a, cell {BLACK}: the extractor"):
         run_benchmark(small_run.RECIPE, small_run.data_of(videos), model, tmp_path / "run", cells=cells)
@@ -199,7 +199,7 @@ def test_f121_nan_in_a_mixed_batch_is_attributed_to_its_cell(videos: dict[str, P
     recogniser = Recogniser(nan_scores, name="theirs")
     model = BenchmarkModel(
         lambda: RecognitionPredictor(recogniser, small_recognition.SAMPLING, ClassMatch("by number", 3), batch=64),
-        "theirs",
+        model="theirs",
     )
     cells = select_cells(small_recognition.RECIPE, [small_recognition.CELLS[0], small_recognition.CELLS[5]])
     data = small_recognition.data_of(videos)

@@ -180,7 +180,7 @@ def test_f61_missing_weights_and_data_are_reported(tmp_path: Path) -> None:
 @pytest.mark.fault("F63")
 def test_f63_a_video_that_kills_workers_is_skipped(videos: dict[str, Path], tmp_path: Path) -> None:
     mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
-    benchmark_model = BenchmarkModel(partial(FrameDetectionPredictor, tiny_run.deadly), "theirs")
+    benchmark_model = BenchmarkModel(partial(FrameDetectionPredictor, tiny_run.deadly), model="theirs")
     done = run_benchmark(RECIPE, data_of(mixed), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
     assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
     assert done.scores["cells"][0]["videos"] == 3
@@ -198,7 +198,9 @@ def test_F07_F08_a_decoder_that_crashes_or_hangs_in_a_worker_costs_one_video(
     videos: dict[str, Path], tmp_path: Path, native: str, argument: int, status: str, hint: str
 ) -> None:
     mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
-    benchmark_model = BenchmarkModel(partial(small_run.load_predictor_with_broken_decoder, native, argument), "theirs")
+    benchmark_model = BenchmarkModel(
+        partial(small_run.load_predictor_with_broken_decoder, native, argument), model="theirs"
+    )
     done = run_benchmark(RECIPE, data_of(mixed), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
     assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
     message = done.failures[0]["message"]
@@ -522,7 +524,7 @@ def frame_predictor(model: Callable[..., Any]) -> FrameDetectionPredictor:
 def test_f78_a_model_that_fails_is_named(
     videos: dict[str, Path], tmp_path: Path, model: Callable[..., Any], message: str
 ) -> None:
-    benchmark_model = BenchmarkModel(partial(frame_predictor, model), "theirs")
+    benchmark_model = BenchmarkModel(partial(frame_predictor, model), model="theirs")
     with pytest.raises(DataError, match="none of 4 videos could be used"):
         run_benchmark(RECIPE, data_of(videos), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE))
     lines = [json.loads(line) for line in (tmp_path / "run" / "failures.jsonl").read_text().splitlines()]
@@ -545,7 +547,7 @@ def copying_model(frames: np.ndarray) -> Segments:
 def test_f78_a_model_that_writes_into_its_input_changes_no_result(videos: dict[str, Path], tmp_path: Path) -> None:
     contents = []
     for model in (overwriting_model, copying_model):
-        benchmark_model = BenchmarkModel(partial(frame_predictor, model), "theirs")
+        benchmark_model = BenchmarkModel(partial(frame_predictor, model), model="theirs")
         run_benchmark(RECIPE, data_of(videos), benchmark_model, tmp_path / model.__name__, cells=select_cells(RECIPE))
         contents.append(content(tmp_path / model.__name__))
     assert contents[0] == contents[1]

@@ -101,8 +101,8 @@ def run(
     mending = options.pop("mending", None)
     model = BenchmarkModel(
         partial(recognition_predictor, network or small_network(3), mending),
-        "small",
-        options.pop("weights", "sha256:1"),
+        model="small",
+        weights=options.pop("weights", "sha256:1"),
     )
     if method is not None:
         clean = CleanVideos("clean", lambda: videos)

@@ -56,4 +56,4 @@ def load_predictor() -> ObjectPredictor:
 def run(videos: dict[str, Path], out: Path, **options: Any) -> Run:
     data = Dataset("folder", "test", Path("data"), (BoxSets(CLASSES, SETS, TRUE),), videos)
     cells = select_cells(RECIPE, options.pop("cells", None))
-    return run_benchmark(RECIPE, data, BenchmarkModel(load_predictor, "finder"), out, cells=cells, **options)
+    return run_benchmark(RECIPE, data, BenchmarkModel(load_predictor, model="finder"), out, cells=cells, **options)

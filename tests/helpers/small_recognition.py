@@ -118,7 +118,9 @@ def run(videos: dict[str, Path], out: Path, *, task: str = "recognition", delay_
     recipe, look = (RECIPE, recognition_predictor) if task == "recognition" else (FRAME_RECIPE, frame_predictor)
     data = options.pop("data", None) or data_of(videos, task)
     cells = select_cells(recipe, options.pop("cells", None))
-    return run_benchmark(recipe, data, BenchmarkModel(partial(look, delay_s), "weigher"), out, cells=cells, **options)
+    return run_benchmark(
+        recipe, data, BenchmarkModel(partial(look, delay_s), model="weigher"), out, cells=cells, **options
+    )
 
 
 if __name__ == "__main__":

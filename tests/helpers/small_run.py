@@ -83,7 +83,9 @@ def load_mending_predictor() -> FeatureDetectionPredictor:
 
 
 def benchmark_model(delay_s: float = 0.0, weights: str = "w1") -> BenchmarkModel:
-    return BenchmarkModel(partial(load_predictor, delay_s), "leaning", weights, "file", "two_parts")
+    return BenchmarkModel(
+        partial(load_predictor, delay_s), model="leaning", weights=weights, weights_from="file", extractor="two_parts"
+    )
 
 
 def mended_run(videos: dict[str, Path], out: Path, cells: list[str] | None = None, jobs: int = 1) -> Run:

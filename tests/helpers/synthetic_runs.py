@@ -230,7 +230,7 @@ def finished_run(
         for file in files.values():
             file.write_bytes(b"no video")
     data = Dataset("folder", "test", folder, (annotations,), files)
-    model_entry = BenchmarkModel(partial(Guesser, annotations, weakness, fails, knows, shown), model)
+    model_entry = BenchmarkModel(partial(Guesser, annotations, weakness, fails, knows, shown), model=model)
     chosen = select_cells(recipe, None)
     return run_benchmark(recipe, data, model_entry, out, cells=chosen, seed=seed, jobs=1, stopping=stopping)
 

@@ -45,6 +45,8 @@ class Option:
     least: int | None = None
     separator: str = ""  # splits the text of the flag, where the option is a list
     python: bool = False  # whether only Python can give it, as it is an object
+    words: str = ""  # what a condition is called in comparisons; by default its name
+    usual: str = ""  # its value in words where nothing special was asked for; by default that of the field's default
 
 
 def option(
@@ -59,9 +61,17 @@ def option(
     least: int | None = None,
     separator: str = "",
     python: bool = False,
+    words: str = "",
+    usual: str = "",
 ) -> dict[str, Any]:
     """Return the metadata of a field that is an option; see `Option` for the arguments."""
-    return {_KEY: Option(help, role, more, flag, short, metavar, variable, least, separator, python)}
+    return {_KEY: Option(help, role, more, flag, short, metavar, variable, least, separator, python, words, usual)}
+
+
+def described(field: Field[Any]) -> Option:
+    """Return the description of a field that is an option, or a fact that follows from some."""
+    about: Option = field.metadata[_KEY]
+    return about
 
 
 @dataclass(frozen=True)
@@ -104,13 +114,18 @@ def options_in(*groups: type[Any]) -> frozenset[str]:
     return frozenset(one.name for group in groups for one in options_of(group))
 
 
+def part_of(group: type[C], settings: Any) -> C:
+    """Return the options of one group of settings."""
+    return group(**{one.name: getattr(settings, one.name) for one in options_of(group)})
+
+
 def _groups(kind: type[Any]) -> tuple[type[Any], ...]:
     return tuple(one for one in kind.__mro__ if "__annotations__" in vars(one))
 
 
 def _option_field(field: Field[Any], hint: Any, group: type[Any]) -> OptionField:
-    about: Option = field.metadata[_KEY]
-    return OptionField(field.name, hint, field.default, not field.kw_only, inspect.getdoc(group) or "", about)
+    heading = inspect.getdoc(group) or ""
+    return OptionField(field.name, hint, field.default, not field.kw_only, heading, described(field))
 
 
 class _Names(dict[str, Any]):

@@ -16,7 +16,7 @@ from jostle.mending.loading import MendingOptions
 from jostle.mending.options import MendOptions
 from jostle.models.adaptation.options import AdaptOptions
 from jostle.models.loading.names import check_extractor, check_weights
-from jostle.models.options import ComputeOptions, ModelOptions
+from jostle.models.options import ComputeOptions, DeviceOptions, ModelOptions
 from jostle.parallel.options import ExecutionOptions
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class InferenceConfig(
     FeatureOptions,
     MendOptions,
     AdaptOptions,
+    DeviceOptions,
     ComputeOptions,
     DataOptions,
     ExecutionOptions,

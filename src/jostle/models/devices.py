@@ -9,12 +9,14 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from jostle.errors import BadValue, ResourceError, UnknownName
+from jostle.models.options import ComputeOptions, Precision
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -37,7 +39,14 @@ def one_gpu_each(processes: int | None) -> list[dict[str, str]]:
     return [{VISIBLE: gpus[number % count]} for number in range(count if processes is None else processes)]
 
 
-PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+PRECISIONS = get_args(Precision)
+
+
+def check_compute(options: ComputeOptions, device: str) -> None:
+    """Raise unless a device can compute as asked for."""
+    if options.compiled:
+        check_compiling(device)
+    check_precision(options.precision, device)
 
 
 def check_precision(precision: str, device: str) -> None:
@@ -59,8 +68,9 @@ def inference_mode() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def compute_context(device: str, precision: str) -> Iterator[None]:
-    """Limit networks to one thread, and use this precision where it is safe."""
+def compute_context(device: str, options: ComputeOptions) -> Iterator[None]:
+    """Limit networks to one thread, and use the precision where it is safe."""
+    precision = options.precision
     with one_thread():
         if precision in ("bfloat16", "float16"):
             with torch.autocast(device.partition(":")[0], getattr(torch, precision)):
@@ -113,6 +123,15 @@ def half_on_gpu(precision: str, device: torch.device) -> torch.autocast:
 
 
 USED = ("forward", "features", "see", "join")  # what recognisers, extractors and detectors call of a network
+
+
+def compute_as_asked(predictor: Any, device: str, options: ComputeOptions) -> Any:
+    """Return a predictor whose networks compute as asked for."""
+    if options.compiled:
+        compile_networks(predictor)
+    if options == replace(ComputeOptions(), compiled=options.compiled):
+        return predictor  # its own guard limits it to one thread
+    return replace(predictor, guard=partial(compute_context, device, options))
 
 
 def check_compiling(device: str) -> None:

@@ -75,12 +75,18 @@ class ModelOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ComputeOptions:
+class DeviceOptions:
     """Computing"""
 
     device: Device = field(
         default="auto", metadata=option("Device of networks; auto: a GPU if there is one.", Role.BITS)
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeOptions:
+    """Computing"""
+
     precision: Precision = field(
         default="float32",
         metadata=option(
@@ -96,5 +102,6 @@ class ComputeOptions:
             Role.CONDITION,
             more="The run remembers it.",
             flag="--compile",
+            words="torch.compile",
         ),
     )

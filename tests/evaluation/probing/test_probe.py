@@ -132,7 +132,7 @@ def test_clips_and_frames_have_breaking_points(tmp_path: Path) -> None:
     )
     for recipe, load in cases:
         data, out = small_recognition.data_of(videos, recipe.task), tmp_path / recipe.name
-        model = BenchmarkModel(load, "weigher")
+        model = BenchmarkModel(load, model="weigher")
         probe = probe_benchmark(recipe, data, model, out, kinds=parse_kinds(["kinetics-c/fog"]), step=8)
         assert probe.task == recipe.task
         for point in probe.breaking_points:

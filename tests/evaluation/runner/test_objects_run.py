@@ -93,7 +93,9 @@ def test_a_detector_that_returns_no_boxes_is_refused(videos: dict[str, Path], tm
     )  # type: ignore[arg-type, return-value]
     data = Dataset("folder", "test", Path("data"), (BoxSets(CLASSES, SETS, TRUE),), videos)
     with pytest.raises((BadValue, DataError), match="blind must return Boxes with scores for each of 1 frames"):
-        run_benchmark(RECIPE, data, BenchmarkModel(bad, "blind"), tmp_path / "run", cells=select_cells(RECIPE, None))
+        run_benchmark(
+            RECIPE, data, BenchmarkModel(bad, model="blind"), tmp_path / "run", cells=select_cells(RECIPE, None)
+        )
 
 
 @pytest.mark.parametrize("damage", [b"", b"no npz", None])

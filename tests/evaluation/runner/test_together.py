@@ -119,7 +119,7 @@ RECIPE = Recipe(
 
 def run_both(videos: dict[str, Path], folder: Path, counts: list[int] | None = None) -> dict[str, Run]:
     data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
-    benchmark_models = {name: BenchmarkModel(predictors[name], name) for name in ("plus", "minus")}
+    benchmark_models = {name: BenchmarkModel(predictors[name], model=name) for name in ("plus", "minus")}
     folders = {name: folder / name for name in benchmark_models}
 
     def record(done: int, total: int) -> None:
@@ -146,7 +146,7 @@ def test_joint_runs_equal_separate_runs(videos: dict[str, Path], tmp_path: Path)
     assert done["minus"].clean == done["plus"].clean
     data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
     for name in ("plus", "minus"):
-        model = BenchmarkModel(predictors[name], name)
+        model = BenchmarkModel(predictors[name], model=name)
         run_benchmark(RECIPE, data, model, tmp_path / "alone" / name, cells=select_cells(RECIPE))
         assert content(tmp_path / "alone" / name) == content(tmp_path / name)
 

@@ -52,7 +52,7 @@ def test_detection_run_adapts_the_extractor(tmp_path: Path, method: str) -> None
     """The extractor processes whole windows: a recogniser without its last layer."""
     extractor = as_extractor(Recogniser(small_network(3), SPEC, head="8", name="small"))
     videos, before = write_videos(tmp_path), tensors(extractor.network)
-    plain = BenchmarkModel(partial(FeatureDetectionPredictor, extractor, Leaning()), "leaning", extractor="small")
+    plain = BenchmarkModel(partial(FeatureDetectionPredictor, extractor, Leaning()), model="leaning", extractor="small")
     clean = CleanVideos("clean", lambda: videos)
     options = AdaptationOptions(method, "online", {"lr": 1e-3} if method == "vitta" else {})
     data = Dataset("folder", "test", Path("data"), (TRUTH,), videos)
@@ -73,4 +73,4 @@ def test_unsupported_models_are_refused(extractor: Extractor) -> None:
     with pytest.raises(BadValue, match="layers of a torch network, and the extractor is a TwoParts"):
         AdaptedExtractor(TwoParts(8, 2), AdaptationOptions("bn"))
     with pytest.raises(BadValue, match="this detector processes frames itself"):
-        add_adaptation(BenchmarkModel(lambda: lambda job: job, "frames"), AdaptationOptions("bn"))
+        add_adaptation(BenchmarkModel(lambda: lambda job: job, model="frames"), AdaptationOptions("bn"))

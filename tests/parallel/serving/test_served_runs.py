@@ -70,7 +70,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any], **options: Any) -> dict[str, bytes]:
     cells = select_cells(task.recipe, [cell.name for cell in task.recipe.cells[1:4]])
-    run_benchmark(task.recipe, task.data(videos), BenchmarkModel(load, "model"), out, cells=cells, **options)
+    run_benchmark(task.recipe, task.data(videos), BenchmarkModel(load, model="model"), out, cells=cells, **options)
     assert check_run(out).altered == ()
     return tiny_run.content(out)
 
@@ -112,7 +112,7 @@ def test_the_journal_records_where_time_was_spent(videos: dict[str, Path], tmp_p
     )
     with serving(slow.load_predictor, FakeStreams(), [{}]) as served:
         load = partial(connect_predictor, served)
-        model = BenchmarkModel(load, "weigher", apart=True)
+        model = BenchmarkModel(load, model="weigher", apart=True)
         ticks: list[Any] = []
         cells, data = select_cells(slow.recipe, ["gaussian_noise"]), slow.data(videos)
         run_benchmark(slow.recipe, data, model, tmp_path / "run", cells=cells, jobs=2, watch=ticks.append)

@@ -55,9 +55,21 @@ def analyses_of(
 
 
 def about_of(recipe: Recipe, model: str) -> About:
-    content = Content.of(recipe.content())
-    origin = (recipe.name, recipe.fingerprint, content, model, None, "nothing", None, None, None, (), None, "cpu", 0)
-    return About(*origin, recipe.dataset, recipe.subset, "sha256:0", (), 0, (), {}, 1)
+    return About(
+        benchmark=recipe.name,
+        fingerprint=recipe.fingerprint,
+        content=Content.of(recipe.content()),
+        model=model,
+        seed=0,
+        dataset=recipe.dataset,
+        subset=recipe.subset,
+        truth="sha256:0",
+        missing=(),
+        videos=0,
+        classes=(),
+        versions={},
+        format=1,
+    )
 
 
 def scores_of(recipe: Recipe, cells: Sequence[str], values: Floats, videos: int) -> Scores:

@@ -96,7 +96,9 @@ def test_partially_corrupted_clips_are_replayed(task: str, videos: str, tmp_path
     make_predictor = (
         small_recognition.recognition_predictor if task == "recognition" else small_recognition.frame_predictor
     )
-    run_benchmark(recipe, data, BenchmarkModel(make_predictor, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
+    run_benchmark(
+        recipe, data, BenchmarkModel(make_predictor, model="weigher"), tmp_path / "run", cells=recipe.cells, seed=3
+    )
     record = RunRecord.read(tmp_path / "run")
     for video in videos:  # one with two actions, one without any, and one that is not annotated
         actions = ACTIONS.actions.get(video)

@@ -18,6 +18,7 @@ from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run
+from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.run_folder.scores import Counted, Coverage
 from jostle.reporting.analysis.leaderboard import boards_of, label_corruptions
 from jostle.reporting.analysis.summary import CellNumber, Number, _checksum, read_summary, summary_of, write_summary
@@ -49,7 +50,7 @@ def test_summary_agrees_with_the_run(detection: RunRecord, record: Path) -> None
     assert summary.corrupted.value == pytest.approx(detection.scores.mean_corrupted, abs=1e-12)
     assert summary.relative.value == pytest.approx(detection.scores.relative_robustness, abs=1e-12)
     assert summary.corrupted.interval is not None
-    assert (summary.model, summary.weights, summary.truth) == (
+    assert (summary.facts.model, summary.facts.weights, summary.facts.truth) == (
         "guesser",
         detection.about.weights,
         detection.about.truth,
@@ -71,7 +72,12 @@ def test_record_round_trip(record: Path, tmp_path: Path) -> None:
 @pytest.mark.fault("F118")
 @pytest.mark.parametrize(
     ("keys", "value"),
-    [(("clean", "value"), 0.99), (("model",), "mine"), (("cells", 0, "value"), 0.9), (("coverage", "videos"), 11)],
+    [
+        (("clean", "value"), 0.99),
+        (("facts", "model"), "mine"),
+        (("cells", 0, "value"), 0.9),
+        (("coverage", "videos"), 11),
+    ],
 )
 def test_F118_a_changed_record_is_refused(record: Path, keys: tuple[Any, ...], value: Any) -> None:
     with pytest.raises(Tampered, match="was changed after it was written") as caught:
@@ -147,9 +153,15 @@ def test_F118_implausible_cells_are_refused_despite_fitting_means(record: Path, 
     [
         (lambda record: one_cell(record, 1), "counted is out of 1 cells, and the benchmark has 4"),
         (lambda record: record["cells"][0].update(cell="fog:3"), "the benchmark does not have it"),
-        (lambda record: record["content"]["cells"].pop(), "fingerprint is not that of the benchmark's content"),
-        (lambda record: record.pop("content"), "this jostle does not know that benchmark"),
-        (lambda record: record.update(benchmark="thumos14-c"), "benchmark is 'thumos14-c', and the benchmark has"),
+        (
+            lambda record: record["facts"]["content"]["cells"].pop(),
+            "fingerprint is not that of the benchmark's content",
+        ),
+        (lambda record: record["facts"].pop("content"), "this jostle does not know that benchmark"),
+        (
+            lambda record: record["facts"].update(benchmark="thumos14-c"),
+            "benchmark is 'thumos14-c', and the benchmark has",
+        ),
         (lambda record: record.update(metric="top-1 accuracy"), "metric is 'top-1 accuracy'"),
         (lambda record: record.update(guesses=True), "guesses is True, and the clean score says otherwise"),
     ],
@@ -191,14 +203,19 @@ def test_F125_part_of_a_known_benchmark_is_not_complete(recognition: RunRecord, 
     benchmark = benchmarks["ucf101-p"]
     subset, videos = next(iter(datasets["ucf101"].videos.items()))
     counted = [cell.name for cell in benchmark.cells if cell.counted]
-    complete = replace(
-        summary_of(analyse_run(recognition)),
-        **{name: getattr(benchmark, name) for name in ("fingerprint", "dataset")},
+    facts = replace(
+        recognition.about.facts,
         benchmark=benchmark.name,
         recipe=benchmark.name,
-        metric=benchmark.measure,
+        fingerprint=benchmark.fingerprint,
+        content=Content.of(benchmark.content()),
+        dataset=benchmark.dataset,
         subset=subset,
-        content=None,
+    )
+    complete = replace(
+        summary_of(analyse_run(recognition)),
+        facts=facts,
+        metric=benchmark.measure,
         cells=tuple(CellNumber(cell, 0.5, None, True) for cell in counted),
         clean=Number(1.0),
         corrupted=Number(0.5),
@@ -208,6 +225,7 @@ def test_F125_part_of_a_known_benchmark_is_not_complete(recognition: RunRecord, 
         chance=1 / 101,
     )
     write_summary(complete, tmp_path / "whole.json")
+    assert "content" not in json.loads((tmp_path / "whole.json").read_text())["record"]["facts"]
     assert read_summary(tmp_path / "whole.json").whole
     write_summary(replace(complete, coverage=Coverage(12, 12, 3, 101)), tmp_path / "small.json")
     with pytest.raises(Tampered, match=f"coverage is of 12 videos, and ucf101 has {videos}"):

@@ -25,7 +25,6 @@ from jostle.evaluation.results.run_analysis import (
     estimate,
     processed_videos,
 )
-from jostle.evaluation.run_folder.metadata import About, RunOrigin, format_adaptation
 from jostle.metrics.accuracy import clopper_pearson
 
 
@@ -191,48 +190,9 @@ def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False, a
             )
 
 
-# Conditions under which a model was tested, and what they are called.
-_CONDITIONS = {
-    "precision": "precision",
-    "compiled": "torch.compile",
-    "mend": "mending",
-    "mend_weights": "weights of the inspector",
-    "adapt": "adaptation",
-    "rule": "window rule",
-    "reproduce_bugs": "reproduced bugs",
-    "seed": "seed of the corruptions",
-}
-
-
-def conditions_of(about: RunOrigin) -> dict[str, str]:
-    """Return the conditions under which a model was tested, in words, by what they are called."""
-    values = {key: getattr(about, key) for key in _CONDITIONS}
-    values["adapt"] = format_adaptation(about.adapt)
-    values["compiled"] = "on" if about.compiled else "off"
-    values["reproduce_bugs"] = ", ".join(about.reproduce_bugs)
-    return {_CONDITIONS[key]: "none" if value in (None, "") else str(value) for key, value in values.items()}
-
-
-def special_conditions(about: About) -> dict[str, str]:
-    """Return the conditions of a run that are not the default, and whether it stopped early, in words.
-
-    Mending and adaptation are left out, as the name of the model says them.
-    """
-    default = {"precision": "float32", "torch.compile": "off", "window rule": "all", _CONDITIONS["seed"]: "0"}
-    conditions = {
-        what: value
-        for what, value in conditions_of(about).items()
-        if value not in ("none", default.get(what))
-        and what not in ("mending", "weights of the inspector", "adaptation")
-    }
-    if about.stopped_early is not None:
-        conditions["stopped early"] = about.stopped_early.reason
-    return conditions
-
-
 def condition_differences(run: RunRecord, reference: RunRecord) -> list[str]:
     """Return what differs between the conditions of two runs, with both sides, as remarks on their comparison."""
-    own, theirs = conditions_of(run.about), conditions_of(reference.about)
+    own, theirs = run.about.conditions(), reference.about.conditions()
     return [
         f"{what}: {_short(own[what])} in {run.folder}, {_short(theirs[what])} in {reference.folder}"
         for what in own

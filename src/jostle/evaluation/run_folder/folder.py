@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import DataError, SourceChanged
-from jostle.evaluation.run_folder.metadata import About, RunOrigin
+from jostle.evaluation.run_folder.metadata import About, RunFacts
 from jostle.evaluation.run_folder.scores import Scores
 from jostle.io.files.records import read_record
 
@@ -94,16 +94,16 @@ class RunFolder:
         """
         return read_record(Scores, self.scores, "the same `jostle run` resumes and writes it again")
 
-    def check(self, origin: RunOrigin, versions: Mapping[str, str]) -> bool:
-        """Whether a run of this origin, with these library versions, has begun here."""
+    def check(self, facts: RunFacts, versions: Mapping[str, str]) -> bool:
+        """Whether a run of these facts, with these library versions, has begun here."""
         if not self.about.exists():
             return False
         before = self.read_about()
         differences = [
             f"{name} was {_short(was)}, now {_short(now)}"
-            for field in fields(RunOrigin)
+            for field in fields(RunFacts)
             if field.name != "content"
-            for name, was, now in _differences(field.name, getattr(before, field.name), getattr(origin, field.name))
+            for name, was, now in _differences(field.name, getattr(before, field.name), getattr(facts, field.name))
         ]
         used = before.versions
         differences += [

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from jostle.core.options import Role, described, option
 from jostle.errors import JostleError
 from jostle.io.files.records import Count, Share, ValidationError, parse_record
 from jostle.metrics.protocol import check_tious, protocols
 from jostle.metrics.robustness import split_cell
+from jostle.models.options import ComputeOptions
 
 FORMAT = 1
 _CLEAN = "clean"  # as in recipes, which import this module
@@ -133,49 +135,154 @@ class UsedPart:
         return f"pip install {self.package}=={self.version}" if self.package else f"--import {self.module}"
 
 
-@dataclass(frozen=True)
-class RunOrigin:
-    """Everything that decides the results of a run; a folder contains results of one origin."""
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkFacts:
+    """Which benchmark a run is of."""
 
-    benchmark: str
-    fingerprint: str
-    content: Content  # what the benchmark consists of
-    model: str
-    weights: str | None  # fingerprint of its weights; None if unknown
-    weights_from: str  # source of that fingerprint: a file, a folder, tensors, or nothing
-    extractor: str | None  # name of a detector's feature extractor; None without one
-    extractor_weights: str | None  # fingerprint of the extractor's weights
-    rule: str | None  # rule for feature windows; None without features
-    reproduce_bugs: tuple[str, ...]  # of the THUMOS14-C extractors, which were repeated
-    # How frames become the input of a recogniser, and how its classes were matched; None for others.
-    shown: dict[str, Any] | None
-    device: str  # device of the model; results on another differ in the last digits
-    seed: int  # of every random draw
-    dataset: str
-    subset: str  # the part of it that is evaluated
-    truth: str  # fingerprint of its annotations
-    missing: tuple[str, ...]  # ids that are annotated and have no file
-    # The recipe that the benchmark applies to these data; its own name, if they are its own.
-    recipe: str = field(default="", kw_only=True)
-    parts: tuple[UsedPart, ...] = field(default=(), kw_only=True)  # parts that come from plugins
-    precision: str = field(default="float32", kw_only=True)  # floating-point precision of the networks
-    compiled: bool = field(default=False, kw_only=True)  # whether networks went through torch.compile
-    # Name of the inspector that found corrupted frames; None without mending.
-    mend: str | None = field(default=None, kw_only=True)
-    mend_weights: str | None = field(default=None, kw_only=True)  # fingerprint of the inspector
-    # How the network adapts to the videos: method, protocol, settings, order of videos; None if it does not.
-    adapt: dict[str, Any] | None = field(default=None, kw_only=True)
+    benchmark: str = field(metadata=option("Its name.", Role.SAME))
+    fingerprint: str = field(metadata=option("Hash of its content.", Role.SAME))
+    content: Content = field(metadata=option("What it consists of.", Role.SAME))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """Which model was run, and what it was shown."""
+
+    model: str = field(metadata=option("Its name.", Role.ENTRY))
+    weights: str | None = field(
+        default=None, metadata=option("Fingerprint of its weights, or None if unknown.", Role.ENTRY)
+    )
+    weights_from: str = field(
+        default="nothing", metadata=option("Of what that is: a file, a folder, tensors, or nothing.", Role.ENTRY)
+    )
+    extractor: str | None = field(
+        default=None, metadata=option("Feature extractor of a detector, or None without one.", Role.ENTRY)
+    )
+    extractor_weights: str | None = field(
+        default=None, metadata=option("Fingerprint of the weights of the extractor.", Role.ENTRY)
+    )
+    rule: str | None = field(
+        default=None,
+        metadata=option(
+            "Rule for feature windows, or None without features.", Role.CONDITION, words="window rule", usual="all"
+        ),
+    )
+    reproduce_bugs: tuple[str, ...] = field(
+        default=(),
+        metadata=option("Bugs of the THUMOS14-C extractors, repeated.", Role.CONDITION, words="reproduced bugs"),
+    )
+    shown: dict[str, Any] | None = field(
+        default=None,
+        metadata=option(
+            "How frames become the input of a recogniser, and how its classes were matched; None for others.",
+            Role.ENTRY,
+        ),
+    )
+    device: str = field(default="cpu", metadata=option("Device of networks; on another last digits differ.", Role.BITS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFacts:
+    """On which data a run is, and the seed of every random draw."""
+
+    seed: int = field(
+        metadata=option("Seed of every draw.", Role.CONDITION, words="seed of the corruptions", usual="0")
+    )
+    dataset: str = field(metadata=option("Name of the data set.", Role.SAME))
+    subset: str = field(metadata=option("The part of it that is evaluated.", Role.SAME))
+    truth: str = field(metadata=option("Fingerprint of its annotations.", Role.SAME))
+    missing: tuple[str, ...] = field(metadata=option("Ids that are annotated and have no file.", Role.SAME))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeFacts:
+    """From where the parts of a run are."""
+
+    recipe: str = field(
+        default="",
+        metadata=option(
+            "Recipe that the benchmark applies to these data; its own name, if they are its own.", Role.SAME
+        ),
+    )
+    parts: tuple[UsedPart, ...] = field(default=(), metadata=option("Parts that come from plugins.", Role.ENTRY))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreatmentFacts(ComputeOptions):
+    """How networks computed, and what was done to them and to frames."""
+
+    mend: str | None = field(
+        default=None,
+        metadata=option("Inspector that found damaged frames, or None.", Role.CONDITION, words="mending"),
+    )
+    mend_weights: str | None = field(
+        default=None, metadata=option("Its fingerprint.", Role.CONDITION, words="weights of the inspector")
+    )
+    adapt: dict[str, Any] | None = field(
+        default=None,
+        metadata=option(
+            "How the network adapts to the videos: method, protocol, settings, order of videos; None if it does not.",
+            Role.CONDITION,
+            words="adaptation",
+        ),
+    )
 
     def __post_init__(self) -> None:
-        if not self.recipe:  # run.json written before recipes could be applied to other data
-            object.__setattr__(self, "recipe", self.benchmark)
         if self.adapt is not None and not all(isinstance(self.adapt.get(key), str) for key in ("method", "protocol")):
             raise ValidationError("has no method and protocol").under("adapt")
+
+
+NAMED = ("mend", "mend_weights", "adapt")  # conditions that the name of a model says
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts(TreatmentFacts, RecipeFacts, DataFacts, ModelFacts, BenchmarkFacts):
+    """Everything that decides the results of a run; a folder contains results of one set of facts."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.recipe:  # run.json written before recipes could be applied to other data
+            object.__setattr__(self, "recipe", self.benchmark)
 
     @property
     def display_name(self) -> str:
         """Name of the model, whether corrupted frames were mended, and how the network was adapted."""
         return format_model(self.model, self.mend, format_adaptation(self.adapt))
+
+    def conditions(self) -> dict[str, str]:
+        """Return the conditions under which the model was tested, in words, by what they are called."""
+        return {words: value for _, words, value, _ in self._conditions()}
+
+    def special_conditions(self) -> dict[str, str]:
+        """Return the conditions that are not as usual and not in the name of the model, in words."""
+        return {
+            words: value
+            for name, words, value, usual in self._conditions()
+            if value not in ("none", usual) and name not in NAMED
+        }
+
+    def _conditions(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield name, words, value and usual value of every condition."""
+        for one in fields(RunFacts):
+            about = described(one)
+            if about.role is Role.CONDITION:
+                usual = about.usual or _in_words(one.default)
+                yield one.name, about.words or one.name, _in_words(getattr(self, one.name)), usual
+
+
+def _in_words(value: Any) -> str:
+    """Return the value of a condition in words.
+
+    >>> [_in_words(value) for value in (None, False, ("early-row",), {"method": "bn", "protocol": "online"}, 3)]
+    ['none', 'off', 'early-row', 'bn, online', '3']
+    """
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, dict):
+        return str(format_adaptation(value))
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return "none" if value is None else str(value)
 
 
 @dataclass(frozen=True)
@@ -204,17 +311,17 @@ class StoppedEarly:
     conditions: tuple[EarlyDecision, ...]
 
 
-@dataclass(frozen=True)
-class About(RunOrigin):
+@dataclass(frozen=True, kw_only=True)
+class About(RunFacts):
     """Content of a run's run.json."""
 
     videos: Count  # number of annotated videos
     classes: tuple[str, ...]  # classes of detections; empty where the predictions files name them
     versions: dict[str, str]  # versions of the libraries that affect results
     format: int
-    stopped_early: StoppedEarly | None = field(default=None, kw_only=True)  # None for a run of all videos
+    stopped_early: StoppedEarly | None = None  # None for a run of all videos
     # Whether what cells share with the clean video was computed once; off where that changed bits on the processor.
-    reuse: Literal["on", "off"] = field(default="on", kw_only=True)
+    reuse: Literal["on", "off"] = "on"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,6 +329,16 @@ class About(RunOrigin):
             raise ValidationError(f"is {self.format}, not {FORMAT}: another version of jostle wrote it").under("format")
         if len(set(self.classes)) < len(self.classes):
             raise ValidationError("contain a class twice").under("classes")
+
+    @property
+    def facts(self) -> RunFacts:
+        """What decides the results, without what is known only once the run has begun."""
+        return RunFacts(**{one.name: getattr(self, one.name) for one in fields(RunFacts)})
+
+    def special_conditions(self) -> dict[str, str]:
+        """Return the conditions that are not the default, and whether the run stopped early, in words."""
+        early = {} if self.stopped_early is None else {"stopped early": self.stopped_early.reason}
+        return super().special_conditions() | early
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content as a JSON-serializable dictionary."""

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.options import part_of
 from jostle.core.plugins import is_import_path
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
@@ -27,7 +28,7 @@ from jostle.models.loading.models import (
     name_classes,
 )
 from jostle.models.loading.names import need_torch
-from jostle.models.options import ClipsFrom
+from jostle.models.options import ClipsFrom, ComputeOptions, Precision
 from jostle.models.weights.resolve import weights_path
 from jostle.models.weights.shipped import default_weights
 
@@ -87,17 +88,7 @@ def build_benchmark_model(
         model = _build_recognition(recipe, data, spec, device)
     names = [name for name in (spec.model, spec.extractor or model.extractor) if isinstance(name, str)]
     model = replace(model, requested=tuple(names))
-    if spec.compiled:
-        from jostle.models.devices import check_compiling
-
-        check_compiling(device)
-        model = replace(model, load=partial(_load_compiled, model.load), compiled=True)
-    if spec.precision != model.precision:
-        from jostle.models.devices import check_precision
-
-        check_precision(spec.precision, device)
-        load = partial(_load_with_precision, model.load, device, spec.precision)
-        model = replace(model, load=load, precision=spec.precision)
+    model = _add_computing(model, part_of(ComputeOptions, spec), device)
     if spec.mend is not None:
         model = _add_mending(model, MendingOptions(spec.mend))
     adaptation = spec.adaptation()
@@ -106,6 +97,25 @@ def build_benchmark_model(
     return add_adaptation(
         model, adaptation, seed=spec.seed, source_path=spec.adapt_source, out=out, clean_videos=clean_videos
     )
+
+
+def _add_computing(model: BenchmarkModel, asked: ComputeOptions, device: str) -> BenchmarkModel:
+    """Return the model with its networks computing as asked for."""
+    left = replace(asked, precision="float32") if model.precision == asked.precision else asked
+    load = model.load
+    if left != ComputeOptions():
+        from jostle.models.devices import check_compute
+
+        check_compute(left, device)
+        load = partial(_load_computing, load, device, left)
+    return replace(model, load=load, **vars(asked))
+
+
+def _load_computing(load: Callable[[], Any], device: str, options: ComputeOptions) -> Any:
+    """Load a predictor whose networks compute as asked for."""
+    from jostle.models.devices import compute_as_asked
+
+    return compute_as_asked(load(), device, options)
 
 
 def _add_mending(model: BenchmarkModel, mend: MendingOptions) -> BenchmarkModel:
@@ -186,22 +196,6 @@ def _load_adapted(
     )
 
 
-def _load_compiled(load: Callable[[], Any]) -> Any:
-    """Load a predictor and compile its networks."""
-    from jostle.models.devices import compile_networks
-
-    load = load()
-    compile_networks(load)
-    return load
-
-
-def _load_with_precision(load: Callable[[], Any], device: str, precision: str) -> Any:
-    """Load a predictor that computes with another precision."""
-    from jostle.models.devices import compute_context
-
-    return replace(load(), guard=partial(compute_context, device, precision))
-
-
 def _build_detection(data: Dataset, spec: InferenceConfig, device: str, here: bool) -> BenchmarkModel:
     from jostle.evaluation.runner.runner import BenchmarkModel
 
@@ -217,9 +211,7 @@ def _build_detection(data: Dataset, spec: InferenceConfig, device: str, here: bo
     load = partial(_load_user_detector, user_model, features, device)
     if here:
         load()
-    return BenchmarkModel(
-        load, user_model.name, *user_model.identity(), **({} if features is None else features.fields)
-    )
+    return BenchmarkModel(load, **_identify(user_model), **({} if features is None else features.fields))
 
 
 def _build_registered_detector(spec: InferenceConfig, truth: Truth, device: str, here: bool) -> BenchmarkModel:
@@ -239,7 +231,7 @@ def _build_registered_detector(spec: InferenceConfig, truth: Truth, device: str,
         load_frames = partial(_load_frame_detector, model, path, device, truth)
         if here:
             load_frames()
-        return BenchmarkModel(load_frames, model, file_fingerprint(path), "file")
+        return BenchmarkModel(load_frames, model=model, weights=file_fingerprint(path), weights_from="file")
     extractor = spec.extractor if spec.extractor is not None else read_metadata(path).get("extractor")
     if not extractor:
         raise BadValue(
@@ -250,7 +242,7 @@ def _build_registered_detector(spec: InferenceConfig, truth: Truth, device: str,
     load = partial(_load_feature_detector, model, path, features, device, truth)
     if here:
         load()  # faults of the weights show before the first video
-    return BenchmarkModel(load, model, file_fingerprint(path), "file", **features.fields)
+    return BenchmarkModel(load, model=model, weights=file_fingerprint(path), weights_from="file", **features.fields)
 
 
 @dataclass(frozen=True)
@@ -364,9 +356,7 @@ def _build_recognition(recipe: Recipe, data: Dataset, spec: InferenceConfig, dev
         **({"network": options} if (options := _network_settings(user_model)) else {}),
         **({"prompts": prompts} if (prompts := getattr(model.network, "prompts", ())) else {}),
     }
-    return BenchmarkModel(
-        load, user_model.name, *user_model.identity(), input_config=json.loads(json.dumps(input_config))
-    )
+    return BenchmarkModel(load, **_identify(user_model), shown=json.loads(json.dumps(input_config)))
 
 
 def _build_objects(recipe: Recipe, data: Dataset, spec: InferenceConfig, device: str) -> BenchmarkModel:
@@ -386,9 +376,8 @@ def _build_objects(recipe: Recipe, data: Dataset, spec: InferenceConfig, device:
     input_config = {"classes": match.how, "known": list(match.known)}
     return BenchmarkModel(
         partial(_load_object_predictor, user_model, match, device),
-        user_model.name,
-        *user_model.identity(),
-        input_config=input_config,
+        **_identify(user_model),
+        shown=input_config,
     )
 
 
@@ -413,7 +402,8 @@ def _build_language(recipe: Recipe, spec: InferenceConfig, device: str) -> Bench
         if value is not None and not (shipped and name == "weights"):
             raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}; leave it out")
     _refuse_features(spec, f"{recipe.name} is of {recipe.task}, which needs none")
-    language_input, precision = spec.language_input(), "float32"
+    language_input = spec.language_input()
+    precision: Precision = "float32"
     user_model: ModelSource | None
     if isinstance(spec.model, str) and is_question_model_name(spec.model):
         if recipe.task != "questions" and not shipped:
@@ -433,9 +423,8 @@ def _build_language(recipe: Recipe, spec: InferenceConfig, device: str) -> Bench
     input_config = {"frames": description.get("frames", language_input.frames), **orders, "model": description}
     return BenchmarkModel(
         load,
-        user_model.name,
-        *user_model.identity(),
-        input_config=json.loads(json.dumps(input_config, default=str)),
+        **_identify(user_model),
+        shown=json.loads(json.dumps(input_config, default=str)),
         precision=precision,
     )
 
@@ -450,6 +439,12 @@ def _load_language_predictor(
         model = as_question_model(user_model.get(), language_input.frames)
         return QuestionPredictor(model, _one_thread(), orders=language_input.orders)
     return MomentPredictor(as_moment_model(user_model.get(), language_input.frames), _one_thread())
+
+
+def _identify(user_model: ModelSource) -> dict[str, Any]:
+    """Return the facts of a run that name a model and its weights."""
+    weights, weights_from = user_model.identity()
+    return {"model": user_model.name, "weights": weights, "weights_from": weights_from}
 
 
 def _network_settings(user_model: ModelSource) -> dict[str, Any]:

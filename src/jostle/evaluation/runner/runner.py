@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,8 +54,10 @@ from jostle.evaluation.run_folder.metadata import (
     FORMAT,
     About,
     Content,
-    RunOrigin,
+    ModelFacts,
+    RunFacts,
     StoppedEarly,
+    TreatmentFacts,
     format_adaptation,
     format_model,
 )
@@ -80,7 +82,6 @@ from jostle.evaluation.runner.state import (
 )
 from jostle.evaluation.tasks.task import Task, make_task
 from jostle.features.extraction import Cost
-from jostle.features.options import ReleasedBug, Rule
 from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.lock import FolderLock
 from jostle.io.files.video_ids import file_name_for, refuse_collisions
@@ -189,27 +190,13 @@ class StoppingRule(Protocol):
         """Return why the run stopped."""
 
 
-@dataclass(frozen=True)
-class BenchmarkModel:
-    """Model of a benchmark run, with what identifies it; see `RunOrigin` for the other fields."""
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkModel(TreatmentFacts, ModelFacts):
+    """Model of a benchmark run: how it is loaded, and what a run records of it."""
 
-    load: Callable[[], Predictor[Any]]  # predictor factory, called once per process
-    model: str
-    weights: str | None = None
-    weights_from: str = "nothing"
-    extractor: str | None = None
-    extractor_weights: str | None = None
-    rule: Rule | None = None
-    reproduce_bugs: tuple[ReleasedBug, ...] = ()
-    input_config: dict[str, Any] | None = None  # how frames become the input of a recogniser, as plain values
-    device: str = "cpu"
-    precision: str = "float32"
-    compiled: bool = False
+    load: Callable[[], Predictor[Any]] = field(kw_only=False)  # predictor factory, called once per process
     requested: tuple[str, ...] = ()  # names or import paths that the caller gave for it and its extractor
     apart: bool = False  # whether the model runs in processes of its own, which workers call
-    mend: str | None = None
-    mend_weights: str | None = None
-    adapt: dict[str, Any] | None = None  # how the network adapts to videos; see `RunOrigin`
     source_statistics: bytes | None = None  # of clean videos, as a file that the run folder keeps; None if not needed
 
 
@@ -242,9 +229,9 @@ def run_benchmark(
         DataError: if none of the videos could be used.
     """
     task = make_task(recipe, data)
-    folder, origin = RunFolder(out, task.suffix), _origin(task, model, seed)
+    folder, facts = RunFolder(out, task.suffix), _facts(task, model, seed)
     refuse_collisions([file_name_for(name, RESULTS) for name in data.videos], str(out))
-    with FolderLock(out), _open_journal(folder, origin, task) as journal:
+    with FolderLock(out), _open_journal(folder, facts, task) as journal:
         if model.source_statistics is not None and not (out / STATISTICS).exists():
             write_bytes(out / STATISTICS, [model.source_statistics])
         for path in folder.leftovers():
@@ -253,7 +240,7 @@ def run_benchmark(
         state, tracker = State.of(journal.events), ProgressTracker(task, watch)
         on_kept = None if watch is None else tracker.add_result
         plan = plan_work(folder, state, task, cells, seed=seed, retry_failed=retry_failed, on_kept=on_kept)
-        online = None if not is_online(model.adapt) else OnlineRun(folder, (origin.adapt or {})["order"])
+        online = None if not is_online(model.adapt) else OnlineRun(folder, (facts.adapt or {})["order"])
         if online is not None:
             plan = online.plan(plan, state, task, seed)
         spent, adaptation = [Cost(), Cost()], None
@@ -362,24 +349,21 @@ def plan_benchmark(
     """Return what `run_benchmark` would do, without writing anything."""
     task = make_task(recipe, data)
     folder = RunFolder(out, task.suffix)
-    folder.check(_origin(task, model, seed), library_versions())
+    folder.check(_facts(task, model, seed), library_versions())
     state = State.of(read_events(folder.journal))
     return plan_work(folder, state, task, cells, seed=seed, retry_failed=retry_failed)
 
 
-def _origin(task: Task[Any], model: BenchmarkModel, seed: int) -> RunOrigin:
+def _facts(task: Task[Any], model: BenchmarkModel, seed: int) -> RunFacts:
     recipe, data = task.recipe, task.data
-    shared = {field.name for field in fields(RunOrigin)} & {field.name for field in fields(BenchmarkModel)}
-    shared.discard("adapt")
-    adapt = model.adapt
-    if adapt is not None:
-        adapt = adapt | {"order": order_videos(list(usable_videos(task)), seed) if is_online(model.adapt) else None}
-    return RunOrigin(
+    own = {one.name: getattr(model, one.name) for group in (TreatmentFacts, ModelFacts) for one in fields(group)}
+    if model.adapt is not None:
+        order = order_videos(list(usable_videos(task)), seed) if is_online(model.adapt) else None
+        own["adapt"] = model.adapt | {"order": order}
+    return RunFacts(
         benchmark=recipe.name,
         fingerprint=recipe.fingerprint,
         content=Content.of(recipe.content()),
-        shown=model.input_config,
-        adapt=adapt,
         seed=seed,
         dataset=data.name,
         subset=data.subset,
@@ -387,17 +371,17 @@ def _origin(task: Task[Any], model: BenchmarkModel, seed: int) -> RunOrigin:
         missing=tuple(data.missing),
         recipe=recipe.base or recipe.name,
         parts=find_plugins(recipe, data.name, model.requested),
-        **{name: getattr(model, name) for name in shared},
+        **own,
     )
 
 
-def _open_journal(folder: RunFolder, origin: RunOrigin, task: Task[Any]) -> Journal:
+def _open_journal(folder: RunFolder, facts: RunFacts, task: Task[Any]) -> Journal:
     """Open the journal of a run folder, and initialise the folder if it is new."""
     try:
-        if not folder.check(origin, library_versions()):
+        if not folder.check(facts, library_versions()):
             if any(not path.name.startswith(".") and path != folder.frames for path in folder.path.iterdir()):
                 raise DataError(f"{folder.path}: contains files that are not a run; name a new or an empty folder")
-            own = {field.name: getattr(origin, field.name) for field in fields(origin)}
+            own = {field.name: getattr(facts, field.name) for field in fields(facts)}
             about = About(
                 **own, videos=len(task.videos), classes=tuple(task.classes), versions=library_versions(), format=FORMAT
             )

@@ -38,11 +38,11 @@ class LeaderboardEntry:
         numbers = {"clean": own.clean, "corrupted": own.corrupted, "relative": own.relative}
         return {
             "name": self.name,
-            "model": own.model,
+            "model": own.facts.model,
             "self_reported": self.self_reported,
             "whole": own.whole,
             "guesses": own.guesses,
-            "conditions": own.conditions or {},
+            "conditions": own.conditions,
             "chance": own.chance,
             **{key: {"value": one.value, "interval": one.interval} for key, one in numbers.items()},
             "origin": self.origin,
@@ -120,7 +120,7 @@ def boards_of(
             progress(done, len(sources))
     by_benchmark: dict[str, list[tuple[RunSummary, Path]]] = {}
     for summary, source in summaries.values():
-        by_benchmark.setdefault(summary.recipe, []).append((summary, source))
+        by_benchmark.setdefault(summary.facts.recipe, []).append((summary, source))
     return tuple(_board(name, held) for name, held in sorted(by_benchmark.items()))
 
 
@@ -133,7 +133,8 @@ def _board(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Board:
     first = held[0][0]
     groups: dict[tuple[str, str, str], list[tuple[RunSummary, Path]]] = {}
     for summary, source in held:
-        groups.setdefault((summary.dataset, summary.truth, summary.fingerprint), []).append((summary, source))
+        facts = summary.facts
+        groups.setdefault((facts.dataset, facts.truth, facts.fingerprint), []).append((summary, source))
     ranked = [_group(benchmark, members) for members in groups.values()]
     ranked.sort(key=lambda group: (-len(group.entries), group.scope))
     title = benchmarks[benchmark].title if benchmark in benchmarks else benchmark
@@ -142,14 +143,14 @@ def _board(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Board:
 
 
 def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> LeaderboardGroup:
-    first = held[0][0]
+    first, facts = held[0][0], held[0][0].facts
     known = next((benchmarks[name] for name in benchmarks if name == benchmark), None)
-    on = first.dataset if first.benchmark == benchmark else first.benchmark.removeprefix(f"{benchmark} on ")
-    title = f"{', '.join(filter(None, (on, first.subset)))}: {first.coverage.of} videos"
-    if known is not None and first.dataset != known.dataset:
+    on = facts.dataset if facts.benchmark == benchmark else facts.benchmark.removeprefix(f"{benchmark} on ")
+    title = f"{', '.join(filter(None, (on, facts.subset)))}: {first.coverage.of} videos"
+    if known is not None and facts.dataset != known.dataset:
         title += f"; not on {known.dataset}, so not to be held against what is published"
-    elif known is not None and first.fingerprint != known.fingerprint:
-        title += f"; another make of the benchmark than this jostle's ({first.fingerprint[:19]})"
+    elif known is not None and facts.fingerprint != known.fingerprint:
+        title += f"; another make of the benchmark than this jostle's ({facts.fingerprint[:19]})"
     names = _names([summary for summary, _ in held], [source for _, source in held])
     entries = [
         LeaderboardEntry(name, summary, source.resolve().name, _is_record(source), _report(run_folder(source)))
@@ -161,7 +162,7 @@ def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Leaderboa
 
 def _names(summaries: Sequence[RunSummary], sources: Sequence[Path]) -> list[str]:
     """The model and its features; of several alike also the folder, and a number where even that is the same."""
-    plain = [", ".join(part for part in (one.display_name, one.extractor) if part) for one in summaries]
+    plain = [", ".join(part for part in (one.facts.display_name, one.facts.extractor) if part) for one in summaries]
     folders = [path.resolve().name.removesuffix(".json").removesuffix(".record") for path in sources]
     longer = [f"{name} ({folder})" for name, folder in zip(plain, folders, strict=True)]
     alike = Counter(plain)

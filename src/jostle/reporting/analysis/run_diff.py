@@ -20,7 +20,7 @@ from jostle.evaluation.results.comparison import (
 )
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
-from jostle.evaluation.run_folder.metadata import format_adaptation
+from jostle.evaluation.run_folder.metadata import RunFacts, format_adaptation
 from jostle.metrics.bootstrap import warn_of_few
 from jostle.reporting.analysis.cell_tables import comparison_table
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
@@ -38,12 +38,7 @@ class RunSide:
 
     name: str  # short, and not the other's
     folder: Path  # where it lies
-    model: str  # what ran
-    weights: str | None  # fingerprint of its weights, None where nothing is known of them
-    mend: str | None  # the inspector that found damaged frames, or None if nothing was mended
-    adapt: str | None  # method and protocol of adaptation, or None if the network stayed as it was
-    truth: str  # fingerprint of the ground truth that it was scored by
-    seed: int  # of its corruptions
+    facts: RunFacts  # what decided its results
     cells_alone: tuple[str, ...]  # cells that the other run lacks, which are not compared
     videos: int  # number of processed videos; those that the other run lacks are left out
     # Clean scores with less than the video, by name; of runs of questions and moments
@@ -51,7 +46,20 @@ class RunSide:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the side as plain values for JSON."""
-        return vars(self) | {"folder": str(self.folder), "cells_alone": list(self.cells_alone)}
+        facts = self.facts
+        return {
+            "name": self.name,
+            "folder": str(self.folder),
+            "model": facts.model,
+            "weights": facts.weights,
+            "mend": facts.mend,
+            "adapt": format_adaptation(facts.adapt),
+            "truth": facts.truth,
+            "seed": facts.seed,
+            "cells_alone": list(self.cells_alone),
+            "videos": self.videos,
+            "baselines": self.baselines,
+        }
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ class RunDiff:
     @property
     def same_truth(self) -> bool:
         """Whether both runs were scored against the same ground truth."""
-        return self.first.truth == self.second.truth
+        return self.first.facts.truth == self.second.facts.truth
 
     @property
     def rows(self) -> tuple[Difference, ...]:
@@ -109,7 +117,7 @@ class RunDiff:
                 "the runs were scored by different ground truths, each by its own: the difference is of both"
             )
         for side in (self.first, self.second):
-            if side.mend == "known":
+            if side.facts.mend == "known":
                 remarks.append(f"{side.name} was mended with the damaged frames known (oracle)")
         for side in (self.first, self.second):
             if self.paired and side.videos > self.videos:
@@ -279,16 +287,10 @@ def diff_runs(
 
 
 def _side(name: str, own: RunAnalysis, other: RunAnalysis) -> RunSide:
-    about = own.record.about
     return RunSide(
         name=name,
         folder=own.record.folder,
-        model=about.model,
-        weights=about.weights,
-        mend=about.mend,
-        adapt=format_adaptation(about.adapt),
-        truth=about.truth,
-        seed=about.seed,
+        facts=own.record.about.facts,
         cells_alone=tuple(cell for cell in own.cells if cell not in other.place),
         videos=len(processed_videos(own.record)),
         baselines={one.key: value for one in baselines_of(own.record) if (value := one.score.score) is not None},

@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,11 +16,11 @@ from jostle.core.types.language import MAX_OPTIONS
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint, measure_name
-from jostle.evaluation.results.comparison import Chance, Standing, special_conditions
+from jostle.evaluation.results.comparison import Chance, Standing
 from jostle.evaluation.results.pm_k import offset_errors
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
-from jostle.evaluation.run_folder.metadata import Content, RunOrigin, Task, format_adaptation, format_model
+from jostle.evaluation.run_folder.metadata import RunFacts, Task
 from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
@@ -59,26 +60,9 @@ class CellNumber:
 class RunSummary:
     """Leaderboard record of a run."""
 
-    # Of what it is a run
-    benchmark: str
-    title: str
-    fingerprint: str
-    recipe: str  # what the benchmark does; its own name, where the data are its own too
-    task: Task  # what kind of benchmark that is
+    title: str  # of the benchmark
     metric: str  # what the scores are
-    # On what, and the fingerprint of what is annotated there
-    dataset: str
-    subset: str
-    truth: str
-    model: str  # its name
-    weights: str | None  # fingerprint of its weights, or None where nothing is known of them
-    weights_from: str  # what that is the fingerprint of
-    # What made features for a detector; None where nothing did
-    extractor: str | None
-    extractor_weights: str | None
-    # How it ran
-    device: str
-    seed: int
+    facts: RunFacts  # what decided the results
     versions: dict[str, str]  # of the libraries that decide bits, jostle among them
     coverage: Coverage  # on how many videos, of how many
     counted: Counted  # over how many cells the means are, of how many
@@ -88,18 +72,19 @@ class RunSummary:
     guesses: bool  # whether it is at chance level on clean video
     cells: tuple[CellNumber, ...]  # what each is worth
     draws: Count  # of the videos, for the intervals
-    mend: str | None = None  # the inspector that found damaged frames, or None if nothing was mended
-    mend_weights: str | None = None  # fingerprint of that
     chance: Share | None = None  # the score of guesses on clean video; None where no answers are counted
-    adapt: str | None = None  # method and protocol of adaptation, or None if the network stayed as it was
-    content: Content | None = None  # the definition of a benchmark that does not come with jostle
-    # Conditions that are not the default, in words, such as the precision; None in older records, and without any
-    conditions: dict[str, str] | None = None
+    stopped_early: str | None = None  # why the run ended before all videos were processed
 
     @property
-    def display_name(self) -> str:
-        """The model as it ran."""
-        return format_model(self.model, self.mend, self.adapt)
+    def task(self) -> Task:
+        """Task of the benchmark."""
+        return self.facts.content.task
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """Conditions that are not the default, and whether the run stopped early, in words."""
+        early = {} if self.stopped_early is None else {"stopped early": self.stopped_early}
+        return self.facts.special_conditions() | early
 
     @property
     def whole(self) -> bool:
@@ -125,9 +110,9 @@ class RunSummary:
     def plain(self) -> dict[str, Any]:
         """The record as plain values for JSON; computed once, as large ones take a while."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
-        # Keys that older records lack are left out where they have no value, so that their checksums stay valid.
-        later = ("mend", "mend_weights", "adapt", "chance", "content", "conditions")
-        return {key: value for key, value in content.items() if value is not None or key not in later}
+        if _is_shipped(self.facts):  # whoever reads the record knows it as well
+            del content["facts"]["content"]
+        return content | ({"conditions": self.conditions} if self.conditions else {})
 
     @cached_property
     def checksum(self) -> str:
@@ -145,14 +130,11 @@ def summary_of(analysis: RunAnalysis) -> RunSummary:
     if offsets and not analysis.counted:
         own = offsets[0]
         numbers = (Number(own.accuracy, own.accuracy_interval), Number(own.pm_k, own.pm_k_interval), Number(None))
-    facts = ("benchmark", "fingerprint", "recipe", "dataset", "subset", "truth", "device", "seed", "versions")
-    more = ("model", "weights", "weights_from", "extractor", "extractor_weights", "mend", "mend_weights")
     return RunSummary(
-        **{name: getattr(about, name) for name in (*facts, *more)},
-        adapt=format_adaptation(about.adapt),
         title=benchmark_title(record),
-        task=record.task,
         metric=scores.metric,
+        facts=about.facts,
+        versions=about.versions,
         coverage=scores.coverage,
         counted=scores.counted,
         clean=numbers[0],
@@ -162,8 +144,7 @@ def summary_of(analysis: RunAnalysis) -> RunSummary:
         cells=tuple(_cell(analysis, cell) for cell in analysis.cells if cell != CLEAN),
         draws=len(analysis.drawn),
         chance=standing.chance.score or None,
-        content=None if benchmarks.part(about.recipe) is None and _registered(about) else about.content,
-        conditions=special_conditions(about) or None,
+        stopped_early=None if about.stopped_early is None else about.stopped_early.reason,
     )
 
 
@@ -214,8 +195,13 @@ def read_summary(path: Path) -> RunSummary:
             f"{sealed.checksum[:19]}; {_REMEDY}",
             fault="F118",
         )
+    record = sealed.record if "facts" in sealed.record else _with_facts(sealed.record)
     try:
-        summary = parse_record(RunSummary, sealed.record)
+        record = _with_content(record)
+    except ValidationError as error:
+        raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F125") from None
+    try:
+        summary = parse_record(RunSummary, record)
         _check_numbers(summary)
     except ValidationError as error:
         raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F118") from None
@@ -226,14 +212,47 @@ def read_summary(path: Path) -> RunSummary:
     return summary
 
 
-def _registered(run: RunOrigin | RunSummary) -> Content | None:
+def _with_facts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of an earlier version, which had facts of its own beside the numbers, as it is now."""
+    names = [one.name for one in fields(RunFacts)]
+    facts = {name: record[name] for name in names if name in record} | {"missing": []}
+    if isinstance(facts.get("adapt"), str):
+        method, _, protocol = facts["adapt"].partition(", ")
+        facts["adapt"] = {"method": method, "protocol": protocol}
+    if facts.get("content") is None:
+        facts.pop("content", None)
+    return {"facts": facts} | {key: value for key, value in record.items() if key not in names}
+
+
+def _with_content(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the definition of its benchmark, which the file leaves out if it comes with jostle."""
+    facts = record["facts"]
+    if not isinstance(facts, dict) or "content" in facts:
+        return dict(record)
+    content = _registered_content(facts)
+    if content is None:
+        fingerprint = str(facts.get("fingerprint"))[:19]
+        raise ValidationError(
+            f"is {fingerprint}, of {facts.get('benchmark')!r}: this jostle does not know that benchmark, so its cells "
+            "cannot be checked; register it (--import)"
+        ).under("fingerprint")
+    return {**record, "facts": facts | {"content": content}}
+
+
+def _is_shipped(facts: RunFacts) -> bool:
+    """Return whether the definition of a run's benchmark comes with jostle."""
+    return benchmarks.part(facts.recipe) is None and _registered_content(vars(facts)) is not None
+
+
+def _registered_content(facts: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the definition of a run's benchmark as this jostle knows it, or None if it does not know this one."""
-    if run.recipe not in benchmarks:
+    if facts.get("recipe") not in benchmarks:
         return None
-    recipe = benchmarks[run.recipe]
-    if run.benchmark != recipe.name:
-        recipe = recipe.on(run.dataset, run.subset, run.benchmark.removeprefix(f"{recipe.name} on "))
-    return Content.of(recipe.content()) if recipe.fingerprint == run.fingerprint else None
+    recipe = benchmarks[facts["recipe"]]
+    if facts["benchmark"] != recipe.name:
+        on = facts["benchmark"].removeprefix(f"{recipe.name} on ")
+        recipe = recipe.on(facts["dataset"], facts["subset"], on)
+    return recipe.content() if recipe.fingerprint == facts["fingerprint"] else None
 
 
 def _check_numbers(summary: RunSummary) -> None:
@@ -303,22 +322,14 @@ def _check_interval(summary: RunSummary, name: str, number: Number | CellNumber)
 
 def _check_recipe(summary: RunSummary) -> None:
     """Raise ValidationError unless the cells, counts and scores of a record are possible by its benchmark."""
-    content = summary.content or _registered(summary)
-    if content is None:
-        raise ValidationError(
-            f"is {summary.fingerprint[:19]}, of {summary.benchmark!r}: this jostle does not know that benchmark, so "
-            "its cells cannot be checked; register it (--import)"
-        ).under("fingerprint")
-    if summary.content is not None and content_fingerprint(summary.plain["content"]) != summary.fingerprint:
-        raise ValidationError(f"is not that of the benchmark's content, {summary.fingerprint[:19]}").under(
-            "fingerprint"
-        )
+    facts, content = summary.facts, summary.facts.content
+    if content_fingerprint(json.loads(json.dumps(asdict(content)))) != facts.fingerprint:
+        raise ValidationError(f"is not that of the benchmark's content, {facts.fingerprint[:19]}").under("fingerprint")
     measure = measure_name(content.task, content.metric, content.k, content.tious)
     for key, own, known in (
-        ("benchmark", summary.benchmark, content.name),
-        ("recipe", summary.recipe, content.name.partition(" on ")[0]),
-        ("dataset", summary.dataset, content.dataset),
-        ("task", summary.task, content.task),
+        ("benchmark", facts.benchmark, content.name),
+        ("recipe", facts.recipe, content.name.partition(" on ")[0]),
+        ("dataset", facts.dataset, content.dataset),
         ("metric", summary.metric, measure),
     ):
         if own != known:
@@ -332,12 +343,10 @@ def _check_recipe(summary: RunSummary) -> None:
         raise ValidationError(
             f"is out of {summary.counted.of} cells, and the benchmark has {sum(defined.values())}"
         ).under("counted")
-    kind = datasets[summary.dataset] if summary.dataset in datasets else None  # noqa: SIM401
-    listed = 0 if kind is None else kind.videos.get(summary.subset, 0)
+    kind = datasets[facts.dataset] if facts.dataset in datasets else None  # noqa: SIM401
+    listed = 0 if kind is None else kind.videos.get(facts.subset, 0)
     if summary.coverage.of < listed:
-        raise ValidationError(f"is of {summary.coverage.of} videos, and {summary.dataset} has {listed}").under(
-            "coverage"
-        )
+        raise ValidationError(f"is of {summary.coverage.of} videos, and {facts.dataset} has {listed}").under("coverage")
     if content.metric == "top_k_accuracy":
         _check_answers(summary, content.k or 1)
     elif content.task == "questions":

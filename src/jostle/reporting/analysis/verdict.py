@@ -12,7 +12,7 @@ from jostle.evaluation.results.pm_k import OffsetErrors, offset_errors
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
 from jostle.evaluation.run_folder.journal import WorkDone
-from jostle.evaluation.run_folder.metadata import RunOrigin, format_adaptation
+from jostle.evaluation.run_folder.metadata import RunFacts, format_adaptation
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.labels import short_name
 
@@ -123,7 +123,7 @@ def describe_clean_difference(comparison: RunComparison) -> str:
     )
 
 
-def describe_windows(about: RunOrigin) -> str | None:
+def describe_windows(about: RunFacts) -> str | None:
     """Describe the feature windows recorded in a run, or return None if they are the default or absent."""
     rule, faults = about.rule, about.reproduce_bugs
     if rule in (None, "all") and not faults:

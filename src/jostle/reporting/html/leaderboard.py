@@ -11,6 +11,7 @@ from pathlib import Path
 from jostle.errors import DataError
 from jostle.evaluation.results.run_analysis import DRAWS
 from jostle.evaluation.results.run_analysis import Estimate as Estimated
+from jostle.evaluation.run_folder.metadata import format_adaptation
 from jostle.io.files.atomic import write_text
 from jostle.io.files.video_ids import file_name_for
 from jostle.metrics.bootstrap import warn_of_few
@@ -127,25 +128,25 @@ def _only(line: Line, columns: Sequence[int]) -> Line:
 
 
 def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> Line:
-    own = entry.summary
+    own, facts = entry.summary, entry.summary.facts
     digits = own.checksum.removeprefix("sha256:")[:12]
-    record = f"{RECORDS}/{file_name_for(f'{own.benchmark}-{digits}', '.json')}"
+    record = f"{RECORDS}/{file_name_for(f'{facts.benchmark}-{digits}', '.json')}"
     files.records[record] = own
     report = ""
     if entry.report is not None:
-        report = f"{REPORTS}/{file_name_for(f'{own.benchmark}-{digits}', '.html')}"
+        report = f"{REPORTS}/{file_name_for(f'{facts.benchmark}-{digits}', '.html')}"
         files.reports[report] = entry.report
     clean = own.clean.value
     left = own.by_corruption
-    facts = [
-        ("weights", f"{own.weights or 'unknown'} ({own.weights_from})"),
-        *([("mended", mended)] if (mended := describe_mending(own.mend, own.mend_weights)) else []),
-        *([("adapted", own.adapt)] if own.adapt else []),
-        *([("extractor", f"{own.extractor}, {own.extractor_weights or 'unknown'}")] if own.extractor else []),
+    listed = [
+        ("weights", f"{facts.weights or 'unknown'} ({facts.weights_from})"),
+        *([("mended", mended)] if (mended := describe_mending(facts.mend, facts.mend_weights)) else []),
+        *([("adapted", str(format_adaptation(facts.adapt)))] if facts.adapt else []),
+        *([("extractor", f"{facts.extractor}, {facts.extractor_weights or 'unknown'}")] if facts.extractor else []),
         ("on", own.coverage_text),
-        ("ground truth", own.truth),
+        ("ground truth", facts.truth),
         ("made with", ", ".join(f"{key} {value}" for key, value in own.versions.items())),
-        ("device and seed", f"{own.device}, {own.seed}"),
+        ("device and seed", f"{facts.device}, {facts.seed}"),
         ("intervals", _interval_text(own)),
         *([("chance level", f"{percent(own.chance)} %")] if own.chance else []),
         ("taken from", _origin(entry)),
@@ -155,12 +156,12 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
         entry.name,
         "" if own.whole else own.coverage_text,
         entry.self_reported,
-        tuple(f"{what}: {value}" for what, value in (own.conditions or {}).items()),
+        tuple(f"{what}: {value}" for what, value in own.conditions.items()),
         own.guesses,
         (_figure(own.clean), _figure(own.corrupted), _figure(Number(None) if own.guesses else own.relative)),
         tuple(_cell(left.get(name), None if own.guesses else clean) for name in corruptions),
         "",
-        tuple(facts),
+        tuple(listed),
         record,
         report,
     )
