@@ -33,6 +33,7 @@ from jostle import api, errors
 from jostle.api.demonstration import HOW, SHORT, Demo
 from jostle.cli import app
 from jostle.cli.app import _run as run_command
+from jostle.core import plugins
 from jostle.core.types import Clip
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.placement import placements
@@ -95,6 +96,15 @@ def blocks(page: Path, language: str) -> Iterator[str]:
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_parts() -> Iterator[None]:
+    """Forget the parts that pages register: tests that start processes need all parts to be importable."""
+    before = dict(plugins._parts)
+    yield
+    plugins._parts.clear()
+    plugins._parts.update(before)
 
 
 @pytest.fixture(scope="session")

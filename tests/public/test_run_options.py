@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from helpers.striped_videos import run_stripes, write_benchmark
+import jostle
+from helpers.striped_videos import StripeReader, run_stripes, write_benchmark
 
 pytest.importorskip("torch")
 READER = "from helpers.striped_videos import StripeReader\n\nreader = StripeReader((), (1,))\n"
@@ -105,3 +108,20 @@ def test_a_type_checker_knows_every_option(tmp_path: Path) -> None:
     lines = [line.split("caller.py:")[1] for line in found.splitlines() if "caller.py:" in line and "error" in line]
     assert [line.split(":")[0] for line in lines] == ["3", "4", "5"], found
     assert "did you mean" in lines[1]
+
+
+def test_threads_of_networks_are_recorded_and_have_to_be_the_same(tmp_path: Path) -> None:
+    import torch
+
+    benchmark, reader, seen = write_benchmark(tmp_path, 2), StripeReader(), set()
+
+    def counting(clips: Any) -> Any:
+        seen.add(torch.get_num_threads())
+        return reader(clips)
+
+    before = torch.get_num_threads()
+    run_stripes(benchmark, tmp_path / "two", counting, threads=2, cells=["gaussian_noise:3"])
+    assert (seen, torch.get_num_threads()) == ({2}, before)
+    assert json.loads((tmp_path / "two" / "run.json").read_text())["threads"] == 2
+    with pytest.raises(jostle.errors.SourceChanged, match="threads was 2, now 1"):
+        run_stripes(benchmark, tmp_path / "two", counting, cells=["gaussian_noise:3"])

@@ -69,9 +69,9 @@ def inference_mode() -> AbstractContextManager[Any]:
 
 @contextmanager
 def compute_context(device: str, options: ComputeOptions) -> Iterator[None]:
-    """Limit networks to one thread, and use the precision where it is safe."""
+    """Limit networks to their threads, and use the precision where it is safe."""
     precision = options.precision
-    with one_thread():
+    with limit_threads(options.threads):
         if precision in ("bfloat16", "float16"):
             with torch.autocast(device.partition(":")[0], getattr(torch, precision)):
                 yield
@@ -86,11 +86,16 @@ def compute_context(device: str, options: ComputeOptions) -> Iterator[None]:
             yield
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """Limit the CPU to one thread, so that results do not depend on how many cores there are."""
+    return limit_threads(1)
+
+
+@contextmanager
+def limit_threads(count: int) -> Iterator[None]:
+    """Limit the CPU to a number of threads."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:

@@ -105,3 +105,13 @@ class ComputeOptions:
             words="torch.compile",
         ),
     )
+    threads: int = field(
+        default=1,
+        metadata=option(
+            "Number of threads of networks on a CPU; last digits differ from number to number.",
+            Role.BITS,
+            more="Many videos are faster with one thread each and more jobs, a few long ones with more threads.",
+            metavar="N",
+            least=1,
+        ),
+    )
