@@ -18,7 +18,7 @@ PYTHONS ?= $(foreach version,$(OTHERS),$(shell python$(version) -c "print('$(ver
 # long in every process.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-processes test-parts test-pythons test-wheel test-all lint types bench docs reference clean
+.PHONY: demo test test-processes test-parts test-cluster test-extras test-hub test-pythons test-wheel test-all lint types bench docs reference clean
 
 demo: .venv-demo/.stamp
 	.venv-demo/bin/jostle demo --out demo
@@ -30,12 +30,18 @@ test: lint types
 test-processes: .venv/.stamp
 	$(BIN)/python -m pytest $(SPREAD) -m processes
 
-# What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser, a notebook; and torchvision and timm, on
-# their own.
-test-parts: .venv-parts/.stamp
+# What skips for want of a part: Ray, which mostly waits for its processes; transformers, ONNX, TensorBoard, a browser, a
+# notebook; and torchvision and timm, on their own.
+test-parts: test-cluster test-extras test-hub
+
+test-cluster: .venv-parts/.stamp
+	$(PARTS)/python -m pytest -rs -m "not peer" tests/parallel/cluster tests/api/test_running.py::test_a_cluster_gives_the_same
+
+test-extras: .venv-parts/.stamp
 	$(PARTS)/python -m pytest $(SPREAD) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing or hub" \
 	  tests/browser tests/reporting/trackers tests/models tests/notebook tests/core/test_notebook.py
-	$(PARTS)/python -m pytest -rs -m "not peer" tests/parallel/cluster tests/api/test_running.py::test_a_cluster_gives_the_same
+
+test-hub: .venv-parts/.stamp
 	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k "torchvision or timm" tests/models
 
 # The quick tests on every other Python that is found. torch comes along with EXTRAS=dev; it is left out as its ordinary
