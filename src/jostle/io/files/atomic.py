@@ -12,8 +12,10 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from jostle.errors import BadValue, DataError, ResourceError
+from jostle.errors import BadValue, DataError, JostleError, ResourceError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+STALE_S = 3600.0  # age from which a temporary file counts as abandoned
 TRANSIENT_ERRORS = (errno.EBUSY, errno.ESTALE, errno.EAGAIN)
 _counter = itertools.count()
 
@@ -37,7 +39,7 @@ def write_folder(path: Path, files: dict[str, str]) -> None:
         temporary.mkdir()
         for name, text in files.items():
             _write(temporary / name, [_encode(text)], zipped=False)
-        _sync(temporary)
+        sync_folder(temporary)
 
 
 def _encode(text: str) -> bytes:
@@ -71,15 +73,28 @@ def _temporary_path(path: Path) -> Iterator[Path]:
         yield temporary
         replace_and_sync(temporary, path)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise ResourceError(f"no space left on the disk for {path}; free some, then run again") from None
-        raise DataError(f"{path}: cannot be written ({error.strerror}); nothing was kept", fault="F65") from None
+        raise disk_error(error, path, "written", "nothing was kept", "F65") from None
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+def disk_error(error: OSError, path: Path, problem: str, remedy: str, fault: str = "") -> JostleError:
+    """Return the error of a path that cannot be read, written or used; a full disk is a lack of resources."""
+    if error.errno in _FULL:
+        return ResourceError(f"no space left on the disk for {path}; free some, then run again")
+    return DataError(f"{path}: cannot be {problem} ({error.strerror}); {remedy}", fault=fault)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary files and folders that killed processes left in a folder long ago."""
+    for left in folder.glob(".*.part-*"):
+        with contextlib.suppress(OSError):
+            if left.stat().st_mtime < time.time() - STALE_S:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def refuse_output_in(source: Path, out: Path) -> None:
@@ -94,7 +109,7 @@ def refuse_output_in(source: Path, out: Path) -> None:
 def replace_and_sync(temporary: Path, path: Path) -> None:
     """Rename a complete file to its final name, and sync the folder."""
     _replace(temporary, path)
-    _sync(path.parent)
+    sync_folder(path.parent)
 
 
 def _replace(temporary: Path, path: Path) -> None:
@@ -110,7 +125,8 @@ def _replace(temporary: Path, path: Path) -> None:
     os.replace(temporary, path)
 
 
-def _sync(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Make the names of new files in a folder durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import platform
@@ -11,7 +10,8 @@ import time
 from pathlib import Path
 from typing import Self
 
-from jostle.errors import DataError, ResourceError
+from jostle.errors import ResourceError
+from jostle.io.files.atomic import disk_error
 
 NOTE = ".owner"
 
@@ -32,9 +32,7 @@ class FolderLock:
             folder.mkdir(parents=True, exist_ok=True)
             self._handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise ResourceError(f"no space left on the disk for {folder}; free some, then run again") from None
-            raise DataError(f"{folder}: cannot be used ({error.strerror}); name another folder") from None
+            raise disk_error(error, folder, "used", "name another folder") from None
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
