@@ -129,7 +129,7 @@ def test_bugs_of_the_released_program_are_reproduced_by_name(run_cli, tmp_path: 
     assert (metadata["rule"], metadata["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
     refused = run_cli("extract", *arguments, "-o", tmp_path / "wrong")
     assert refused.code == 6
-    assert "reproduce_bugs is" in refused.err
+    assert "reproduce_bugs was" in refused.err
 
 
 def test_recogniser_as_extractor(run_cli, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_features_round_trip(tmp_path: Path) -> None:
     restored = read_extraction(tmp_path, videos["a"], with_frames=True)
     assert restored.features.tobytes() == DONE.features.tobytes()
     assert restored.seen.tobytes() == DONE.seen.tobytes()
-    assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json", "frames"]
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json", "frames", "manifest.jsonl"]
 
 
 def test_folders_of_older_versions_without_reproduce_bugs_are_read(tmp_path: Path) -> None:
@@ -113,12 +113,66 @@ def test_damaged_files_are_detected(tmp_path: Path, file: str, damage: str) -> N
         "\x00\xff",
     ],
 )
-def test_a_damaged_list_invalidates_all_videos(tmp_path: Path, text: str) -> None:
-    fill(tmp_path)
-    (tmp_path / "features.json").write_text(text)
+def test_a_damaged_list_is_written_again_from_the_ledger(tmp_path: Path, text: str) -> None:
+    videos = fill(tmp_path).videos
+    list_file = tmp_path / "features.json"
+    content = list_file.read_bytes()
+    list_file.write_text(text)
     store = FeatureStore(tmp_path, ORIGIN)
+    assert store.videos == videos
+    assert "it is written again" in store.warnings[0]
+    store.save()
+    assert list_file.read_bytes() == content
+    (tmp_path / "manifest.jsonl").unlink()
+    list_file.write_text(text)
+    assert FeatureStore(tmp_path, ORIGIN).videos == {}
+
+
+def test_a_folder_of_a_version_without_ledgers_is_read(tmp_path: Path) -> None:
+    videos = fill(tmp_path).videos
+    (tmp_path / "manifest.jsonl").unlink()
+    assert read_store(tmp_path) == (ORIGIN, videos)
+    store = FeatureStore(tmp_path, ORIGIN)
+    assert store.is_done("a", (5, 9), with_frames=True)
+    store.leave_out("a", "it has changed and cannot be read")
+    store.save()
+    assert read_store(tmp_path) == (ORIGIN, {})
+
+
+def test_a_killed_process_loses_no_video(tmp_path: Path) -> None:
+    store = fill(tmp_path)
+    entry = store.videos["a"]
+    store.add("b", dataclasses.replace(entry, file="b.npy"))  # and killed: nothing else is written
+    assert "b.npy" not in (tmp_path / "features.json").read_text()
+    assert read_store(tmp_path)[1].keys() == {"a", "b"}
+    assert FeatureStore(tmp_path, ORIGIN).videos == read_store(tmp_path)[1]
+    with (tmp_path / "manifest.jsonl").open("rb+") as file:
+        file.truncate((tmp_path / "manifest.jsonl").stat().st_size - 10)
+    assert FeatureStore(tmp_path, ORIGIN).videos.keys() == {"a"}
+
+
+def test_two_processes_list_the_videos_of_both(tmp_path: Path) -> None:
+    entry = fill(tmp_path).videos["a"]
+    first, second = FeatureStore(tmp_path, ORIGIN), FeatureStore(tmp_path, ORIGIN)
+    first.add("b", dataclasses.replace(entry, file="b.npy"))
+    second.add("c", dataclasses.replace(entry, file="c.npy"))
+    first.save()
+    second.save()
+    listed = json.loads((tmp_path / "features.json").read_text())
+    assert [*listed["videos"]] == ["a", "b", "c"]
+
+
+def test_videos_are_of_the_features_of_their_last_line(tmp_path: Path) -> None:
+    entry = fill(tmp_path).videos["a"]
+    FeatureStore(tmp_path, ORIGIN).add("b", dataclasses.replace(entry, file="b.npy"))
+    other = dataclasses.replace(ORIGIN, seed=8)
+    store = FeatureStore(tmp_path, other, overwrite=True)
     assert store.videos == {}
-    assert "its videos are extracted again" in store.warnings[0]
+    store.add("a", entry)
+    assert read_store(tmp_path) == (other, {"a": entry})
+    assert FeatureStore(tmp_path, ORIGIN, overwrite=True).videos.keys() == {"b"}
+    (tmp_path / "features.json").unlink()
+    assert FeatureStore(tmp_path, other).videos.keys() == {"a"}
 
 
 def test_a_list_with_foreign_files_is_refused(tmp_path: Path) -> None:
@@ -133,7 +187,7 @@ def test_a_list_with_foreign_files_is_refused(tmp_path: Path) -> None:
 def test_other_features_are_not_mixed_in(tmp_path: Path, key: str, value: object) -> None:
     fill(tmp_path)
     other = dataclasses.replace(ORIGIN, **{key: value})
-    with pytest.raises(SourceChanged, match=f"holds other features: {key} is .*, not .*; choose another folder"):
+    with pytest.raises(SourceChanged, match=f"contains other features: {key} was .*, now .*Name another folder"):
         FeatureStore(tmp_path, other)
     assert FeatureStore(tmp_path, other, overwrite=True).videos == {}
 

@@ -1,17 +1,18 @@
 """Feature store on disk: one `.npy` a video, and a `features.json` that describes and verifies them.
 
-An existing file is not trusted by itself. It counts if `features.json` lists it with its checksum, and if it was
-extracted by the same network with the same settings from the same video.
+An existing file is not trusted by itself. It counts if it is listed with its checksum, and if it was extracted by the
+same network with the same settings from the same video. A ledger lists each video as soon as its files are written, so
+that a killed process loses none, nor do several in one folder; `features.json`, for others to read, is written from it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
-import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ import numpy as np
 from jostle.errors import DataError, SourceChanged
 from jostle.features.extraction import Extraction
 from jostle.io.files.arrays import read_features
-from jostle.io.files.atomic import write_bytes, write_text
+from jostle.io.files.atomic import remove_leftovers, write_bytes, write_text
+from jostle.io.files.ledger import Ledger, check_same
 from jostle.io.files.records import ValidationError, parse_record
 from jostle.io.files.video_ids import file_name_for, normalize_id, path_for, quote_name
 from jostle.io.video.source import sha256_of_file
@@ -27,9 +29,8 @@ from jostle.models.extractors.protocol import Features
 
 FORMAT = 1
 FILE = "features.json"
+LEDGER = "manifest.jsonl"
 FRAMES = "frames"  # folder of frame features
-_LEFTOVER_S = 3600.0  # age from which a temporary file counts as abandoned
-_LEAST_PAUSE_S, _PAUSE = 1.0, 20  # between two saves of the list: a second, or twenty times what one takes
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class FeatureOrigin:
     reproduce_bugs: tuple[str, ...] = ()  # bugs of the THUMOS14-C extractors that were reproduced
     mend: str | None = None  # name of the mending strategy; None without mending
     mend_weights: str | None = None  # fingerprint of its inspector
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all fields."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,19 @@ class _StoredFeatures(FeatureOrigin):
     videos: dict[str, VideoEntry] = field(kw_only=True)
 
 
+@dataclass(frozen=True)
+class _LedgerLine:
+    """A video whose features were written, or found to be of no use; the last line of a video counts."""
+
+    video: str
+    origin: str  # fingerprint of the origin
+    entry: VideoEntry | None
+
+    def __post_init__(self) -> None:
+        if self.entry is not None and self.entry.file != file_name_for(self.video, ".npy"):
+            raise ValidationError("is not the file of its video").under("file").under("entry")
+
+
 class FeatureStore:
     """Folder of features, open for reading and writing.
 
@@ -92,23 +111,27 @@ class FeatureStore:
 
     def __init__(self, folder: Path, origin: FeatureOrigin, *, overwrite: bool = False) -> None:
         self.folder, self.origin = folder, origin
-        self.videos: dict[str, VideoEntry] = {}
         self.set_aside: dict[str, str] = {}
         self.warnings: tuple[str, ...] = ()
-        self._written, self._pause = 0.0, 0.0
+        self._ledger = _ledger_of(folder)
         self._make_folder()
+        self._listed = self._read_listed(overwrite=overwrite)
+        self.videos = _updated(self._listed or {}, origin, self._ledger.read())
+
+    def _read_listed(self, *, overwrite: bool) -> dict[str, VideoEntry] | None:
+        """Return the videos that `features.json` lists; None if it does not describe this origin yet."""
         try:
-            stored = read_store(folder)
+            stored = _read_list(self.folder)
         except DataError as error:
-            self.warnings = (f"{error}; its videos are extracted again",)
-            return
+            self.warnings = (f"{error}; it is written again",)
+            return None
         if stored is None:
-            if (folder / FILE).exists() and not overwrite:
-                raise SourceChanged(f"{folder / FILE} was not written by jostle; choose another folder")
-        elif stored[0] == origin:
-            self.videos = stored[1]
-        elif not overwrite:
-            raise SourceChanged(f"{folder} holds other features: {_differences(stored[0], origin)}")
+            if (self.folder / FILE).exists() and not overwrite:
+                raise SourceChanged(f"{self.folder / FILE} was not written by jostle; choose another folder")
+            return None
+        if not overwrite:
+            check_same(self.folder, "other features", vars(stored[0]), vars(self.origin), "pass --overwrite")
+        return stored[1] if stored[0] == self.origin else None
 
     def _make_folder(self) -> None:
         try:
@@ -116,7 +139,7 @@ class FeatureStore:
         except OSError as error:
             raise DataError(f"{self.folder}: cannot be created ({error.strerror}); choose another folder") from None
         for folder in (self.folder, self.folder / FRAMES):
-            _clear_leftovers(folder)
+            remove_leftovers(folder)
 
     def is_done(self, video_id: str, source: tuple[int, int], *, with_frames: bool) -> bool:
         """Return whether the features of this version of a video are present and undamaged."""
@@ -128,29 +151,36 @@ class FeatureStore:
         return not with_frames or sha256_of_file(path_for(self.folder / FRAMES, entry.file)) == entry.frames_sha256
 
     def add(self, video_id: str, entry: VideoEntry) -> None:
-        """Add a video whose files are written to the list."""
+        """Record a video whose files are written."""
+        self._record(video_id, entry)
         self.videos[video_id] = entry
         self.set_aside.pop(video_id, None)
-        if time.monotonic() - self._written > self._pause:
+        if self._listed is None:  # from now on the folder says whose features it holds
             self.save()
 
     def leave_out(self, video_id: str, why: str) -> None:
         """Record a video that could not be used, and why."""
-        self.videos.pop(video_id, None)
+        if self.videos.pop(video_id, None) is not None:
+            self._record(video_id, None)
         self.set_aside[video_id] = why
 
     def save(self) -> None:
-        """Write the list of videos to `features.json`."""
-        begun = time.monotonic()
-        content = {
-            "format": FORMAT,
-            **asdict(self.origin),
-            "videos": {name: asdict(entry) for name, entry in sorted(self.videos.items())},
-            "set_aside": dict(sorted(self.set_aside.items())),
-        }
-        write_text(self.folder / FILE, [json.dumps(content, indent=1, allow_nan=False), "\n"])
-        self._written = time.monotonic()
-        self._pause = max(_LEAST_PAUSE_S, _PAUSE * (self._written - begun))
+        """Write `features.json` from the ledger, again if another process has added to it meanwhile."""
+        written = None
+        while (lines := self._ledger.read()) != written:
+            self.videos = _updated(self._listed or {}, self.origin, lines)
+            content = {
+                "format": FORMAT,
+                **asdict(self.origin),
+                "videos": {name: asdict(entry) for name, entry in sorted(self.videos.items())},
+                "set_aside": dict(sorted(self.set_aside.items())),
+            }
+            write_text(self.folder / FILE, [json.dumps(content, indent=1, allow_nan=False), "\n"])
+            written, self._listed = lines, self.videos
+
+    def _record(self, video_id: str, entry: VideoEntry | None) -> None:
+        with self._ledger:
+            self._ledger.add(_LedgerLine(video_id, self.origin.fingerprint, entry))
 
 
 def write_extraction(
@@ -186,13 +216,31 @@ def read_extraction(folder: Path, entry: VideoEntry, *, with_frames: bool) -> Ex
 
 
 def read_store(folder: Path) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | None:
+    """Read the origin and the finished videos of a folder; None if it has no `features.json` of jostle."""
+    stored = _read_list(folder)
+    return None if stored is None else (stored[0], _updated(stored[1], stored[0], _ledger_of(folder).read()))
+
+
+def _updated(
+    videos: Mapping[str, VideoEntry], origin: FeatureOrigin, lines: Sequence[_LedgerLine]
+) -> dict[str, VideoEntry]:
+    """Return the videos after the lines of a ledger; the files of a video are of the origin of its last line."""
+    own = origin.fingerprint
+    last = {line.video: line.entry if line.origin == own else None for line in lines}
+    return {video: entry for video, entry in {**videos, **last}.items() if entry is not None}
+
+
+def _ledger_of(folder: Path) -> Ledger[_LedgerLine]:
+    parse, remedy = partial(parse_record, _LedgerLine), "remove it, and its videos are extracted again"
+    return Ledger(folder / LEDGER, parse, shared=True, damaged="redo", remedy=remedy, fault="F117")
+
+
+def _read_list(folder: Path) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | None:
     """Read the `features.json` of a folder; None if there is none, or one of another program."""
     path = folder / FILE
     if not path.is_file():
         return None
     try:
-        if path.exists() and not path.is_file():  # reading a pipe might never end
-            raise DataError(f"{path}: not a regular file")
         content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({str(error).splitlines()[0][:80]})") from None
@@ -220,23 +268,9 @@ def read_extractor_name(folder: Path) -> str | None:
     return None if stored is None else stored[0].extractor
 
 
-def _differences(stored: FeatureOrigin, requested: FeatureOrigin) -> str:
-    before, after = asdict(stored), asdict(requested)
-    differences = [f"{key} is {before[key]!r}, not {after[key]!r}" for key in after if before[key] != after[key]]
-    return "; ".join(differences) + "; choose another folder, or pass --overwrite"
-
-
 def _write_array(path: Path, array: Features) -> str:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
     data = buffer.getvalue()  # a copy: Python 3.12.1 fails to free a view that a failed write leaves
     write_bytes(path, [data])
     return hashlib.sha256(data).hexdigest()
-
-
-def _clear_leftovers(folder: Path) -> None:
-    """Remove temporary files that were abandoned long ago."""
-    for path in folder.glob(".*.part-*"):
-        with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _LEFTOVER_S:
-                path.unlink()
