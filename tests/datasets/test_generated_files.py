@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from helpers.small_recipes import Deadly, Refused, Text, songs
 from jostle.core.random import rng_for
 from jostle.datasets.dataset import FileCounts
-from jostle.datasets.generated_files import MANIFEST, STALE_S, fill
+from jostle.datasets.generated_files import MANIFEST, fill
 from jostle.errors import DataError, JostleError, ResourceError
+from jostle.io.files.atomic import STALE_S
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -82,7 +83,7 @@ def test_verify_detects_changes_with_the_old_modification_time(complete_folder: 
 def test_a_touched_file_is_read_once_and_kept(complete_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime(complete_folder / "a/song 0.txt", ns=(1, 1))
     assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
-    monkeypatch.setattr("jostle.datasets.generated_files.sha256_of", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr("jostle.io.files.ledger.fingerprint_of", lambda path: pytest.fail("read again"))
     assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
 
 
@@ -246,7 +247,7 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / MANIFEST)
     for folder in ("odd", "pipe"):
-        with pytest.raises(DataError, match=rf"{MANIFEST}: not a regular file; delete it, or choose another folder"):
+        with pytest.raises(DataError, match=rf"{MANIFEST}: not a regular file; correct that, or choose another folder"):
             fill(tmp_path / folder, songs(1))
 
 
@@ -254,7 +255,7 @@ def test_a_folder_without_permission_is_named(tmp_path: Path, monkeypatch: pytes
     def denied(*_: object, **__: object) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr(Path, "open", denied)
     with pytest.raises(JostleError, match=rf"{tmp_path / MANIFEST}: cannot be read \(Permission denied\)") as caught:
         fill(tmp_path, songs(1))
     assert caught.value.exit_code == 3
@@ -267,7 +268,7 @@ def test_a_complete_folder_may_be_read_only(complete_folder: Path, monkeypatch: 
     def read_only(*_: object, **__: object) -> int:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("jostle.datasets.generated_files.os.open", read_only)
+    monkeypatch.setattr(os, "open", read_only)
     assert fill(complete_folder, songs(4)) == FileCounts(kept=4)
     with pytest.raises(DataError, match="cannot be written \\(Read-only file system\\)"):
         fill(complete_folder, [*songs(4), Text("a/another.txt")])

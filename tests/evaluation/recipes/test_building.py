@@ -82,7 +82,7 @@ def test_building_is_reproducible_and_repairs_damaged_files(video_root: Path, tm
 
 def test_another_seed_is_refused_in_the_same_folder(video_root: Path, tmp_path: Path) -> None:
     build(video_root, tmp_path / "out")
-    with pytest.raises(SourceChanged, match="seed differ; name another folder"):
+    with pytest.raises(SourceChanged, match=r"contains another set: seed was 0, now 1\. Name another folder"):
         build(video_root, tmp_path / "out", seed=1)
 
 

@@ -22,14 +22,15 @@ from jostle.core.types.truth import Truth
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.video import corrupt_video
 from jostle.datasets.dataset import Dataset, FileCounts
+from jostle.datasets.generated_files import MANIFEST, fill, read_hashes
 from jostle.datasets.generated_files import FileRecipe as FileRecipe
-from jostle.datasets.generated_files import fill, read_hashes, sha256_of
-from jostle.errors import BadValue, DataError, JostleError, SourceChanged
+from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe, slugify
 from jostle.io.files.atomic import write_text
+from jostle.io.files.ledger import check_same
 from jostle.io.files.records import read_record
 from jostle.io.files.video_ids import quote_name, refuse_collisions
-from jostle.io.video.source import identity_of
+from jostle.io.video.source import fingerprint_of, identity_of
 
 
 def cell_folders(recipe: Recipe) -> dict[str, PurePosixPath]:
@@ -293,10 +294,8 @@ def check_built(folder: Path, progress: Progress | None = None) -> BuildCheck:
 
 def _matches_hash(path: Path, sha256: str) -> bool:
     try:
-        if not path.is_file() and not path.is_dir():  # reading a pipe might never end
-            return False
-        return sha256_of(path) == sha256
-    except (OSError, JostleError):
+        return fingerprint_of(path) == f"sha256:{sha256}"
+    except JostleError:
         return False
 
 
@@ -328,14 +327,13 @@ def _check_same_set(out: Path, about: Mapping[str, Any]) -> None:
         return
     if not is_built(out):
         left = [path for path in out.iterdir() if not path.name.startswith(".")]
-        if left and not (out / "manifest.jsonl").exists():
+        if left and not (out / MANIFEST).exists():
             raise DataError(f"{out}: contains files that are not a set of copies; name a new or an empty folder")
         return
-    before = _read_set(out)
-    differing = [key for key in ("benchmark", "fingerprint", "dataset", "subset", "truth", "seed", "lossless")
-            if getattr(before, key) != about[key]]  # fmt: skip
-    if differing:
-        raise SourceChanged(f"{out}: contains another set: {', '.join(differing)} differ; name another folder")
+    keys = ("benchmark", "fingerprint", "dataset", "subset", "truth", "seed", "lossless")
+    check_same(
+        out, "another set", vars(_read_set(out)), {key: about[key] for key in keys}, "use the options of that set"
+    )
 
 
 def _read_set(folder: Path) -> _Set:

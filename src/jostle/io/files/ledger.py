@@ -124,17 +124,20 @@ def check_regular(path: Path, remedy: str, fault: str = "") -> None:
         raise DataError(f"{path}: not a regular file; {remedy}", fault=fault)
 
 
-def is_unchanged(path: Path, state: tuple[int, int], sha256: str, *, verify: bool = False) -> bool:
+def is_unchanged(
+    path: Path, state: tuple[int, int], sha256: str, *, now: tuple[int, int] | None = None, verify: bool = False
+) -> bool:
     """Return whether a file or a folder of images is as recorded: by size and time, by its content if the time differs.
 
     Args:
         state: size and modification time, as of `source_state`.
+        now: those of today, if they are known.
         verify: compare the content even if the time is the recorded one.
 
     Raises:
         MediaError: if it cannot be read.
     """
-    now = source_state(path)
+    now = now or source_state(path)
     if now == state and not verify:
         return True
     return now[0] == state[0] and fingerprint_of(path).removeprefix("sha256:") == sha256.removeprefix("sha256:")
