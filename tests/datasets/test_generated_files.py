@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from helpers.small_recipes import Deadly, Refused, Text, songs
 from jostle.core.random import rng_for
 from jostle.datasets.dataset import FileCounts
-from jostle.datasets.generated_files import MANIFEST, fill
+from jostle.datasets.generated_files import fill
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.io.files.atomic import STALE_S
+from jostle.io.files.ledger import MANIFEST
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -7,23 +7,19 @@ folder at the same time, as they write the same bytes.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from jostle.datasets.dataset import FileCounts, Progress
-from jostle.errors import JostleError, MediaError, ResourceError
+from jostle.errors import JostleError, ResourceError
 from jostle.io.files.atomic import disk_error, remove_leftovers
-from jostle.io.files.ledger import Ledger, is_unchanged
-from jostle.io.files.records import Count, parse_record
-from jostle.io.video.source import fingerprint_of, source_state
+from jostle.io.files.ledger import Manifest
 from jostle.parallel.workers import map_unordered
 
-MANIFEST = "manifest.jsonl"
 _REMEDY = "correct that, or choose another folder by $JOSTLE_CACHE"
 
 
@@ -43,17 +39,6 @@ class FileRecipe(Protocol):
 
     def write(self, path: Path) -> None:
         """Write the file; it must appear under `path` only when it is complete."""
-
-
-@dataclass(frozen=True)
-class ManifestLine:
-    """Manifest line of a finished file."""
-
-    file: str
-    key: str
-    size: Count
-    mtime_ns: int
-    sha256: str
 
 
 def fill(
@@ -76,21 +61,20 @@ def fill(
         ResourceError: if the disk is full. What was finished before stays and is recorded.
         DataError: if the folder cannot be read or written.
     """
-    manifest = _manifest_of(folder)
-    lines = {line.file: line for line in manifest.read()}
+    manifest = Manifest(folder, _REMEDY, "F137")
     missing, replaced = [], 0
     for recipe in recipes:
-        if not _is_whole(folder, recipe, lines.get(recipe.name), manifest, verify=verify):
+        if not manifest.is_whole(recipe.name, recipe.key, verify=verify):
             missing.append(recipe)
             replaced += os.path.lexists(folder / recipe.name)
     ready, bad = len(recipes) - len(missing), 0
     if missing:
         _make_folders(folder, missing)
-        finished = map_unordered(partial(_start_worker, folder), missing, jobs)
-        with manifest, contextlib.closing(finished):
+        manifest.create()
+        with closing(map_unordered(partial(_start_worker, folder), missing, jobs)) as finished:
             for recipe, error in finished:
                 if error is None:
-                    manifest.add(_line(folder, recipe))
+                    manifest.add(recipe.name, recipe.key)
                 elif on_bad is None or isinstance(error, ResourceError):
                     raise error
                 else:
@@ -104,12 +88,7 @@ def fill(
 
 def read_hashes(folder: Path) -> dict[str, str]:
     """Return the hash of each file of the folder's manifest, by its path inside the folder."""
-    return {line.file: line.sha256 for line in _manifest_of(folder).read()}
-
-
-def _manifest_of(folder: Path) -> Ledger[ManifestLine]:
-    parse = partial(parse_record, ManifestLine)
-    return Ledger(folder / MANIFEST, parse, shared=True, damaged="redo", remedy=_REMEDY, fault="F137")
+    return {file: line.sha256 for file, line in Manifest(folder, _REMEDY, "F137").lines.items()}
 
 
 def _start_worker(folder: Path) -> Callable[[FileRecipe], JostleError | None]:
@@ -122,30 +101,6 @@ def _attempt(folder: Path, recipe: FileRecipe) -> JostleError | None:
     except JostleError as error:
         return error
     return None
-
-
-def _is_whole(
-    folder: Path, recipe: FileRecipe, line: ManifestLine | None, manifest: Ledger[ManifestLine], *, verify: bool
-) -> bool:
-    if line is None or line.key != recipe.key:
-        return False
-    path = folder / recipe.name
-    try:
-        now = source_state(path)
-        if not is_unchanged(path, (line.size, line.mtime_ns), line.sha256, now=now, verify=verify):
-            return False
-    except MediaError:
-        return False
-    if now[1] != line.mtime_ns:
-        # Copied or touched, but identical. In a read-only folder it is hashed again next time.
-        with contextlib.suppress(JostleError), manifest:
-            manifest.add(replace(line, mtime_ns=now[1]))
-    return True
-
-
-def _line(folder: Path, recipe: FileRecipe) -> ManifestLine:
-    path = folder / recipe.name
-    return ManifestLine(recipe.name, recipe.key, *source_state(path), fingerprint_of(path).removeprefix("sha256:"))
 
 
 def _make_folders(folder: Path, recipes: Sequence[FileRecipe]) -> None:

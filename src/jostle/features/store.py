@@ -21,7 +21,7 @@ from jostle.errors import DataError, SourceChanged
 from jostle.features.extraction import Extraction
 from jostle.io.files.arrays import read_features
 from jostle.io.files.atomic import remove_leftovers, write_bytes, write_text
-from jostle.io.files.ledger import Ledger, check_same
+from jostle.io.files.ledger import MANIFEST, Ledger, check_same
 from jostle.io.files.records import ValidationError, parse_record
 from jostle.io.files.video_ids import file_name_for, normalize_id, path_for, quote_name
 from jostle.io.video.source import sha256_of_file
@@ -29,7 +29,6 @@ from jostle.models.extractors.protocol import Features
 
 FORMAT = 1
 FILE = "features.json"
-LEDGER = "manifest.jsonl"
 FRAMES = "frames"  # folder of frame features
 
 
@@ -232,7 +231,7 @@ def _updated(
 
 def _ledger_of(folder: Path) -> Ledger[_LedgerLine]:
     parse, remedy = partial(parse_record, _LedgerLine), "remove it, and its videos are extracted again"
-    return Ledger(folder / LEDGER, parse, shared=True, damaged="redo", remedy=remedy, fault="F117")
+    return Ledger(folder / MANIFEST, parse, shared=True, damaged="redo", remedy=remedy, fault="F117")
 
 
 def _read_list(folder: Path) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | None:

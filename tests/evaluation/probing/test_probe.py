@@ -99,6 +99,30 @@ def test_a_damaged_file_is_computed_again(videos: dict[str, Path], complete_run:
     assert victim.read_bytes() == content
 
 
+def test_a_file_that_was_changed_is_computed_again(videos: dict[str, Path], complete_run: Path) -> None:
+    first, second = sorted((complete_run / "probe" / "videos").iterdir())[:2]
+    content = first.read_bytes()
+    for changed in (content.replace(b'"trials": ', b'"trials": 1'), second.read_bytes()):
+        first.write_bytes(changed)
+        done: list[int] = []
+        small_run.probe(videos, complete_run, progress=lambda one, of, done=done: done.append(of))
+        assert done == [1]
+        assert first.read_bytes() == content
+
+
+def test_a_probe_of_a_version_without_manifests_resumes(videos: dict[str, Path], complete_run: Path) -> None:
+    result = (complete_run / "probe.json").read_bytes()
+    (complete_run / "probe" / "manifest.jsonl").unlink()
+    victim = sorted((complete_run / "probe" / "videos").iterdir())[0]
+    content = victim.read_bytes()
+    victim.unlink()
+    done: list[int] = []
+    for _ in range(2):
+        small_run.probe(videos, complete_run, progress=lambda one, of: done.append(of))
+    assert done == [1]
+    assert (victim.read_bytes(), (complete_run / "probe.json").read_bytes()) == (content, result)
+
+
 @pytest.mark.fault("F145")
 def test_other_settings_or_another_model_are_refused(videos: dict[str, Path], complete_run: Path) -> None:
     with pytest.raises(SourceChanged, match=r"threshold was 0\.6, now 0\.7"):

@@ -12,6 +12,7 @@ import jostle
 import jostle.api
 from jostle.errors import BadValue, DataError, SourceChanged
 from jostle.evaluation.recipes.building import check_built
+from jostle.io.files.ledger import Manifest
 from jostle.io.video.encode import Writer
 
 RECIPE = """
@@ -78,6 +79,20 @@ def test_building_is_reproducible_and_repairs_damaged_files(video_root: Path, tm
     assert check_built(tmp_path / "two").altered == ("contrast/1/test/nod/two.mp4 is not what was written",)
     assert build(video_root, tmp_path / "two").files.rebuilt == 1
     assert jostle.api.verify(tmp_path / "two").to_dict()["whole"] == 4
+
+
+def test_a_build_stopped_before_its_first_line_resumes(
+    video_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Manifest, "add", stop)
+    with pytest.raises(KeyboardInterrupt):
+        build(video_root, tmp_path / "out")
+    monkeypatch.undo()
+    files = build(video_root, tmp_path / "out").files
+    assert (files.made, files.rebuilt) == (3, 1)
 
 
 def test_another_seed_is_refused_in_the_same_folder(video_root: Path, tmp_path: Path) -> None:

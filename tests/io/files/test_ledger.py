@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from jostle.errors import DataError, MediaError, ResourceError, SourceChanged
 from jostle.io.files.atomic import write_bytes
-from jostle.io.files.ledger import Ledger, check_same, is_unchanged
+from jostle.io.files.ledger import Ledger, Manifest, check_same, is_unchanged
 from jostle.io.files.records import Count, parse_record
 from jostle.io.video.source import sha256_of_file, source_state
 
@@ -156,6 +156,21 @@ def test_a_change_under_the_old_time_is_found_by_content(tmp_path: Path) -> None
     assert not is_unchanged(path, state, sha256, verify=True)
     path.write_bytes(b"content")
     assert is_unchanged(path, state, f"sha256:{sha256}", verify=True)
+
+
+def test_a_manifest_knows_its_files_by_key_and_content(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"content")
+    manifest = Manifest(tmp_path, "delete it")
+    assert not manifest.is_whole("a", "1")
+    manifest.add("a", "1")
+    (line,) = Manifest(tmp_path, "delete it").lines.values()
+    assert (line.file, line.key, (line.size, line.mtime_ns)) == ("a", "1", source_state(tmp_path / "a"))
+    assert [manifest.is_whole("a", key) for key in ("1", "2")] == [True, False]
+    os.utime(tmp_path / "a", ns=(1, 1))
+    assert manifest.is_whole("a", "1")
+    assert Manifest(tmp_path, "delete it").lines["a"].mtime_ns == 1  # the next time it need not be read
+    (tmp_path / "a").write_bytes(b"")
+    assert not manifest.is_whole("a", "1")
 
 
 WRITER = """

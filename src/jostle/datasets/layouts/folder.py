@@ -24,7 +24,6 @@ from jostle.core.types.language import MomentSet, QuestionSet
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
-from jostle.datasets.generated_files import MANIFEST, ManifestLine
 from jostle.datasets.layouts import search
 from jostle.datasets.layouts.clips import ClipsLayout, build_dataset, from_folders, read_subsets
 from jostle.datasets.layouts.matching import VideoIndex
@@ -32,6 +31,7 @@ from jostle.datasets.layouts.similar_frames import SETS, load_frames
 from jostle.errors import DataError
 from jostle.io.files.format import recognise_format
 from jostle.io.files.label_list import LabelList
+from jostle.io.files.ledger import MANIFEST, FileLine
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows
 from jostle.io.files.text import describe, parse_json
@@ -50,7 +50,7 @@ _NO_ANNOTATIONS = (
     *("class*.txt", "*label_map*", "readme*", "licen?e*", "requirements*"),
     *("jostle*.json", "log.jsonl", "journal.jsonl", "failures.jsonl"),  # written by `build`, `train` and `run`
 )
-_MANIFEST_KEYS = {field.name for field in fields(ManifestLine)}
+_MANIFEST_KEYS = {field.name for field in fields(FileLine)}
 _LAYOUT = ClipsLayout(name="folder", title=TITLE, patterns=(), class_lists=("class*.txt", "*label_map*.txt"))
 
 

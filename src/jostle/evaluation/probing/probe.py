@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -13,7 +14,7 @@ from typing import Any, Literal
 from jostle.core.notebook import format_percent, html_table
 from jostle.core.random import rng_for
 from jostle.datasets.dataset import Dataset
-from jostle.errors import BadValue, DataError, Incomparable, JostleError, SourceChanged
+from jostle.errors import BadValue, DataError, Incomparable, JostleError
 from jostle.evaluation.inference.jobs import JobEngine, Predictor, WorkerFactory
 from jostle.evaluation.probing.predictor import ProbePredictor, ProbeSettings, VideoProbe
 from jostle.evaluation.probing.search import BreakingPoint, severities_of
@@ -23,6 +24,7 @@ from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.evaluation.runner.state import usable_videos
 from jostle.evaluation.tasks.task import Task, make_task
 from jostle.io.files.atomic import write_text
+from jostle.io.files.ledger import Manifest, check_same
 from jostle.io.files.records import Count, read_record
 from jostle.io.files.video_ids import file_name_for
 from jostle.metrics.breaking_points import (
@@ -133,9 +135,14 @@ class Probe:
 
 @dataclass(frozen=True)
 class ProbeFolder:
-    """Files of a probe in a run folder."""
+    """Files of a probe in a run folder; `probe/` has a manifest of the files of videos."""
 
     path: Path
+
+    @property
+    def inner(self) -> Path:
+        """Folder of the settings, the manifest and the files of videos."""
+        return self.path / "probe"
 
     @property
     def result(self) -> Path:
@@ -145,11 +152,16 @@ class ProbeFolder:
     @property
     def settings(self) -> Path:
         """Path of the settings that decide the result."""
-        return self.path / "probe" / "settings.json"
+        return self.inner / "settings.json"
 
     def of_video(self, name: str) -> Path:
         """Return the path of the breaking points and curves of one video."""
-        return self.path / "probe" / "videos" / file_name_for(name, ".json")
+        return self.inner / self.name_of(name)
+
+    @staticmethod
+    def name_of(name: str) -> str:
+        """Return the name of the file of one video, as in the manifest."""
+        return f"videos/{file_name_for(name, '.json')}"
 
 
 def read_probe(path: Path) -> Probe:
@@ -233,19 +245,22 @@ def probe_benchmark(
     if videos is not None:
         drawn = set(sorted(names, key=lambda name: rng_for(seed, "probe", name).random())[:videos])
         names = [name for name in names if name in drawn]
-    done = {name: known for name in names if (known := _read_finished(folder, name)) is not None}
+    manifest, key = Manifest(folder.inner, "remove it, and the same `jostle probe` goes on"), _key_of(settings)
+    finished = {name: _read_finished(folder, name, manifest, key) for name in names}
+    done = {name: probe for name, probe in finished.items() if probe is not None}
     paths = usable_videos(task)
     left = [task.make_job(name, paths[name], (), seed) for name in names if name not in done]
     factory = WorkerFactory(partial(_load_predictor, model.load, task, settings))
     with closing(engine(factory, left, jobs, lost=lambda job, error: error)) as results:
-        for finished, (job, result) in enumerate(results, 1):
+        for count, (job, result) in enumerate(results, 1):
             if isinstance(result, JostleError):
                 failed[job.name] = str(result)
             else:
                 done[job.name] = result.outputs["probe"]
                 write_text(folder.of_video(job.name), [json.dumps(done[job.name].to_dict()), "\n"])
+                manifest.add(folder.name_of(job.name), key)
             if progress is not None:
-                progress(finished, len(left))
+                progress(count, len(left))
     if not done:
         raise DataError(f"none of {len(data.videos)} videos could be probed: {_why_none(task, failed)}")
     probe = _summarize(
@@ -263,24 +278,25 @@ def _check_settings(folder: ProbeFolder, settings: ProbeSettings) -> None:
     """Record the settings of a probe, or raise if the folder has others."""
     if folder.settings.exists():
         before = read_record(ProbeSettings, folder.settings, "delete the folder probe/, and it is done again")
-        changed = [
-            f"{field.name} was {was}, now {now}"
-            for field in fields(ProbeSettings)
-            if (was := getattr(before, field.name)) != (now := getattr(settings, field.name))
-        ]
-        if changed:
-            raise SourceChanged(
-                f"{folder.path}: contains a probe with other settings: {'; '.join(changed)}. Name another folder, or "
-                "use those settings",
-                fault="F145",
-            )
+        what, remedy = "a probe with other settings", "use those settings"
+        check_same(folder.path, what, vars(before), vars(settings), remedy, "F145")
         return
     folder.of_video("").parent.mkdir(parents=True, exist_ok=True)
     write_text(folder.settings, [json.dumps(asdict(settings), indent=1), "\n"])
 
 
-def _read_finished(folder: ProbeFolder, name: str) -> VideoProbe | None:
-    """Return the probe of a video that is finished; a file that is damaged is computed again."""
+def _key_of(settings: ProbeSettings) -> str:
+    return hashlib.sha256(json.dumps(asdict(settings)).encode()).hexdigest()
+
+
+def _read_finished(folder: ProbeFolder, name: str, manifest: Manifest, key: str) -> VideoProbe | None:
+    """Return the probe of a video that is finished; a file that is damaged or was changed is computed again.
+
+    A file without a line is complete, as it has its name: older versions had no manifest.
+    """
+    file = folder.name_of(name)
+    if file in manifest.lines and not manifest.is_whole(file, key):
+        return None
     try:
         return read_video_probe(folder.path, name)
     except DataError:

@@ -22,12 +22,12 @@ from jostle.core.types.truth import Truth
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.video import corrupt_video
 from jostle.datasets.dataset import Dataset, FileCounts
-from jostle.datasets.generated_files import MANIFEST, fill, read_hashes
 from jostle.datasets.generated_files import FileRecipe as FileRecipe
+from jostle.datasets.generated_files import fill, read_hashes
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe, slugify
 from jostle.io.files.atomic import write_text
-from jostle.io.files.ledger import check_same
+from jostle.io.files.ledger import MANIFEST, check_same
 from jostle.io.files.records import read_record
 from jostle.io.files.video_ids import quote_name, refuse_collisions
 from jostle.io.video.source import fingerprint_of, identity_of

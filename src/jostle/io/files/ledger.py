@@ -6,19 +6,22 @@ and a line whose file is gone, or is not as the line says, counts for nothing.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from jostle.errors import DataError, SourceChanged
+from jostle.errors import DataError, JostleError, MediaError, SourceChanged
 from jostle.io.files.atomic import disk_error, sync_folder
-from jostle.io.files.records import ValidationError
+from jostle.io.files.records import Count, ValidationError, parse_record
 from jostle.io.video.source import fingerprint_of, source_state
 
+MANIFEST = "manifest.jsonl"  # ledger of the files of a folder
 R = TypeVar("R")
 Damaged = Literal["redo", "refuse"]
 LARGEST = 512 << 20  # bytes; the journal of a million videos is smaller
@@ -141,6 +144,65 @@ def is_unchanged(
     if now == state and not verify:
         return True
     return now[0] == state[0] and fingerprint_of(path).removeprefix("sha256:") == sha256.removeprefix("sha256:")
+
+
+@dataclass(frozen=True)
+class FileLine:
+    """Line of a manifest: a finished file, or folder of images."""
+
+    file: str  # path inside the folder of the manifest, with slashes
+    key: str  # everything else that determines its bytes; a file with another key counts as another file
+    size: Count
+    mtime_ns: int
+    sha256: str
+
+
+class Manifest:
+    """Ledger of the files of a folder, which several processes may fill, as they write the same bytes.
+
+    Args:
+        remedy, fault: see `Ledger`.
+
+    Attributes:
+        lines: last line of each file.
+    """
+
+    def __init__(self, folder: Path, remedy: str, fault: str = "") -> None:
+        parse = partial(parse_record, FileLine)
+        self._folder = folder
+        self._ledger = Ledger(folder / MANIFEST, parse, shared=True, damaged="redo", remedy=remedy, fault=fault)
+        self.lines = {line.file: line for line in self._ledger.read()}
+
+    def create(self) -> None:
+        """Create the file if it is missing, so that the folder is known by it before its first file is there."""
+        with self._ledger:
+            pass
+
+    def add(self, file: str, key: str) -> None:
+        """Record a file that is finished now."""
+        path = self._folder / file
+        self._add(FileLine(file, key, *source_state(path), fingerprint_of(path).removeprefix("sha256:")))
+
+    def is_whole(self, file: str, key: str, *, verify: bool = False) -> bool:
+        """Return whether a file is there as its line says, with this key; `verify` reads it even if its time is old."""
+        line, path = self.lines.get(file), self._folder / file
+        if line is None or line.key != key:
+            return False
+        try:
+            now = source_state(path)
+            whole = is_unchanged(path, (line.size, line.mtime_ns), line.sha256, now=now, verify=verify)
+        except MediaError:
+            return False
+        if whole and now[1] != line.mtime_ns:
+            # Copied or touched, but identical. In a read-only folder it is hashed again next time.
+            with contextlib.suppress(JostleError):
+                self._add(replace(line, mtime_ns=now[1]))
+        return whole
+
+    def _add(self, line: FileLine) -> None:
+        with self._ledger:
+            self._ledger.add(line)
+        self.lines[line.file] = line
 
 
 def check_same(
