@@ -32,7 +32,7 @@ from jostle.core.types import Segments
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor, FrameDetectionPredictor
 from jostle.evaluation.recipes.selection import load_benchmark, select_cells
-from jostle.evaluation.run_folder.journal import Journal, VideoKept, event_to_dict, read_events
+from jostle.evaluation.run_folder.journal import VideoKept, event_to_dict, journal_of, read_events
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.evaluation.runner.state import State
 from jostle.evaluation.runner.verification import check_run
@@ -564,9 +564,9 @@ def test_f79_a_journal_grows_by_the_line(tmp_path: Path) -> None:
         state = State.of(read_events(path))
         assert len(state.videos) == count
         assert state.videos["v_00999", None].video == "v_00999"
-        with Journal(path) as journal:
+        with journal_of(path) as journal:
             before = path.stat().st_size
-            journal.note(event)
+            journal.add(event)
             sizes.append(path.stat().st_size - before)
     assert sizes[0] == sizes[1]
 

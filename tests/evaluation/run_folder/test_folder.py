@@ -59,7 +59,7 @@ def test_F72_other_builds_are_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.about.write_text(metadata_json(FACTS))
     assert folder.check(FACTS, BUILDS | {"python": "3.13.0", "torch": "2.13.0"})  # neither affects any result so far
-    with pytest.raises(SourceChanged, match=r"av was 18\.1\.0, now 18\.2\.0"):
+    with pytest.raises(SourceChanged, match=r"av was '18\.1\.0', now '18\.2\.0'"):
         folder.check(FACTS, BUILDS | {"av": "18.2.0"})
 
 

@@ -39,8 +39,6 @@ from jostle.evaluation.run_folder.journal import (
     VideoKept,
     WorkDone,
     check_regular_file,
-    parse_lines,
-    read_bytes_checked,
     read_events,
 )
 from jostle.evaluation.run_folder.metadata import About, Task
@@ -51,6 +49,7 @@ from jostle.evaluation.tasks.questions import parse_answer
 from jostle.evaluation.tasks.score_tables import read_table
 from jostle.evaluation.tasks.task import segments_from_pairs
 from jostle.io.files.annotations import read_predictions, read_truth
+from jostle.io.files.ledger import read_lines
 from jostle.io.files.records import Share, ValidationError, parse_record, read_record
 from jostle.io.files.text import read_json
 from jostle.io.formats.boxes import read_boxes
@@ -279,9 +278,7 @@ class RunRecord:
     def failures(self) -> tuple[VideoFailed, ...]:
         """Videos that could not be used."""
         path = RunFolder(self.folder).failures
-        if not os.path.lexists(path):
-            return ()
-        return tuple(parse_lines(path, read_bytes_checked(path), partial(parse_record, VideoFailed), _SCORES_ANEW))
+        return tuple(read_lines(path, partial(parse_record, VideoFailed), "refuse", _SCORES_ANEW, "F110"))
 
     @cached_property
     def sources(self) -> dict[str, Path]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from jostle.errors import DataError, SourceChanged
+from jostle.errors import DataError
 from jostle.evaluation.run_folder.metadata import About, RunFacts
 from jostle.evaluation.run_folder.scores import Scores
+from jostle.io.files.ledger import check_same
 from jostle.io.files.records import read_record
-
-MAX_VALUE_LENGTH = 80  # characters of a value in a message
 
 
 @dataclass(frozen=True)
@@ -99,23 +97,9 @@ class RunFolder:
         if not self.about.exists():
             return False
         before = self.read_about()
-        differences = [
-            f"{name} was {_short(was)}, now {_short(now)}"
-            for field in fields(RunFacts)
-            if field.name != "content"
-            for name, was, now in _differences(field.name, getattr(before, field.name), getattr(facts, field.name))
-        ]
-        used = before.versions
-        differences += [
-            f"{package} was {used[package]}, now {version}"
-            for package, version in versions.items()
-            if package != "python" and used.get(package, version) != version
-        ]
-        if differences:
-            raise SourceChanged(
-                f"{self.path}: contains another run: {'; '.join(differences)}. Name another folder, or use "
-                "the options of that run"
-            )
+        now = {field.name: getattr(facts, field.name) for field in fields(RunFacts) if field.name != "content"}
+        now |= {name: version for name, version in versions.items() if name != "python" and name in before.versions}
+        check_same(self.path, "another run", vars(before) | before.versions, now, "use the options of that run")
         return True
 
     def leftovers(self) -> Iterator[Path]:
@@ -136,19 +120,3 @@ def run_folder(path: Path) -> Path:
             if (folder / "run.json").is_file():
                 return path.parent if folder == path.absolute().parent else path.parent.parent
     return path
-
-
-def _differences(name: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name and the two values of what differs, of dictionaries key by key."""
-    if was == now:
-        return
-    if isinstance(was, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*was, *now]):
-            yield from _differences(f"{name} {key}", was.get(key), now.get(key))
-    else:
-        yield name, was, now
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}..."

@@ -1,22 +1,17 @@
-"""Journals: files of one event per line, validated line by line; one dataclass per kind of event."""
+"""Journal of a run: a ledger of one event per line; one dataclass per kind of event."""
 
 from __future__ import annotations
 
-import errno
-import json
-import os
-import stat
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.clip import check_rate
-from jostle.errors import BadValue, DataError, ResourceError
+from jostle.errors import BadValue
+from jostle.io.files.ledger import Ledger, check_regular
 from jostle.io.files.records import Count, ValidationError, parse_record
 
 
@@ -140,41 +135,25 @@ def event_to_dict(event: Event) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-R = TypeVar("R")
-LARGEST = 512 << 20  # bytes; the journal of a million videos is smaller
-
-
 def check_regular_file(path: Path) -> None:
-    """Raise a DataError if a path exists and is not a regular file: reading a pipe might never end."""
-    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        raise DataError(f"{path}: not a regular file; remove it, and the same `jostle run` resumes", fault="F110")
+    """Raise a DataError if a file of a run is not a regular file: reading a pipe might never end."""
+    check_regular(path, "remove it, and the same `jostle run` resumes", "F110")
 
 
-def read_bytes_checked(path: Path) -> bytes:
-    """Read a regular file of limited size."""
-    try:
-        check_regular_file(path)
-        if path.stat().st_size > LARGEST:
-            raise DataError(f"{path}: larger than {LARGEST} bytes; start again in a new folder", fault="F110")
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(
-            f"{path}: cannot be read ({error.strerror}); check its type and permissions", fault="F110"
-        ) from None
+def journal_of(path: Path) -> Ledger[Event]:
+    """Return the journal of a run folder, which one process owns; a damaged line is refused."""
+    lists: set[str] = set()
 
+    def parse(plain: Any) -> Event:
+        event = parse_event(plain)
+        if isinstance(event, VideoList):
+            lists.add(event.key)
+        elif isinstance(event, CellWritten) and event.list not in lists:
+            raise ValidationError(f"is {event.list!r}, which no earlier line defines").under("list")
+        return event
 
-def parse_lines(path: Path, data: bytes, fit: Callable[[Any], R], remedy: str) -> Iterator[R]:
-    """Yield the record of each complete line; an incomplete last line is ignored.
-
-    Args:
-        fit: converts a plain value to a record, or raises `ValidationError`.
-    """
-    for number, line in enumerate(data.split(b"\n")[:-1], 1):
-        try:
-            yield fit(json.loads(line))
-        except (ValueError, RecursionError, ValidationError) as error:
-            why = f" ({error})" if isinstance(error, ValidationError) else ""
-            raise DataError(f"{path}: line {number} is damaged{why}; {remedy}", fault="F110") from None
+    remedy = "restore it, or remove it, and the work it records is done again"
+    return Ledger(path, parse, shared=False, damaged="refuse", remedy=remedy, fault="F110", dump=event_to_dict)
 
 
 def read_events(path: Path) -> list[Event]:
@@ -183,62 +162,4 @@ def read_events(path: Path) -> list[Event]:
     Raises:
         DataError: if the file cannot be read, or a complete line is not an event.
     """
-    return _parse_events(path, read_bytes_checked(path) if os.path.lexists(path) else b"")
-
-
-class Journal:
-    """Journal open for writing by the process that owns its folder.
-
-    Attributes:
-        events: events so far.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            check_regular_file(path)
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
-        try:
-            data = read_bytes_checked(path)
-            self.events = _parse_events(path, data)
-            os.ftruncate(self._handle, data.rfind(b"\n") + 1)  # drop the incomplete line of a killed process
-        except BaseException:
-            os.close(self._handle)
-            raise
-
-    def note(self, event: Event) -> None:
-        """Add an event; it is on the disk when this returns."""
-        line = json.dumps(event_to_dict(event), allow_nan=False).encode() + b"\n"
-        try:
-            while line:
-                line = line[os.write(self._handle, line) :]
-            os.fsync(self._handle)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise ResourceError(f"no space left on the disk for {self._path}; free some, then run again") from None
-            raise DataError(f"{self._path}: cannot be written ({error.strerror})") from None
-        self.events.append(event)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._handle)
-
-
-def _parse_events(path: Path, data: bytes) -> list[Event]:
-    lists: set[str] = set()
-
-    def event(plain: Any) -> Event:
-        parsed = parse_event(plain)
-        if isinstance(parsed, VideoList):
-            lists.add(parsed.key)
-        elif isinstance(parsed, CellWritten) and parsed.list not in lists:
-            raise ValidationError(f"is {parsed.list!r}, which no earlier line defines").under("list")
-        return parsed
-
-    return list(parse_lines(path, data, event, "remove it, and the work it records is done again"))
+    return journal_of(path).read()

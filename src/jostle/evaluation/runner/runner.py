@@ -8,7 +8,6 @@ depends neither on the order of work, nor on the number of workers, nor on inter
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -42,12 +41,12 @@ from jostle.evaluation.run_folder.journal import (
     CellWritten,
     DamagedFrames,
     Event,
-    Journal,
     VideoFailed,
     VideoKept,
     VideoList,
     WorkDone,
     event_to_dict,
+    journal_of,
     read_events,
 )
 from jostle.evaluation.run_folder.metadata import (
@@ -82,7 +81,8 @@ from jostle.evaluation.runner.state import (
 )
 from jostle.evaluation.tasks.task import Task, make_task
 from jostle.features.extraction import Cost
-from jostle.io.files.atomic import write_bytes, write_text
+from jostle.io.files.atomic import disk_error, write_bytes, write_text
+from jostle.io.files.ledger import Ledger
 from jostle.io.files.lock import FolderLock
 from jostle.io.files.video_ids import file_name_for, refuse_collisions
 from jostle.io.video.source import file_fingerprint, source_state
@@ -237,7 +237,7 @@ def run_benchmark(
         for path in folder.leftovers():
             with contextlib.suppress(OSError):
                 path.unlink()
-        state, tracker = State.of(journal.events), ProgressTracker(task, watch)
+        state, tracker = State.of(journal.read()), ProgressTracker(task, watch)
         on_kept = None if watch is None else tracker.add_result
         plan = plan_work(folder, state, task, cells, seed=seed, retry_failed=retry_failed, on_kept=on_kept)
         online = None if not is_online(model.adapt) else OnlineRun(folder, (facts.adapt or {})["order"])
@@ -247,7 +247,7 @@ def run_benchmark(
         tracker.unit = "videos" if all(job.portion is None for job in plan.video_jobs) else "portions of videos"
 
         def note(event: Event) -> None:
-            journal.note(event)
+            journal.add(event)
             state.add(event)
 
         def write_scores(names: list[str]) -> dict[str, Any]:
@@ -375,8 +375,8 @@ def _facts(task: Task[Any], model: BenchmarkModel, seed: int) -> RunFacts:
     )
 
 
-def _open_journal(folder: RunFolder, facts: RunFacts, task: Task[Any]) -> Journal:
-    """Open the journal of a run folder, and initialise the folder if it is new."""
+def _open_journal(folder: RunFolder, facts: RunFacts, task: Task[Any]) -> Ledger[Event]:
+    """Return the journal of a run folder, and initialise the folder if it is new."""
     try:
         if not folder.check(facts, library_versions()):
             if any(not path.name.startswith(".") and path != folder.frames for path in folder.path.iterdir()):
@@ -391,10 +391,8 @@ def _open_journal(folder: RunFolder, facts: RunFacts, task: Task[Any]) -> Journa
         for inner in (folder.predictions, folder.videos):
             inner.mkdir(exist_ok=True)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise ResourceError(f"no space left on the disk for {folder.path}; free some, then run again") from None
-        raise DataError(f"{folder.path}: cannot be used ({error.strerror}); name another folder") from None
-    return Journal(folder.journal)
+        raise disk_error(error, folder.path, "used", "name another folder") from None
+    return journal_of(folder.journal)
 
 
 def _record_failure(job: VideoJob, error: JostleError, note: Note) -> None:

@@ -23,8 +23,9 @@ from jostle.evaluation.run_folder.journal import CellWritten, Event, VideoFailed
 from jostle.evaluation.tasks.task import Task
 from jostle.io.files.arrays import read_npz
 from jostle.io.files.atomic import write_bytes
+from jostle.io.files.ledger import is_unchanged
 from jostle.io.files.video_ids import file_name_for, quote_name
-from jostle.io.video.source import file_fingerprint, fingerprint_of, probe, source_state
+from jostle.io.video.source import file_fingerprint, probe
 
 _META = "about"
 Array = npt.NDArray[Any]
@@ -209,11 +210,12 @@ def _cells_with_results(
     """Return the cells with stored results of a video; the file is read only if it changed."""
     event, every = state.videos[video, portion], task.recipe.cells
     try:
-        as_left = source_state(results_file(folder, video, portion)) == event.kept
-        if as_left and all(hi <= len(every) for _, hi in event.cells):
-            return frozenset(every[i].name for lo, hi in event.cells for i in range(lo, hi))
+        if not is_unchanged(results_file(folder, video, portion), event.kept, event.sha256):
+            return frozenset()
     except JostleError:
         return frozenset()
+    if all(hi <= len(every) for _, hi in event.cells):
+        return frozenset(every[i].name for lo, hi in event.cells for i in range(lo, hi))
     return frozenset(load_results(folder, state, task, video, portion))
 
 
@@ -266,7 +268,7 @@ def _check_source(job: VideoJob, event: VideoKept) -> None:
         )
     if event.source is None or not path.exists():
         return
-    if source_state(path) != (event.size, event.changed_ns) and fingerprint_of(path) != event.source:
+    if not is_unchanged(path, (event.size or 0, event.changed_ns or 0), event.source):
         raise SourceChanged(
             f"{path}: {quote_name(name)} has changed since this run processed it; name another folder, or put "
             "the old file back"
