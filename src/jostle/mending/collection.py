@@ -1,18 +1,16 @@
 """Inspection of a collection of videos: how much of each is damaged, by which kinds, and where it is worst.
 
-Results are appended to a journal as they come, so that a run that was stopped goes on where it was, and a collection
+Results are added to a ledger as they come, so that a run that was stopped goes on where it was, and a collection
 that has grown costs only what is new.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,8 @@ from jostle.core.finite import naming
 from jostle.core.interruption import exits_as_errors
 from jostle.core.types.clip import Frame
 from jostle.errors import DataError, JostleError, ResourceError
-from jostle.io.files.records import Count, Share, ValidationError, parse_record
+from jostle.io.files.ledger import Ledger
+from jostle.io.files.records import Count, Share, parse_record
 from jostle.io.video.source import is_images, source_state
 from jostle.mending.damage_events import DamageEvents
 from jostle.mending.loading import load_inspector
@@ -36,6 +35,7 @@ from jostle.parallel.workers import map_unordered
 WIDTH = 192  # of pictures
 WORST = 3  # stretches of a video of which pictures are kept
 QUALITY = 70  # of JPEG
+_ANEW = "delete it to inspect everything again"
 
 
 @dataclass(frozen=True)
@@ -119,47 +119,37 @@ def inspect_files(
         DataError: if the journal is of other settings.
     """
     settings = _Settings(load_inspector(inspector).fingerprint, lookahead)
-    done = _read_journal(journal, settings)
+    ledger = Ledger(journal, _parse_line, shared=False, damaged="redo", remedy=_ANEW)
+    lines = ledger.read()
+    _check_settings(journal, lines, settings)
+    done = {line.video: line for line in lines if isinstance(line, InspectedFile)}
     left = [path for path in videos if str(path) not in done or done[str(path)].state != _state(path)]
     if progress is not None and len(left) < len(videos):
         progress(len(videos) - len(left), len(videos))
     start = partial(_start_worker, str(inspector), lookahead)
-    with journal.open("a", encoding="utf-8") as file:
-        if not file.tell():
-            file.write(json.dumps(asdict(settings)) + "\n")
-        with closing(map_unordered(start, left, jobs, lost=_lost)) as results:
-            for count, (path, result) in enumerate(results, 1):
-                done[str(path)] = result
-                file.write(json.dumps(asdict(result)) + "\n")
-                file.flush()
-                if progress is not None:
-                    progress(len(videos) - len(left) + count, len(videos))
+    with ledger, closing(map_unordered(start, left, jobs, lost=_lost)) as results:
+        if not lines:
+            ledger.add(settings)
+        for count, (path, result) in enumerate(results, 1):
+            done[str(path)] = result
+            ledger.add(result)
+            if progress is not None:
+                progress(len(videos) - len(left) + count, len(videos))
     return [done[str(path)] for path in videos]
 
 
-def _read_journal(journal: Path, settings: _Settings) -> dict[str, InspectedFile]:
-    if not journal.exists():
-        return {}
-    lines = journal.read_text(encoding="utf-8", errors="replace").split("\n")
-    if not lines[0]:
-        return {}
-    try:
-        first = parse_record(_Settings, json.loads(lines[0]))
-    except (ValueError, RecursionError, ValidationError):
-        raise DataError(f"{journal}: its first line is damaged; delete it to inspect everything again") from None
-    if first != settings:
-        raise DataError(
-            f"{journal}: holds results of another inspector or look-ahead; name another file, or delete it to inspect "
-            "everything again"
-        )
-    files = {}
-    for line in lines[1:]:
-        with contextlib.suppress(ValueError, RecursionError, ValidationError):  # a line that a kill cut short is redone
-            one = parse_record(InspectedFile, json.loads(line))
-            files[one.video] = one
-    if lines[-1]:  # so that what is appended begins a line
-        journal.write_text("\n".join(line for line in lines[:-1]) + "\n", encoding="utf-8")
-    return files
+def _parse_line(plain: Any) -> _Settings | InspectedFile:
+    is_file = isinstance(plain, dict) and "video" in plain
+    return parse_record(InspectedFile, plain) if is_file else parse_record(_Settings, plain)
+
+
+def _check_settings(journal: Path, lines: Sequence[_Settings | InspectedFile], settings: _Settings) -> None:
+    """Raise a DataError if a journal that is not empty does not begin with these settings."""
+    if not (lines and isinstance(lines[0], _Settings)):
+        if journal.exists() and journal.stat().st_size:
+            raise DataError(f"{journal}: its first line is damaged; {_ANEW}")
+    elif lines[0] != settings:
+        raise DataError(f"{journal}: holds results of another inspector or look-ahead; name another file, or {_ANEW}")
 
 
 def _state(path: Path) -> tuple[int, int]:
