@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.e2e.test_random_kills import VERBS, whole_files, write_sources
 
 from helpers.started import Starter
-from helpers.tiny_run import command, content, starter_in
+from helpers.tiny_run import NAMES, command, content, starter_in
 
 EXCLUSIVE = ("run", "train")  # verbs that write sequentially, so a second process is refused
 
@@ -44,3 +45,16 @@ def test_f115_two_processes_in_one_folder(starters: list[Starter], tmp_path: Pat
         ends = sorted(one.end() for one in starters)
         assert ends == ([0, 5] if verb in EXCLUSIVE else [0, 0])
         assert read(tmp_path / out) == read(tmp_path / "whole")
+
+
+@pytest.mark.fault("F115")
+@pytest.mark.slow
+def test_f115_two_processes_with_different_videos(starters: list[Starter], tmp_path: Path) -> None:
+    _, _, *words = VERBS["extract"]
+    for attempt in range(3):
+        out = f"both-{attempt}"
+        for one, name in zip(starters, NAMES, strict=False):
+            one.start(["extract", f"data/{name}.mkv", *words, out])
+        assert [one.end() for one in starters] == [0, 0]
+        listed = json.loads((tmp_path / out / "features.json").read_text())
+        assert {*listed["videos"]} == {*NAMES[:2]}

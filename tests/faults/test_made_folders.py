@@ -34,6 +34,8 @@ def extract_features(root: Path, out: Path) -> None:
     [
         (build_copies, "jostle.json", (lambda root, out: api.verify(out), build_copies)),
         (extract_features, "features.json", (extract_features,)),
+        (build_copies, "manifest.jsonl", (build_copies,)),
+        (extract_features, "manifest.jsonl", (extract_features,)),
     ],
 )
 def test_f117_tampered_folders_are_refused_or_rebuilt(

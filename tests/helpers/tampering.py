@@ -62,7 +62,7 @@ def tamperings_with(folder: Path, name: str) -> Iterator[Tampering]:
 
 def _of_values(run: Path, name: str) -> Iterator[Tampering]:
     lines = (run / name).read_text().splitlines() if name.endswith(".jsonl") else [(run / name).read_text()]
-    records = [json.loads(line) for line in lines]
+    records = [json.loads(line) for line in lines if line]
     for number in dict.fromkeys((0, *_first_of_each_event(records))):
         for keys in _places(records[number]):
             for how, value in INSTEAD.items():
