@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.core.finite import without_nan
-from jostle.core.formatting import percent, time_of
+from jostle.core.formatting import percent, time_of, without_nan
 from jostle.core.timing import LIMITS
 
 if TYPE_CHECKING:

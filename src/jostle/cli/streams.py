@@ -17,7 +17,7 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.video import InspectorName
-from jostle.core.finite import without_nan
+from jostle.core.formatting import without_nan
 from jostle.core.interruption import Stopped
 from jostle.errors import BadValue, MediaError
 from jostle.io.files.pipe_writer import PipeWriter

@@ -1,8 +1,7 @@
-"""Checks of arrays that models computed, and JSON without NaN."""
+"""Checks of arrays that models computed."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -41,16 +40,3 @@ def naming(*, video: str = "", cell: str = "") -> Iterator[None]:
         yield
     except NonFiniteOutput as error:
         raise error.at(video=video, cell=cell) from error.__cause__
-
-
-def without_nan(value: Any) -> Any:
-    """Return JSON content with None in place of NaN and infinities, which JSON does not have.
-
-    >>> without_nan({"a": [float("nan"), 1.5]})
-    {'a': [None, 1.5]}
-    """
-    if isinstance(value, dict):
-        return {key: without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

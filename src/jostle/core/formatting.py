@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 
 def percent(value: float | None, digits: int = 2) -> str:
@@ -65,3 +66,16 @@ def _yaml_letter(letter: str) -> str:
     if letter in '"\\':
         return f"\\{letter}"
     return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+
+
+def without_nan(value: Any) -> Any:
+    """Return JSON content with None in place of NaN and infinities, which JSON does not have.
+
+    >>> without_nan({"a": [float("nan"), 1.5]})
+    {'a': [None, 1.5]}
+    """
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
