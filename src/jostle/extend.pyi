@@ -1,5 +1,7 @@
 """Exports of `jostle.extend`, and the module that defines each."""
 
+from jostle.core.tables import Column as Column
+from jostle.core.tables import Table as Table
 from jostle.core.types import Clip as Clip
 from jostle.core.types import Predictions as Predictions
 from jostle.core.types import Segments as Segments
@@ -72,7 +74,30 @@ from jostle.models.recognition.recogniser import Weights as Weights
 from jostle.models.recognition.recogniser import changed as changed
 from jostle.models.recognition.recogniser import recogniser as recogniser
 from jostle.models.recognition.recogniser import with_weights as with_weights
+from jostle.reporting.charts.drawing import Drawing as Drawing
+from jostle.reporting.charts.drawing import Scale as Scale
 from jostle.reporting.figures.detection import draw_false_positives as draw_false_positives
+from jostle.reporting.html.blocks import Article as Article
+from jostle.reporting.html.blocks import Bare as Bare
+from jostle.reporting.html.blocks import Detail as Detail
+from jostle.reporting.html.blocks import Details as Details
+from jostle.reporting.html.blocks import Facts as Facts
+from jostle.reporting.html.blocks import Figure as Figure
+from jostle.reporting.html.blocks import Film as Film
+from jostle.reporting.html.blocks import FilmStrip as FilmStrip
+from jostle.reporting.html.blocks import Fold as Fold
+from jostle.reporting.html.blocks import Heading as Heading
+from jostle.reporting.html.blocks import Items as Items
+from jostle.reporting.html.blocks import Number as Number
+from jostle.reporting.html.blocks import Numbers as Numbers
+from jostle.reporting.html.blocks import Shot as Shot
+from jostle.reporting.html.blocks import Side as Side
+from jostle.reporting.html.blocks import Strong as Strong
+from jostle.reporting.html.blocks import Text as Text
+from jostle.reporting.html.section import Report as Report
+from jostle.reporting.html.section import ReportedRun as ReportedRun
+from jostle.reporting.html.section import Section as Section
+from jostle.reporting.html.section import section as section
 from jostle.reporting.trackers import TrackerPayload as TrackerPayload
 from jostle.reporting.trackers import tracker as tracker
 from jostle.training.consistency import divergence as divergence

@@ -82,7 +82,7 @@ def test_squares_open_details_by_mouse_and_keyboard(visit: Any, report: Path) ->
     page = visit(report).page
     details = page.locator(".detail:visible")
     assert details.count() == 0
-    page.locator("#map-0 svg a").nth(1).click()
+    page.locator("#figure-map-0 svg a").nth(1).click()
     wait_for(lambda: details.count() == 1)
     assert "black frame:3, guesser" in details.first.inner_text()
     wait_for(lambda: page.evaluate("document.activeElement.id") == "r0c1")
@@ -90,9 +90,9 @@ def test_squares_open_details_by_mouse_and_keyboard(visit: Any, report: Path) ->
     page.wait_for_url("**#r0c2")
     wait_for(lambda: "motion blur:1" in details.first.inner_text())
     page.keyboard.press("Escape")
-    page.wait_for_url("**#map-0")
+    page.wait_for_url("**#figure-map-0")
     wait_for(lambda: details.count() == 0)
-    page.locator("#map-1 svg a").first.focus()
+    page.locator("#figure-map-1 svg a").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**#r1c0")
     wait_for(lambda: details.count() == 1)
@@ -111,7 +111,7 @@ def test_tables_are_copied_to_the_clipboard(visit: Any, report: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_figures_are_saved_in_light_colours(visit: Any, report: Path, tmp_path: Path, scheme: str) -> None:
     page = visit(report, color_scheme=scheme, accept_downloads=True).page
-    tools = page.locator("#severity .tools")
+    tools = page.locator("#figure-severity .tools")
     with page.expect_download() as download:
         tools.get_by_role("button", name="SVG").click()
     assert download.value.suggested_filename == "severity.svg"
@@ -137,7 +137,7 @@ def test_dark_and_light_have_contrast(visit: Any, report: Path) -> None:
 def test_phone_scrolls_vertically_only(visit: Any, report: Path) -> None:
     page = visit(report, PHONE).page
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.locator("#map-0 svg a").first.click()
+    page.locator("#figure-map-0 svg a").first.click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

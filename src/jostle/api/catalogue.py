@@ -131,8 +131,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`, `published` or
-            `trackers`. Names with capitals are forms: put yours in their place.
+            `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
+            `published`, `sections` or `trackers`. Names with capitals are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -255,6 +255,7 @@ KINDS = {
     "datasets": "jostle.datasets.dataset:datasets",
     "benchmarks": "jostle.evaluation.recipes.recipe:benchmarks",
     "published": "jostle.reporting.published.table:published",
+    "sections": "jostle.reporting.html.section:sections",
     "trackers": "jostle.reporting.trackers:trackers",
 }
 

@@ -31,7 +31,7 @@ def names(
         typer.Argument(
             metavar="KIND",
             help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
-            "models, objectdetectors, languagemodels, datasets, benchmarks, published or trackers.",
+            "models, objectdetectors, languagemodels, datasets, benchmarks, published, sections or trackers.",
         ),
     ],
     name: Annotated[

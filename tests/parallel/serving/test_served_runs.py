@@ -33,7 +33,7 @@ from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.parallel.serving.processes import serving
 from jostle.parallel.workers import map_unordered
-from jostle.reporting.html.composition import making_of
+from jostle.reporting.sections.making import facts_of
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def test_the_journal_records_where_time_was_spent(videos: dict[str, Path], tmp_p
     assert work.decoding > 0
     assert work.corrupting > 0
     assert ticks[-1].limit == "model"
-    (time_line,) = [fact for name, fact in making_of(RunRecord.read(tmp_path / "run"), "run").facts if name == "time"]
+    time_line = dict(facts_of(RunRecord.read(tmp_path / "run")))["time"]
     assert time_line.endswith("limited by the model")
     assert "4 videos by 2 workers" in time_line
 

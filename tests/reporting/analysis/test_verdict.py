@@ -27,8 +27,8 @@ from jostle.reporting.analysis.verdict import (
     verdict_of,
 )
 from jostle.reporting.cards import write_cards
-from jostle.reporting.html.composition import head_of
 from jostle.reporting.html.leaderboard import Files, rankings_of
+from jostle.reporting.sections.verdict import headline_numbers
 
 
 def with_values(analysis: RunAnalysis, clean: float, corrupted: float) -> RunAnalysis:
@@ -102,7 +102,7 @@ def test_F127_chance_level_is_on_every_table_of_recognition(recognition: RunReco
     assert "(chance 33.3)" in verdict_of(analysis, "m")
     assert cells_table([analysis]).title == "Cells (chance 33.3)"
     assert all("chance 33.3" in one.caption for one in paper_layouts([analysis]))
-    assert head_of(analysis, "m").numbers[0].label == "clean top-1 accuracy, chance 33.3"
+    assert headline_numbers(analysis).numbers[0].label == "clean top-1 accuracy, chance 33.3"
     assert "chance level is 33.3 %" in diff_runs(recognition, recognition, draws=2).remarks
     (board,) = boards_of([recognition.folder], draws=10)
     assert "chance level 33.3 %" in rankings_of(board, Files({}, {}))[0][0].title

@@ -16,7 +16,7 @@ from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run, video_drops
 from jostle.reporting.html.pictures import SHOTS, strip_of
 from jostle.reporting.html.report import write_report
-from jostle.reporting.html.worst_videos import Album
+from jostle.reporting.sections.videos import Album
 
 CELL = "thumos14-c/black_frame:1"
 

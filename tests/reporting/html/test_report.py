@@ -15,12 +15,10 @@ import jostle
 from helpers.numpy_extractor import write_video
 from helpers.synthetic_runs import HOSTILE, write_run
 from jostle.errors import BadValue, DataError, MissingExtra
-from jostle.evaluation.results.pm_k import OffsetErrors
 from jostle.evaluation.results.run_analysis import Drop, losing
 from jostle.evaluation.run_folder.metadata import Step
-from jostle.reporting.html import composition
-from jostle.reporting.html.charts import draw_offsets
 from jostle.reporting.html.report import write_report
+from jostle.reporting.sections.map import describe_step
 
 LIMIT = 5_000_000
 
@@ -94,7 +92,7 @@ def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
     assert len(rows) == 1 + 5 + 1
     # order of the sections
     heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
-    assert heads == ["verdict", "map", "severity-section", "classes", "errors", "videos", "making"]
+    assert heads == ["verdict", "map", "severity", "classes", "errors", "videos", "making"]
 
 
 @pytest.mark.parametrize("task", ["questions", "moments"])
@@ -104,8 +102,9 @@ def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None
         write_run(tmp_path / name, task, cells=cells, weakness=weakness)
     page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
     words = " ".join("".join(page.words).split())
+    section = {"questions": "answers", "moments": "windows"}[task]
     heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
-    assert heads == ["verdict", "map", "language", "classes", "videos", "runs", "making"]
+    assert heads == ["verdict", "map", section, "classes", "videos", "runs", "making"]
     assert "one: Levels to hold the clean" in words
     if task == "questions":
         assert "Answers, two (chance 33.3, without video 33.3, with one frame 33.3)" in words
@@ -115,7 +114,7 @@ def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None
     else:
         assert "What each length of moment loses" in words
         assert "Lost: Sentence" in words
-        assert any(attributes.get("id") == "video-0-0" for _, attributes in page.tags)  # the timeline
+        assert any(attributes.get("id") == "figure-video-0-0" for _, attributes in page.tags)  # the timeline
 
 
 def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
@@ -124,7 +123,7 @@ def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
     page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
     assert "No pictures: video_" in "".join(page.words)
     assert not any(tag == "img" for tag, _ in page.tags)
-    assert any(attributes.get("id") == "video-0-0" for _, attributes in page.tags)  # the timeline needs no video
+    assert any(attributes.get("id") == "figure-video-0-0" for _, attributes in page.tags)  # the timeline needs no video
 
 
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames", "questions"])
@@ -151,7 +150,7 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     assert "firmer keeps" in words
     assert "points more" in words
     assert "(significant, 95 % interval [" in words
-    assert any(attributes.get("id") == "differences-1" for _, attributes in page.tags)
+    assert any(attributes.get("id") == "figure-differences-1" for _, attributes in page.tags)
 
 
 def test_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
@@ -211,11 +210,11 @@ def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 def test_recognition_and_frames(tmp_path: Path) -> None:
     write_run(tmp_path / "rec", "recognition", videos=30)
     page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
-    assert any(attributes.get("id") == "confusion-0" for _, attributes in page.tags)
+    assert any(attributes.get("id") == "figure-confusion-0" for _, attributes in page.tags)
     write_run(tmp_path / "pmk", "frames", cells=())
     page = check_self_contained(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
     assert "a drop of " in "".join(page.words)
-    assert any(attributes.get("id") == "offsets" for _, attributes in page.tags)
+    assert any(attributes.get("id") == "figure-offsets" for _, attributes in page.tags)
     assert not any(attributes.get("id") == "map" for _, attributes in page.tags)
 
 
@@ -226,11 +225,6 @@ def test_model_at_chance_level_is_called_so(tmp_path: Path) -> None:
     write_run(tmp_path / "good", "recognition", videos=30)
     page = check_self_contained(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
     assert "guessing" not in "".join(page.words)
-
-
-def test_offset_charts_reach_ten_frames() -> None:
-    errors = OffsetErrors("clean", 10, 5, 0.8, None, 0.5, None, 5, dict.fromkeys(range(-10, 11), 0.1))
-    assert "+10" in draw_offsets([("model", errors)])
 
 
 @pytest.mark.fault("F86")
@@ -301,7 +295,7 @@ def test_progress_reaches_the_total(tmp_path: Path) -> None:
 
 def test_a_step_names_the_values_of_its_parameters() -> None:
     step = Step("rotate:3", "rotate", 19, {"over_time": "redrawn"}, "all")
-    assert composition._step(step).startswith("rotate:3: A rolling camera: an angle of up to 19 (degrees) either way")
+    assert describe_step(step).startswith("rotate:3: A rolling camera: an angle of up to 19 (degrees) either way")
 
 
 def test_lists_of_largest_losses_skip_negligible_ones() -> None:

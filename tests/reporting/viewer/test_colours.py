@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jostle.reporting.html
 from jostle.reporting.analysis.loss_steps import STEPS
-from jostle.reporting.html.charts import NAMES
+from jostle.reporting.charts.bars import NAMES
 from jostle.reporting.viewer.server import _files
 
 

@@ -120,7 +120,7 @@ class Confusion:
 def confusion_of(
     record: RunRecord, cells: Sequence[str] | None = None, progress: Progress | None = None
 ) -> Confusion | None:
-    """The confusions of a run of recognition; None where there are no cells.
+    """The confusions of a run of recognition; None for other tasks, and where there are no cells.
 
     A video counts by its most confident class. With several true classes it is right with any, and else counts for
     each.
@@ -129,7 +129,7 @@ def confusion_of(
         cells: by default those that count.
     """
     selected = [cell for cell in (record.counted if cells is None else cells) if cell in record.cells]
-    if not selected:
+    if record.task != "recognition" or not selected:
         return None
     labels = record.labels.of_videos(processed_videos(record))
     count = np.bincount(labels.label, minlength=len(labels.classes))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.run_folder.metadata import format_adaptation, format_model
+from jostle.metrics.moments import RANGES
 from jostle.metrics.robustness import split_cell
 
 if TYPE_CHECKING:
@@ -58,13 +59,42 @@ def _folder(record: RunRecord) -> str:
     return format_model(name, None if "mended" in name else mend, None if "adapted" in name else adapt)
 
 
-def group_word(task: str) -> str:
-    """Return the word for that by which scores of a task are broken down.
+@dataclass(frozen=True)
+class TaskWords:
+    """What readers call things in runs of a task.
 
-    >>> group_word("recognition"), group_word("questions"), group_word("moments")
+    Attributes:
+        group: that by which scores are broken down.
+        long_group: the same, where nothing around it says of what.
+        group_score: the score of a group; None for the metric of the run.
+        groups_note: which groups there are; empty where their names say it.
+        video_note: what the score of a single video is; empty where it is the metric.
+    """
+
+    group: str = "class"
+    long_group: str = "class"
+    group_score: str | None = "accuracy"
+    groups_note: str = ""
+    video_note: str = ""
+
+
+_LENGTHS = ", ".join(f"{length} up to {high:g} s" for length, (_, high) in RANGES.items())
+_WORDS = {
+    "detection": TaskWords(
+        group_score="AP", video_note="The score of a single video is its own mAP over the classes it has."
+    ),
+    "questions": TaskWords("type", "type of question"),
+    "moments": TaskWords("length", "length of moment", None, f"By the length of the true windows: {_LENGTHS}."),
+}
+
+
+def words_of(task: str) -> TaskWords:
+    """Return the words for runs of a task.
+
+    >>> words_of("recognition").group, words_of("questions").group, words_of("moments").group
     ('class', 'type', 'length')
     """
-    return {"questions": "type", "moments": "length"}.get(task, "class")
+    return _WORDS.get(task, TaskWords())
 
 
 def plural(word: str) -> str:

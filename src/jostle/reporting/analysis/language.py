@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jostle.core.formatting import between, percent
@@ -230,13 +230,3 @@ def _groups(more: FurtherScores | BaselineScore) -> Mapping[str, AnswerShare]:
 def _accuracy(cell: CellScore, kind: str) -> float:
     groups = _groups(cell)
     return groups[kind].accuracy if kind in groups else 1.0
-
-
-def language_tables(records: Sequence[RunRecord], names: Sequence[str]) -> list[Table]:
-    """Return the tables of runs of questions or moments, run by run; none for other tasks."""
-    tables = (
-        make(record, name)
-        for record, name in zip(records, names, strict=True)
-        for make in (answers_table, changes_table, types_table, windows_table)
-    )
-    return [table for table in tables if table is not None]

@@ -17,6 +17,7 @@ from jostle.evaluation.results.record import RunRecord
 from jostle.features.caches import SlidingFrames
 from jostle.io.video.encode import Writer, viewing_codec
 from jostle.reporting.analysis.replay import corrupted_mask, screened, spans_of
+from jostle.reporting.html.blocks import Shot
 
 SHOTS = 8  # frames in a strip
 WIDTH = 176  # pixels of a frame
@@ -24,17 +25,6 @@ JPEG_QUALITY = 72
 CLIP_SECONDS = 3.0
 CLIP_QUALITY = 26  # of H.264, lower is better
 Span = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Shot:
-    """One moment of a video."""
-
-    time_s: float
-    # The frame before and after, as data addresses
-    clean: str
-    corrupted: str
-    affected: bool  # whether the corruption touches it
 
 
 @dataclass(frozen=True)

@@ -3,125 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from jostle.core.tables import Table
 from jostle.errors import BadValue
 from jostle.evaluation.results.comparison import analyse_runs
 from jostle.evaluation.results.record import RunRecord
-from jostle.evaluation.results.run_analysis import DRAWS, RunAnalysis, losing, video_drops
+from jostle.evaluation.results.run_analysis import DRAWS, RunAnalysis
 from jostle.gate.budget import Budget
 from jostle.gate.verdict import Check, check_run
 from jostle.io.files.atomic import write_text
-from jostle.reporting.analysis.cell_tables import cells_table, drops_table, offsets_table
-from jostle.reporting.analysis.labels import benchmark_title, group_word, run_names
-from jostle.reporting.analysis.literature import literature_on
+from jostle.reporting.analysis.cell_tables import cells_table
+from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.paper_tables import write_paper_tables
-from jostle.reporting.html import composition
-from jostle.reporting.html.contents import Page
+from jostle.reporting.html.section import PlacedSection, Report, ReportedRun, compose_sections
 from jostle.reporting.html.templates import dressed, templates
-from jostle.reporting.html.worst_videos import Album, remark_on, worst_of
+from jostle.reporting.sections.videos import count_worst
 
-WORST = {1: 6, 2: 4}  # worst videos displayed of each run, by number of runs
-WORST_OF_MANY = 2
 Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report, before it is rendered to HTML."""
+
+    title: str
+    kicker: str  # the line over the heading
+    names: tuple[str, ...]  # of the runs
+    sections: tuple[PlacedSection, ...]
 
 
 def analyse_for_report(
     records: Sequence[RunRecord], *, draws: int = DRAWS, seed: int = 0, progress: Progress | None = None
-) -> tuple[list[RunAnalysis], Progress]:
-    """Analyse runs; return the analyses and a progress callback for their worst videos."""
+) -> tuple[list[RunAnalysis], Callable[[], None]]:
+    """Analyse runs; return the analyses, and a function to call after each of their worst videos."""
     cells = sum(len(record.cells) for record in records)
-    videos = len(records) * WORST.get(len(records), WORST_OF_MANY)
+    total = cells + len(records) * count_worst(len(records))
+    pictured = count(cells + 1)
 
-    def report_cell(done: int, _: int) -> None:
+    def report_step(done: int, _: int = 0) -> None:
         if progress is not None:
-            progress(done, cells + videos)
+            progress(done, total)
 
-    analyses = analyse_runs(records, draws=draws, seed=seed, progress=report_cell)
-    return analyses, lambda done, _: report_cell(cells + done, 0)
+    analyses = analyse_runs(records, draws=draws, seed=seed, progress=report_step)
+    return analyses, lambda: report_step(next(pictured))
 
 
-def compose(
-    analyses: Sequence[RunAnalysis], progress: Progress | None = None, checks: Sequence[Check | None] = ()
-) -> Page:
-    """A page about runs of one benchmark; `progress` is called with (videos pictured, videos in all).
-
-    Args:
-        checks: decisions of a gate on each run, None for one without.
-    """
-    records = [analysis.record for analysis in analyses]
-    names = run_names(records)
-    runs = list(zip(range(len(analyses)), analyses, names, strict=True))
-    maps = [composition.map_of(analysis, name, i) for i, analysis, name in runs]
-    classes = [
-        made
-        for made in (composition.classes_of(analysis, name, i, len(runs) == 1) for i, analysis, name in runs)
-        if made
-    ]
-    errors, error_tables = composition.errors_of(analyses, names)
-    confusions = [made for made in (composition.confusions_of(analysis, name, i) for i, analysis, name in runs) if made]
-    offsets = composition.offsets_of(analyses, names)
-    album, count = Album(), WORST.get(len(runs), WORST_OF_MANY)
-    pictured = 0
-
-    def advance() -> None:
-        nonlocal pictured
-        pictured += 1
-        if progress is not None:
-            progress(pictured, count * len(runs))
-
-    worst = [one for i, analysis, name in runs for one in worst_of(analysis, name, i, count, album, advance)]
-    pairs = [composition.pair_of(analyses[0], analysis, (names[0], name), i) for i, analysis, name in runs[1:]]
-    metric = str(records[0].scores.metric)
+def compose(report: Report) -> Page:
+    """Return the page about runs of one benchmark."""
+    benchmark = benchmark_title(report.runs[0].record)
     return Page(
-        title=f"{benchmark_title(records[0])}: {', '.join(names)}",
-        task=records[0].task,
-        group=group_word(records[0].task),
-        benchmark=benchmark_title(records[0]),
-        metric=metric,
-        heads=tuple(composition.head_of(analysis, name) for _, analysis, name in runs),
-        summary=" ".join(pair.verdict for pair in pairs),
-        maps=composition.figures([figure for figure, _ in maps]),
-        details=tuple(detail for _, details in maps for detail in details),
-        cells=cells_table(analyses),
-        curves=composition.curves_of(analyses, names),
-        classes=composition.figures([figure for figure, _ in classes]),
-        class_tables=tuple(table for _, table in classes),
-        errors=composition.figures(errors),
-        error_tables=tuple(error_tables),
-        worst=tuple(worst),
-        worst_note=remark_on(album, worst, moments=records[0].task == "moments"),
-        video_tables=tuple(_videos(analysis, name) for _, analysis, name in runs if analysis.counted),
-        pairs=tuple(pairs),
-        confusions=composition.figures([figure for figure, _ in confusions]),
-        confusion_tables=tuple(table for _, table in confusions),
-        offsets=offsets and offsets[0],
-        offset_table=offsets and offsets_table(offsets[1]),
-        objects=composition.objects_of(analyses, names),
-        language=composition.language_of(analyses, names),
-        literature=literature_on(records),
-        making=tuple(composition.making_of(analysis.record, name) for _, analysis, name in runs),
-        probes=composition.probes_of(records, names),
-        remarks=_remarks(analyses),
-        gates=tuple(composition.gate_of(check, name) for check, name in zip(checks, names, strict=False) if check),
+        title=f"{benchmark}: {', '.join(report.names)}",
+        kicker=f"{benchmark} · {report.metric}",
+        names=report.names,
+        sections=tuple(compose_sections(report)),
     )
-
-
-def _videos(analysis: RunAnalysis, name: str) -> Table:
-    drops = losing(video_drops(analysis))
-    more = f", the {composition.LISTED} of {len(drops)} that lose most" if len(drops) > composition.LISTED else ""
-    return drops_table(f"Videos, {name}{more}", "video", drops[: composition.LISTED], worst=True)
-
-
-def _remarks(analyses: Sequence[RunAnalysis]) -> tuple[str, ...]:
-    remarks = []
-    if analyses[0].interval_text:
-        paired = " All cells and all runs meet the same draws, so that differences are paired." * (len(analyses) > 1)
-        remarks.append(analyses[0].interval_text + paired)
-    if analyses[0].record.task == "detection":
-        remarks.append("The score of a single video is its own mAP over the classes it has.")
-    return tuple(remarks)
 
 
 def render(page: Page) -> str:
@@ -140,7 +78,11 @@ def render(page: Page) -> str:
 
     template = templates().get_template("report.html.jinja")
     styles = dressed(("heat.css", "report.css"), "report.js")
-    return str(template.render(page=page, register_table=register_table, texts=texts, **styles))
+    return str(template.render(page=page, register_table=register_table, kind_of=_kind_of, texts=texts, **styles))
+
+
+def _kind_of(block: object) -> str:
+    return type(block).__name__
 
 
 def check_runs(
@@ -190,8 +132,9 @@ def write_report(
     templates()  # better to fail now than after the work
     records = [RunRecord.read(path) for path in runs]
     checks = check_runs(records, budget, against, seed=seed)
-    analyses, callback = analyse_for_report(records, draws=draws, seed=seed, progress=progress)
-    page = render(compose(analyses, callback, checks))
+    analyses, advance = analyse_for_report(records, draws=draws, seed=seed, progress=progress)
+    runs_in_order = map(ReportedRun, count(), run_names(records), analyses, checks)
+    page = render(compose(Report(tuple(runs_in_order), advance)))
     write_text(out, [page])
     if csv is not None:
         write_text(csv, [cells_table(analyses).csv()])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.reporting.html.svg import Drawing, Scale, cut, ticks
+from jostle.reporting.charts.drawing import Drawing, Scale, cut, ticks
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=20)
 SVG = "{http://www.w3.org/2000/svg}"

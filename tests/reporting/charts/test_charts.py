@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from jostle.evaluation.results.pm_k import OffsetErrors
 from jostle.evaluation.results.run_analysis import Drop, Estimate
 from jostle.reporting.analysis.labels import grid_of
 from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
-from jostle.reporting.html.charts import (
-    MOST_CLASSES,
-    Curve,
-    Square,
-    draw_classes,
-    draw_curves,
-    draw_heat_map,
-    draw_timeline,
-)
+from jostle.reporting.charts.curves import Curve, draw_curves, draw_offsets
+from jostle.reporting.charts.heat_maps import Square, draw_heat_map
+from jostle.reporting.charts.rows import MOST_CLASSES, draw_classes
+from jostle.reporting.charts.timelines import draw_timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -29,7 +25,7 @@ def test_every_cell_is_a_linked_square() -> None:
     grid = grid_of(cells, cells[1:4])
     retained = (1, 1, 0.5, 1.1, None, 0.1)
     squares = {cell: Square(0.5, retained[i], f"c{i}", cell) for i, cell in enumerate(cells)}
-    svg = draw_heat_map(grid, squares, "map")
+    svg = draw_heat_map(grid, squares, "map").svg()
     links = list(ElementTree.fromstring(svg).iter(f"{SVG}a"))
     assert sorted(link.get("href") or "" for link in links) == [f"#c{i}" for i in range(1, 6)]
     assert {(link.get("aria-label"), (link[0].get("class") or "").split()[1]) for link in links} == {
@@ -44,7 +40,9 @@ def test_every_cell_is_a_linked_square() -> None:
 
 def test_curves_have_one_mark_per_value_and_a_band_per_interval() -> None:
     estimates = {0: Estimate(0.8, (0.7, 0.9)), 1: Estimate(0.5, (0.4, 0.6)), 2: Estimate(None)}
-    svg = draw_curves({"fog": [Curve(0, estimates), Curve(1, {0: Estimate(0.8), 1: Estimate(0.7)})]}, ["a", "b"], "mAP")
+    svg = draw_curves(
+        {"fog": [Curve(0, estimates), Curve(1, {0: Estimate(0.8), 1: Estimate(0.7)})]}, ["a", "b"], "mAP"
+    ).svg()
     assert len(marks(svg, "band")) == 1
     assert len(marks(svg, "mark")) == 2 + 2 + 2  # and one each in the legend
     assert "severity 1: 50.0 [40.0, 60.0]" in svg
@@ -52,7 +50,7 @@ def test_curves_have_one_mark_per_value_and_a_band_per_interval() -> None:
 
 def test_number_of_drawn_classes_is_limited() -> None:
     drops = [Drop(f"class {i}", 0.9, 0.5, "fog:1", 0.4) for i in range(100)]
-    assert len(marks(draw_classes(drops, "AP"), "clean")) == MOST_CLASSES + 1
+    assert len(marks(draw_classes(drops, "AP").svg(), "clean")) == MOST_CLASSES + 1
 
 
 def test_bars_of_a_timeline_do_not_overlap() -> None:
@@ -65,10 +63,15 @@ def test_bars_of_a_timeline_do_not_overlap() -> None:
     timeline = VideoTimeline(
         "v", "fog:1", 0.5, actions, (Detection(0, 4, "jump", 0.9, 1.0, "true_positive", 0),), (wrong,)
     )
-    svg = draw_timeline(timeline, [(1.0, 1.2)], 8)
+    svg = draw_timeline(timeline, [(1.0, 1.2)], 8).svg()
     bars = marks(svg, "action")
     assert bars[0].get("y") != bars[1].get("y")
     assert bars[0].get("y") == bars[2].get("y")
     assert [("gone" in (bar.get("class") or "")) for bar in bars] == [True, False, False]
     assert len(marks(svg, "corrupted-span")) == 1
     assert "jump, 0.00 to 1.00 s: localization, tIoU 0.20, score 0.90" in svg
+
+
+def test_offset_charts_reach_ten_frames() -> None:
+    errors = OffsetErrors("clean", 10, 5, 0.8, None, 0.5, None, 5, dict.fromkeys(range(-10, 11), 0.1))
+    assert "+10" in draw_offsets([("model", errors)]).svg()
