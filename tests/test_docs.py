@@ -386,14 +386,14 @@ def test_the_page_on_bringing_a_model_runs() -> None:
 
 def test_additions_shown_in_contributing_work(tmp_path: Path) -> None:
     """Import each block as a module in a new process, and use what it registers."""
-    names = ("corruption", "format", "model", "benchmark")
+    names = ("corruption", "format", "model", "benchmark", "section")
     for name, block in zip(names, blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
         (tmp_path / f"added_{name}.py").write_text(block, encoding="utf-8")
     (tmp_path / "truth.json").write_text(
         '{"actions": {"v": {"duration": 9, "annotations": [{"segment": [1, 2], "label": "wave"}]}}}', encoding="utf-8"
     )
     code = """
-import added_corruption, added_format, added_model, added_benchmark
+import added_corruption, added_format, added_model, added_benchmark, added_section
 import jostle, numpy as np, torch
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.models.recognition.recogniser import load_recogniser
@@ -405,6 +405,7 @@ weights = {"2.weight": np.eye(3), "2.bias": np.zeros(3)}
 model = load_recogniser("mean_colour", weights={name: torch.tensor(value).float() for name, value in weights.items()})
 assert model(np.zeros((1, 4, 40, 48, 3), np.uint8)).shape == (1, 3)
 assert len(benchmarks["puppets-light"].cells) == 1 + 2 * 5
+assert "coverage" in jostle.names("sections")
 """
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
