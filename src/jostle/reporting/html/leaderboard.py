@@ -26,6 +26,7 @@ from jostle.reporting.analysis.literature import ALWAYS
 from jostle.reporting.analysis.loss_steps import step_of
 from jostle.reporting.analysis.summary import Number, RunSummary, write_summary
 from jostle.reporting.analysis.verdict import between, describe_mending, percent
+from jostle.reporting.html.blocks import Facts
 from jostle.reporting.html.templates import dressed, templates
 from jostle.reporting.published.table import PublishedModel
 
@@ -57,7 +58,7 @@ class Line:
     figures: tuple[RankedFigure, ...]  # the three numbers
     corruptions: tuple[RankedFigure, ...]  # what is left under each corruption, in the order of the heads
     source: str  # of a published row, whose it is
-    facts: tuple[tuple[str, str], ...]  # (what, value) of how a run was made; none of a published row
+    making: Facts | None  # how a run was made; None of a published row
     # Links; empty where there is none
     record: str = ""
     report: str = ""
@@ -161,7 +162,7 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
         (_figure(own.clean), _figure(own.corrupted), _figure(Number(None) if own.guesses else own.relative)),
         tuple(_cell(left.get(name), None if own.guesses else clean) for name in corruptions),
         "",
-        tuple(listed),
+        Facts(tuple(listed), "provenance"),
         record,
         report,
     )
@@ -194,7 +195,7 @@ def _published(model: PublishedModel, corruptions: Sequence[str]) -> Line:
         _figure(Number(model.absolute)),
     )
     cells = tuple(_cell(model.by_corruption.get(name), model.clean) for name in corruptions)
-    return Line(model.name, "", False, (), False, figures, cells, f"{model.from_where}; {model.metric}", ())
+    return Line(model.name, "", False, (), False, figures, cells, f"{model.from_where}; {model.metric}", None)
 
 
 def _figure(number: Number) -> RankedFigure:

@@ -78,11 +78,7 @@ def render(page: Page) -> str:
 
     template = templates().get_template("report.html.jinja")
     styles = dressed(("heat.css", "report.css"), "report.js")
-    return str(template.render(page=page, register_table=register_table, kind_of=_kind_of, texts=texts, **styles))
-
-
-def _kind_of(block: object) -> str:
-    return type(block).__name__
+    return str(template.render(page=page, register_table=register_table, texts=texts, **styles))
 
 
 def check_runs(

@@ -29,13 +29,15 @@ def _templates() -> Any:
     """Keep the environment, and with it what was compiled: a page's template takes longer than the page."""
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals["kind_of"] = lambda block: type(block).__name__
+    return environment
 
 
 def dressed(styles: tuple[str, ...], script: str = "") -> dict[str, str]:
