@@ -237,7 +237,7 @@ def write_board(
     if out.exists() and not out.is_dir():
         raise DataError(f"{out}: is a file; name a folder for the board")
     boards = boards_of(sources, draws=draws, seed=seed, progress=progress)
-    clothes = dressed(("heat.css", "report.css", "board.css"), "board.js")
+    clothes = dressed(("report.css", "board.css"), "board.js")
     files = Files({}, {})
     pages = {}
     for board in boards:

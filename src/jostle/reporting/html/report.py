@@ -77,7 +77,7 @@ def render(page: Page) -> str:
         return name
 
     template = templates().get_template("report.html.jinja")
-    styles = dressed(("heat.css", "report.css"), "report.js")
+    styles = dressed(("report.css",), "report.js")
     return str(template.render(page=page, register_table=register_table, texts=texts, **styles))
 
 

@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException
 
 from jostle.core.environment import cache_folder
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, ResourceError
+from jostle.reporting.charts.palette import LOSSES, declared
 from jostle.reporting.viewer import pages
 from jostle.reporting.viewer.access import Guard
 from jostle.reporting.viewer.pages import CLEAN_EXCERPT, gallery_page, probe_page, spec_of, trial_of, video_page
@@ -200,7 +201,7 @@ def _add_files(app: FastAPI) -> None:
     app.add_api_route("/static/{name}", static, methods=["GET", "HEAD"])
 
 
-HEAT = "heat.css"  # the colours of the report's map
+LOSS_COLOURS = "heat.css"  # as in the map of the report
 
 
 @cache
@@ -208,7 +209,7 @@ def _files() -> dict[str, bytes]:
     """The files that pages are made of, read once; only their names lead anywhere."""
     folder = resources.files("jostle.reporting.viewer") / "static"
     files = {entry.name: entry.read_bytes() for entry in folder.iterdir() if Path(entry.name).suffix in KINDS}
-    return files | {HEAT: (resources.files("jostle.reporting.html") / HEAT).read_bytes()}
+    return files | {LOSS_COLOURS: declared(LOSSES).encode()}
 
 
 def _requested_run(collection: RunCollection, request: Request) -> Snapshot | Unfinished:
