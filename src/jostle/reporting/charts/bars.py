@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.reporting.analysis.error_profile import ProfileSide
 from jostle.reporting.analysis.verdict import percent
-from jostle.reporting.charts.drawing import Drawing, Scale, cut, run_paint, ticks, width_of
+from jostle.reporting.charts.drawing import Drawing, Scale, cut, run_paint, width_of
 
 NAMES = {
     "true_positive": "right",
@@ -82,9 +82,7 @@ def _bars(
     values = [value for bars in groups.values() for _, value in bars if value is not None]
     over = Scale(min([0.0, *values]), max([0.02, *values]) * 1.08, bottom, top)
     drawing.text(0, 14, label, "small strong")
-    for tick in ticks(over.low, over.high, 4):
-        drawing.line(left, over(tick), wide, over(tick), "grid")
-        drawing.text(left - 6, over(tick) + 4, f"{100 * tick:g}", "pale small", "end")
+    drawing.levels(over, left, wide, lambda tick: f"{100 * tick:g}", 4)
     slot = (wide - left) / max(len(groups), 1)
     bar = min(34.0, (slot - 14) / many)
     for g, (group, bars) in enumerate(groups.items()):

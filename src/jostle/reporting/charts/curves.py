@@ -32,21 +32,14 @@ def draw_curves(facets: Mapping[str, Sequence[Curve]], runs: Sequence[str], metr
     wide, tall, top = WIDE / max(across, 2), 168, 34 if len(runs) > 1 else 8
     drawing = Drawing(across * wide, top + -(-len(facets) // across) * tall, f"{metric} over severity, by corruption")
     low, high = _range([point for curves in facets.values() for curve in curves for point in curve.points.values()])
-    x = 8.0
-    for i, run in enumerate(runs if len(runs) > 1 else ()):
-        drawing.line(x, 12, x + 22, 12, f"line {run_paint(i)}")
-        drawing.dot(x + 11, 12, f"mark {run_paint(i)}", i)
-        drawing.text(x + 28, 16, cut(run, 44), "small")
-        x += 44 + width_of(cut(run, 44), 11)
+    drawing.legend(8, runs if len(runs) > 1 else (), 44)
     severities = sorted({s for curves in facets.values() for curve in curves for s in curve.points})
     for f, (name, curves) in enumerate(facets.items()):
         ox, oy = f % across * wide, top + f // across * tall
         down = Scale(low, high, oy + tall - 30, oy + 24)
         over = Scale(severities[0], max(severities[-1], 1), ox + 40, ox + wide - 18)
         drawing.text(ox + 36, oy + 14, cut(name, 27), "strong small", hint=name)
-        for tick in ticks(low, high, 4):
-            drawing.line(ox + 36, down(tick), ox + wide - 12, down(tick), "grid")
-            drawing.text(ox + 32, down(tick) + 4, percent(tick, 0), "pale small", "end")
+        drawing.levels(down, ox + 36, ox + wide - 12, lambda tick: percent(tick, 0), 4, gap=4)
         for severity in severities:
             drawing.text(
                 over(severity), oy + tall - 13, "clean" if not severity else str(severity), "pale small", "middle"
@@ -86,18 +79,12 @@ def draw_offsets(cells: Sequence[tuple[str, OffsetErrors]]) -> Drawing:
     k = max((errors.k for _, errors in cells), default=1)
     values = [share for _, errors in cells for share in errors.error.values()]
     over, down = Scale(-k, k, left + 10, wide - 14), Scale(0, max([0.05, *values]) * 1.05, bottom, top)
-    for tick in ticks(0, down.high, 5):
-        drawing.line(left, down(tick), wide, down(tick), "grid")
-        drawing.text(left - 6, down(tick) + 4, f"{100 * tick:g}", "pale small", "end")
+    drawing.levels(down, left, wide, lambda tick: f"{100 * tick:g}")
     for tick in (tick for tick in ticks(-k, k, 10) if tick.is_integer()):
         drawing.text(over(tick), bottom + 16, f"{tick:+g}" if tick else "anchor", "pale small", "middle")
     drawing.text((left + wide) / 2, bottom + 34, "frames from the anchor", "pale small", "middle")
-    x = left
+    drawing.legend(left, (name for name, _ in cells), 40)
     for i, (name, errors) in enumerate(cells):
-        drawing.line(x, 12, x + 22, 12, f"line {run_paint(i)}")
-        drawing.dot(x + 11, 12, f"mark {run_paint(i)}", i)
-        drawing.text(x + 28, 16, cut(name, 40), "small")
-        x += 44 + width_of(cut(name, 40), 11)
         for side in (-1, 1):
             points = [(over(o), down(share)) for o, share in errors.error.items() if o * side > 0]
             if len(points) > 1:
@@ -122,9 +109,7 @@ def draw_lost_shares(shares: Mapping[str, Sequence[tuple[int, float]]], label: s
     longest = max([2, *(n for points in shares.values() for n, _ in points)])
     over, down = Scale(0, math.log2(longest), left, right), Scale(0, 1, top + tall, top)
     drawing = Drawing(wide, top + tall + 42, label)
-    for tick in ticks(0, 1):
-        drawing.line(left, down(tick), right, down(tick), "grid")
-        drawing.text(left - 6, down(tick) + 4, percent(tick, 0), "pale small", "end")
+    drawing.levels(down, left, right, lambda tick: percent(tick, 0))
     for power in range(math.floor(math.log2(longest)) + 1):
         drawing.text(over(power), top + tall + 16, str(2**power), "pale small", "middle")
     drawing.text((left + right) / 2, top + tall + 34, "damaged frames in a row", "pale small", "middle")
@@ -150,9 +135,7 @@ def draw_frailty(curve: ProbedCurve, point: ItemBreakingPoint, fps: float, clean
     over = Scale(seconds[0], seconds[-1] if len(seconds) > 1 else seconds[0] + 1 / fps, left, wide - 22)
     down = Scale(low, high if high > low else low + 0.01, top + tall, top)
     drawing = Drawing(wide, top + tall + 44, f"frailty curve of an item in {point.video}")
-    for tick in ticks(low, high, 4):
-        drawing.line(left, down(tick), wide - 22, down(tick), "grid")
-        drawing.text(left - 6, down(tick) + 4, f"{tick:g}", "pale small", "end")
+    drawing.levels(down, left, wide - 22, lambda tick: f"{tick:g}", 4)
     for tick in ticks(over.low, over.high, 5):
         drawing.text(over(tick), top + tall + 26, f"{tick:g} s", "pale small", "middle")
     drawing.line(left, down(clean), wide - 22, down(clean), "reach clean")

@@ -6,6 +6,7 @@ Drawn here and not in the browser, so that a page shows them without scripts, pr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 
@@ -78,6 +79,22 @@ class Drawing:
             attributes["transform"] = f"rotate({turn} {_short(x)} {_short(y)})"
         inside = f"<title>{escape(hint)}</title>" if hint else ""
         self._parts.append(f"<text{_written(attributes)}>{inside}{escape(words)}</text>")
+
+    def levels(
+        self, scale: Scale, left: Number, right: Number, words: Callable[[float], str], about: int = 5, gap: int = 6
+    ) -> None:
+        """Add lines at round numbers of an upright scale, with words for each to the left of them."""
+        for tick in ticks(scale.low, scale.high, about):
+            self.line(left, scale(tick), right, scale(tick), "grid")
+            self.text(left - gap, scale(tick) + 4, words(tick), "pale small", "end")
+
+    def legend(self, x: float, names: Iterable[str], most: int) -> None:
+        """Add a row of lines with their marks and names, cut to `most` letters, in the colours of runs."""
+        for i, name in enumerate(names):
+            self.line(x, 12, x + 22, 12, f"line {run_paint(i)}")
+            self.dot(x + 11, 12, f"mark {run_paint(i)}", i)
+            self.text(x + 28, 16, cut(name, most), "small")
+            x += 44 + width_of(cut(name, most), 11)
 
     def open_link(self, address: str, label: str) -> None:
         """Open a link that lasts until `close_link`."""
