@@ -7,21 +7,32 @@ from importlib import resources
 
 import pytest
 
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
 from jostle.reporting.analysis.loss_steps import STEPS
-from jostle.reporting.charts.palette import LOSSES, PAGE
+from jostle.reporting.charts.palette import INKS, LOSS_INKS, LOSSES, PAGE, SERIES, all_colours
 
+ALL = [LOSSES, LOSS_INKS, PAGE, SERIES, INKS]
 SHEETS = ("report.css", "board.css", "collection.css")
 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_style_sheets_take_their_colours_from_the_palette(name: str) -> None:
     text = (resources.files("jostle.reporting.html") / name).read_text(encoding="utf-8")
-    assert set(re.findall(r"var\(--([\w-]+)\)", text)) <= {*LOSSES, *PAGE}
+    assert set(re.findall(r"var\(--([\w-]+)\)", text)) <= {"own"}.union(*ALL)
     assert set(re.findall(r"#[0-9a-f]{3,6}\b", text)) <= {"#000"}  # behind films
 
 
 def test_colours_are_written_in_full_on_both_grounds() -> None:
-    for name, both in {**LOSSES, **PAGE}.items():
-        assert all(re.fullmatch(r"#[0-9a-f]{6}", colour) for colour in both), name
-    assert not set(LOSSES) & set(PAGE)
-    assert [name for name in LOSSES if re.fullmatch(r"h\d", name)] == [f"h{i}" for i in range(len(STEPS) + 1)]
+    names = [name for colours in ALL for name in colours]
+    assert len(names) == len(set(names))
+    text = all_colours()
+    for colours in ALL:
+        for name, both in colours.items():
+            assert all(re.fullmatch(r"#[0-9a-f]{6}", colour) for colour in both), name
+            assert text.count(f"--{name}: ") == 2
+
+
+def test_steps_and_kinds_have_a_colour() -> None:
+    assert [*LOSSES] == [*(f"h{i}" for i in range(len(STEPS) + 1)), "above"]
+    assert {*ERROR_KINDS} <= {*SERIES}
+    assert [*INKS] == [f"on-{kind}" for kind in ERROR_KINDS]

@@ -6,7 +6,7 @@ import re
 
 from jostle.reporting.analysis.loss_steps import STEPS
 from jostle.reporting.charts.bars import NAMES
-from jostle.reporting.charts.palette import LOSSES, PAGE
+from jostle.reporting.charts.palette import LOSSES, SERIES
 from jostle.reporting.viewer.server import _files
 
 
@@ -16,17 +16,18 @@ def test_viewer_and_report_share_one_colour_scale() -> None:
     assert "cell.step" in files["run.js"]
     for step in [*(f"h{i}" for i in range(len(STEPS) + 1)), "above"]:
         assert f"--{step}: {LOSSES[step][0]};" in files["heat.css"]
-        assert f".square.{step} {{ background: var(--{step}); }}" in files["style.css"]
+        assert f".{step} {{ --own: var(--{step}); }}" in files["heat.css"]
+    assert re.search(r"^\.square \{[^}]*background: var\(--own,", files["style.css"], re.MULTILINE)
 
 
 def test_detection_kinds_have_the_same_colour_in_both() -> None:
     """Background is the exception: the viewer shows it beside annotated actions, which are grey there."""
     viewer = _files()["style.css"].decode()
-    for number, kind in enumerate(NAMES):
+    for kind in NAMES:
         colour = re.search(rf"--{kind}: (#\w+)", viewer)
         assert colour
         if kind != "background":
-            assert colour[1] == PAGE[f"k{number}"][0], kind
+            assert colour[1] == SERIES[kind][0], kind
         assert f".swatch.{kind} {{" in viewer
 
 

@@ -46,7 +46,7 @@ def draw_profile(sides: Sides, wide: float = 760) -> Drawing:
             drawing.rect(over(begin), y, over(part) - over(0) - 1, tall - 8, f"kind {kind}", hint)
             if over(part) - over(0) > 34:
                 drawing.text(
-                    (over(begin) + over(begin + part)) / 2, y + 18, percent(part, 0), f"small on-{kind}", "middle"
+                    (over(begin) + over(begin + part)) / 2, y + 18, percent(part, 0), f"small on on-{kind}", "middle"
                 )
             begin += part
     return drawing
@@ -107,4 +107,6 @@ def _bars(
 
 def _paint(bar: int, many: int) -> str:
     """Clean and corrupted in their own colours; with several runs each run in its colour, clean pale."""
-    return f"bar side{bar}" if many <= 2 else f"bar {run_paint(bar // 2)}{'' if bar % 2 else ' soft'}"
+    if many <= 2:
+        return f"bar {('clean', 'corrupted')[bar]}"
+    return f"bar {run_paint(bar // 2)}{'' if bar % 2 else ' soft'}"

@@ -21,9 +21,11 @@ LOSSES: Colours = {
     "h6": ("#9f3b2c", "#e08a4e"),
     "h7": ("#7a2629", "#f3b27c"),
     "h8": ("#4f1723", "#fbdcb4"),
+    "above": ("#b5d8ef", "#1f4f73"),
+}
+LOSS_INKS: Colours = {
     "h-ink": ("#1d2026", "#f2f2f3"),
     "h-deep-ink": ("#ffffff", "#16181c"),  # on h5 and what is deeper
-    "above": ("#b5d8ef", "#1f4f73"),
 }
 
 PAGE: Colours = {
@@ -33,30 +35,36 @@ PAGE: Colours = {
     "pale": ("#5d636d", "#a2a8b3"),
     "line": ("#dddfe3", "#353941"),
     "link": ("#0b5cad", "#8ec5f5"),
-    "clean": ("#0072b2", "#56b4e9"),
-    "corrupted": ("#c24e00", "#f0924a"),
     "truth": ("#8a8f98", "#8a8f98"),
     "corrupted-span": ("#b9bcc2", "#565b66"),
     "bar-ink": ("#ffffff", "#0e1013"),
+}
+
+# What a shape stands for: a side, a run, or a kind of error in the words of DETAD.
+SERIES: Colours = {
+    "clean": ("#0072b2", "#56b4e9"),
+    "corrupted": ("#c24e00", "#f0924a"),
     "run0": ("#0072b2", "#56b4e9"),
     "run1": ("#c24e00", "#f0924a"),
     "run2": ("#00785a", "#3ec79d"),
     "run3": ("#a8487e", "#e39bc3"),
     "run4": ("#806000", "#e3c24a"),
     "run5": ("#4b4f58", "#c0c4cc"),
-    # Kinds of error in the order of DETAD, and what is written on them
-    "k0": ("#00916a", "#2bbd93"),
-    "k1": ("#8fcdf0", "#a9dcf7"),
-    "k2": ("#0072b2", "#3b9bd6"),
-    "k3": ("#e69f00", "#e69f00"),
-    "k4": ("#cc79a7", "#d98fb6"),
-    "k5": ("#c3c6cb", "#6d727c"),
-    "k0-ink": ("#ffffff", "#10120f"),
-    "k1-ink": ("#1d2026", "#1d2026"),
-    "k2-ink": ("#ffffff", "#0c1116"),
-    "k3-ink": ("#1d2026", "#1d2026"),
-    "k4-ink": ("#1d2026", "#1d2026"),
-    "k5-ink": ("#1d2026", "#ffffff"),
+    "true_positive": ("#00916a", "#2bbd93"),
+    "double_detection": ("#8fcdf0", "#a9dcf7"),
+    "wrong_label": ("#0072b2", "#3b9bd6"),
+    "localization": ("#e69f00", "#e69f00"),
+    "confusion": ("#cc79a7", "#d98fb6"),
+    "background": ("#c3c6cb", "#6d727c"),
+}
+
+INKS: Colours = {  # of what is written on kinds of error
+    "on-true_positive": ("#ffffff", "#10120f"),
+    "on-double_detection": ("#1d2026", "#1d2026"),
+    "on-wrong_label": ("#ffffff", "#0c1116"),
+    "on-localization": ("#1d2026", "#1d2026"),
+    "on-confusion": ("#1d2026", "#1d2026"),
+    "on-background": ("#1d2026", "#ffffff"),
 }
 
 
@@ -69,3 +77,22 @@ def declared(colours: Colours) -> str:
     """
     light, dark = (" ".join(f"--{name}: {both[side]};" for name, both in colours.items()) for side in (0, 1))
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root:not([data-light]) {{ {dark} }} }}"
+
+
+def owned(colours: Colours) -> str:
+    """Return a style sheet by which a shape of a class has the colour of that name as its own.
+
+    >>> print(owned(dict.fromkeys(["h0", "above"], ("#000000", "#ffffff"))))
+    .h0 { --own: var(--h0); } .above { --own: var(--above); }
+    """
+    return " ".join(f".{name} {{ --own: var(--{name}); }}" for name in colours)
+
+
+def loss_colours() -> str:
+    """Return the style sheet of squares and of what is written on them."""
+    return f"{declared({**LOSSES, **LOSS_INKS})}\n{owned(LOSSES)}\n"
+
+
+def all_colours() -> str:
+    """Return the style sheet that pages and their charts begin with."""
+    return f"{loss_colours()}{declared({**PAGE, **SERIES, **INKS})}\n{owned({**SERIES, **INKS})}"

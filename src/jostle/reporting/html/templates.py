@@ -11,7 +11,7 @@ from typing import Any
 
 from jostle.core.environment import library_versions
 from jostle.errors import MissingExtra
-from jostle.reporting.charts.palette import LOSSES, PAGE, declared
+from jostle.reporting.charts.palette import all_colours
 
 HERE = Path(__file__).parent
 
@@ -43,7 +43,7 @@ def _templates() -> Any:
 
 def dressed(styles: tuple[str, ...], script: str = "") -> dict[str, str]:
     """Style and script of a page with their hashes, from the palette and files in this folder, and who writes it."""
-    style = "\n".join([declared({**LOSSES, **PAGE}), *map(_text, styles)])
+    style = "\n".join([all_colours(), *map(_text, styles)])
     text = _text(script) if script else ""
     return {
         "style": style,

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from jostle.core.environment import cache_folder
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, ResourceError
-from jostle.reporting.charts.palette import LOSSES, declared
+from jostle.reporting.charts.palette import loss_colours
 from jostle.reporting.viewer import pages
 from jostle.reporting.viewer.access import Guard
 from jostle.reporting.viewer.pages import CLEAN_EXCERPT, gallery_page, probe_page, spec_of, trial_of, video_page
@@ -209,7 +209,7 @@ def _files() -> dict[str, bytes]:
     """The files that pages are made of, read once; only their names lead anywhere."""
     folder = resources.files("jostle.reporting.viewer") / "static"
     files = {entry.name: entry.read_bytes() for entry in folder.iterdir() if Path(entry.name).suffix in KINDS}
-    return files | {LOSS_COLOURS: declared(LOSSES).encode()}
+    return files | {LOSS_COLOURS: loss_colours().encode()}
 
 
 def _requested_run(collection: RunCollection, request: Request) -> Snapshot | Unfinished:
