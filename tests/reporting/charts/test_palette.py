@@ -12,14 +12,14 @@ from jostle.reporting.analysis.loss_steps import STEPS
 from jostle.reporting.charts.palette import INKS, LOSS_INKS, LOSSES, PAGE, SERIES, all_colours
 
 ALL = [LOSSES, LOSS_INKS, PAGE, SERIES, INKS]
-SHEETS = ("report.css", "board.css", "collection.css")
+SHEETS = ("report.css", "board.css", "collection.css", "gallery.css")
 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_style_sheets_take_their_colours_from_the_palette(name: str) -> None:
     text = (resources.files("jostle.reporting.html") / name).read_text(encoding="utf-8")
     assert set(re.findall(r"var\(--([\w-]+)\)", text)) <= {"own"}.union(*ALL)
-    assert set(re.findall(r"#[0-9a-f]{3,6}\b", text)) <= {"#000"}  # behind films
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", text)) <= {"#000", "#fff"}  # behind films and sheets
 
 
 def test_colours_are_written_in_full_on_both_grounds() -> None:

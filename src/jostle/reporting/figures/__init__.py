@@ -1,1 +1,1 @@
-"""Matplotlib figures and contact sheets."""
+"""Figures for papers, by matplotlib, and contact sheets."""

@@ -16,12 +16,12 @@ from jostle.reporting.charts.palette import all_colours
 HERE = Path(__file__).parent
 
 
-def templates() -> Any:
-    """An environment in which everything is escaped; raises MissingExtra if Jinja is not installed."""
+def templates(what: str = "the report") -> Any:
+    """An environment in which everything is escaped; raises MissingExtra if Jinja, which `what` needs, is missing."""
     try:
         importlib.import_module("jinja2")
     except ImportError:
-        raise MissingExtra("the report", "report") from None
+        raise MissingExtra(what, "report") from None
     return _templates()
 
 

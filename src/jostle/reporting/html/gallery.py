@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.errors import MissingExtra
+from jostle.io.files.atomic import write_text
+from jostle.reporting.html.templates import dressed, templates
 
 
 @dataclass(frozen=True)
@@ -25,26 +25,19 @@ class Exhibit:
 
 def write_gallery(path: Path, exhibits: Sequence[Exhibit], clean: Path, sheet: Path, *, about: str) -> Path:
     """Write the page about a clean clip; clips and sheet are inside it, so it can be moved and opened anywhere."""
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtra("the gallery page", "report") from None
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
     families: dict[str, list[tuple[Exhibit, str]]] = {}
     for exhibit in exhibits:
         families.setdefault(exhibit.family, []).append((exhibit, _embedded(exhibit.clip, "video/mp4")))
-    page = environment.get_template("gallery.html.jinja").render(
+    template = templates("the gallery page").get_template("gallery.html.jinja")
+    page = template.render(
+        title=f"{len(exhibits)} corruptions of a video",
         families=families,
-        count=len(exhibits),
         about=about,
         clean=_embedded(clean, "video/mp4"),
         sheet=_embedded(sheet, "image/png"),
+        **dressed(("gallery.css",)),
     )
-    part = path.with_name(f".{path.name}.part-{os.getpid()}")
-    part.write_text(page, encoding="utf-8")
-    part.replace(path)
+    write_text(path, [page])
     return path
 
 
