@@ -132,7 +132,7 @@ def test_a_section_of_a_plugin_stands_behind_the_one_it_names(tmp_path: Path) ->
 def test_wrong_sections_are_refused(reports: list[Report]) -> None:
     with pytest.raises(BadValue, match="two sections are called 'map'"):
         section("map", after="gate", title="Map")(lambda report: None)
-    for name in ("content", "a b", ""):
+    for name in ("content", "a b", "map-title", ""):
         with pytest.raises(BadValue, match="a section cannot be called"):
             section(name, after="gate", title="Map")
 

@@ -69,6 +69,7 @@ class TaskWords:
         group_score: the score of a group; None for the metric of the run.
         groups_note: which groups there are; empty where their names say it.
         video_note: what the score of a single video is; empty where it is the metric.
+        interval_note: what is special about intervals of a single cell; empty where nothing is.
     """
 
     group: str = "class"
@@ -76,6 +77,7 @@ class TaskWords:
     group_score: str | None = "accuracy"
     groups_note: str = ""
     video_note: str = ""
+    interval_note: str = ""
 
 
 _LENGTHS = ", ".join(f"{length} up to {high:g} s" for length, (_, high) in RANGES.items())
@@ -83,8 +85,16 @@ _WORDS = {
     "detection": TaskWords(
         group_score="AP", video_note="The score of a single video is its own mAP over the classes it has."
     ),
-    "questions": TaskWords("type", "type of question"),
-    "moments": TaskWords("length", "length of moment", None, f"By the length of the true windows: {_LENGTHS}."),
+    "recognition": TaskWords(interval_note="; of a single cell exact"),
+    "frames": TaskWords(interval_note="; of a single cell exact where each anchor is of a video of its own"),
+    "questions": TaskWords("type", "type of question", interval_note=", each with all its questions"),
+    "moments": TaskWords(
+        "length",
+        "length of moment",
+        group_score=None,
+        groups_note=f"By the length of the true windows: {_LENGTHS}.",
+        interval_note=", each with all its sentences",
+    ),
 }
 
 

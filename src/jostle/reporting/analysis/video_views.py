@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from jostle.evaluation.results.record import RunRecord
@@ -24,12 +25,22 @@ View = Callable[[str, str], VideoView | None]  # from a video and a cell
 
 def view_of(record: RunRecord) -> View:
     """Return a function that lays out a video of a run under a cell; it returns None where nothing can be laid out."""
-    if record.task == "detection":
-        sure = operating_score(record)
-        return lambda video, cell: timeline_of(record, video, cell, sure=sure)
-    views: dict[str, View] = {
-        "recognition": lambda video, cell: answers_of(record, video, cell),
-        "questions": lambda video, cell: question_answers(record, video, cell),
-        "moments": lambda video, cell: SentenceTimeline(moment_timeline(record, video, cell, most=1)),
-    }
-    return views.get(record.task, lambda video, cell: None)
+    make = _MAKERS.get(record.task)
+    return (lambda video, cell: None) if make is None else make(record)
+
+
+def _confident_detections(record: RunRecord) -> View:
+    sure = operating_score(record)
+    return lambda video, cell: timeline_of(record, video, cell, sure=sure)
+
+
+def _first_windows(record: RunRecord) -> View:
+    return lambda video, cell: SentenceTimeline(moment_timeline(record, video, cell, most=1))
+
+
+_MAKERS: dict[str, Callable[[RunRecord], View]] = {
+    "detection": _confident_detections,
+    "recognition": lambda record: partial(answers_of, record),
+    "questions": lambda record: partial(question_answers, record),
+    "moments": _first_windows,
+}

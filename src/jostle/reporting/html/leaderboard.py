@@ -15,6 +15,7 @@ from jostle.evaluation.run_folder.metadata import format_adaptation
 from jostle.io.files.atomic import write_text
 from jostle.io.files.video_ids import file_name_for
 from jostle.metrics.bootstrap import warn_of_few
+from jostle.reporting.analysis.labels import words_of
 from jostle.reporting.analysis.leaderboard import (
     Board,
     LeaderboardEntry,
@@ -172,13 +173,7 @@ def _interval_text(own: RunSummary) -> str:
     if not own.draws:
         return "none"
     few = "; too narrow, as videos are few" if warn_of_few(own.coverage.videos) else ""
-    exact = {
-        "recognition": "; of a single cell exact",
-        "frames": "; of a single cell exact where each anchor is of a video of its own",
-        "questions": ", each with all its questions",
-        "moments": ", each with all its sentences",
-    }
-    return f"95 %, {own.draws} draws of the videos{exact.get(own.task, '')}{few}"
+    return f"95 %, {own.draws} draws of the videos{words_of(own.task).interval_note}{few}"
 
 
 def _origin(entry: LeaderboardEntry) -> str:

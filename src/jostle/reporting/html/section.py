@@ -112,10 +112,9 @@ def section(name: str, *, after: str, title: str, short: str | None = None) -> C
         title: its heading.
         short: its name in the navigation; by default the title.
     """
-    if name in TAKEN or not name.replace("-", "").isalnum():
-        raise BadValue(
-            f"a section cannot be called {name!r}; use letters, digits and -, and none of {', '.join(TAKEN)}"
-        )
+    if name in TAKEN or not name.isidentifier():  # no hyphen, as `<name>-title` and `figure-<name>` are addresses too
+        taken = ", ".join(TAKEN)
+        raise BadValue(f"a section cannot be called {name!r}; use letters, digits and _, and none of {taken}")
 
     def register(function: Compose) -> Compose:
         sections.add(name, SectionKind(name, after, title, title if short is None else short, function))
