@@ -10,9 +10,9 @@ import numpy as np
 from helpers.small_recognition import NAMES
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import Frames
+from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.class_matching import match_objects
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.frame_sets import BoxSets
 from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells

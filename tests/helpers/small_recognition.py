@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from helpers.numpy_extractor import write_video
+from jostle.core.types.frame_sets import FrameSets
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.class_matching import ClassMatch
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.frame_sets import FrameSets
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.inference.single_frames import FramePredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe

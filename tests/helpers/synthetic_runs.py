@@ -12,6 +12,7 @@ import numpy as np
 from jostle.core.random import rng_for
 from jostle.core.types import Segments, Truth
 from jostle.core.types.boxes import Boxes
+from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.core.types.language import (
     MomentItem,
     MomentPrediction,
@@ -22,7 +23,6 @@ from jostle.core.types.language import (
 )
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import DataError
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.inference.language import VideoAnswers, VideoMoments

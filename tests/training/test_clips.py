@@ -10,8 +10,8 @@ import pytest
 import jostle
 from helpers.small_clips import make_config, write_clips
 from jostle.core.random import key_for
+from jostle.core.types.frame_sets import FrameSets
 from jostle.corruptions.engine.spec import Spec
-from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError
 from jostle.training.clips import (
     PixelClips,

@@ -236,8 +236,8 @@ def pm_k_boxes(
     Raises:
         DataError: if a file holds something else, or a frame of the sets is in no file.
     """
+    from jostle.core.types.frame_sets import BoxSets
     from jostle.datasets.class_matching import match_objects
-    from jostle.datasets.frame_sets import BoxSets
     from jostle.io.formats.boxes import match_frame_names, read_detections, read_true_boxes
     from jostle.io.formats.frame_scores import read_frame_sets
     from jostle.metrics.pm_k_detection import box_stability

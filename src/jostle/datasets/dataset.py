@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from jostle.core.registry import Registry
+from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.core.types.language import MomentSet, QuestionSet
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
-from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import BadValue, UnknownName
 from jostle.io.files.truth_table import variant_of
 from jostle.io.files.video_ids import join_names, quote_name

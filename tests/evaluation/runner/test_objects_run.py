@@ -12,9 +12,9 @@ import pytest
 import jostle
 from helpers.small_objects import CLASSES, RECIPE, SETS, TRUE, find, run
 from helpers.small_recognition import NAMES, write_videos
+from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.class_matching import match_objects
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.frame_sets import BoxSets
 from jostle.errors import BadValue, DataError
 from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.selection import select_cells

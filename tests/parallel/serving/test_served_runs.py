@@ -20,8 +20,8 @@ from helpers import small_objects, small_predictors, small_recognition, small_ru
 from helpers.small_serving import FakeStreams
 from jostle.api.engines import map_around_model, place_of
 from jostle.core.cuda import CudaStreams
+from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.frame_sets import BoxSets
 from jostle.errors import BadValue
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.inference.remote import connect_predictor

@@ -13,8 +13,8 @@ import os
 from pathlib import Path, PurePosixPath
 
 from jostle.core.types.boxes import Boxes
+from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.datasets.layouts import search
 from jostle.errors import DataError
 from jostle.io.files.video_ids import join_names, quote_name

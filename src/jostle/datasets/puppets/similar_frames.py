@@ -25,8 +25,8 @@ import numpy.typing as npt
 from jostle.core.random import rng_for
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import Frame, Frames
+from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.datasets.generated_files import FileRecipe, fill
 from jostle.datasets.puppets.film import PUPPET, Film, Held, Keyed
 from jostle.datasets.puppets.parameters import VIDEOS, folder_name

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jostle.core.tables import Column, Table
-from jostle.datasets.frame_sets import FrameSets
+from jostle.core.types.frame_sets import FrameSets
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.scores import BoxScore, PmKScore

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import check_rate
+from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.core.types.language import AnswerSet, MomentPredictions, MomentSet, QuestionSet
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
-from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import BadValue, DataError, JostleError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
 from jostle.evaluation.run_folder.annotations import (

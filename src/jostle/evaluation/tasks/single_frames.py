@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from jostle.core.types.columns import Flags, Floats
+from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.datasets.class_matching import Scores
-from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.inference.single_frames import ObjectPredictions
 from jostle.evaluation.recipes.recipe import Cell
