@@ -16,7 +16,7 @@ from jostle import api
 from jostle.api.benchmarks import ModelEntry, read_models
 from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, DataError, Incomparable
-from jostle.metrics.accuracy import clopper_pearson
+from jostle.metrics.proportion import clopper_pearson
 
 MODELS = "import numpy as np\n" + "".join(
     f"def sees_{name}(clips):\n    scores = np.zeros((len(clips), 30))\n    scores[:, 29] = 0.5\n"

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from jostle.errors import BadValue
-from jostle.metrics.accuracy import clopper_pearson, top_k_accuracy
+from jostle.metrics.accuracy import top_k_accuracy
 from jostle.metrics.pm_k import pm_k
+from jostle.metrics.proportion import clopper_pearson
 from jostle.metrics.robustness import mean_corruption_error, robustness
 
 

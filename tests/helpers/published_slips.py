@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jostle.metrics.accuracy import clopper_pearson
+from jostle.metrics.proportion import clopper_pearson
 from jostle.metrics.robustness import robustness
 from jostle.reporting.published.table import PublishedRow, PublishedTable, cells_of, published
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue
-from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected
+from jostle.metrics.proportion import clopper_pearson
 
 
 def test_interval_ends_solve_the_binomial_tails() -> None:

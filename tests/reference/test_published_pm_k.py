@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from golden.by_rule import stored
-from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.class_projection import class_indices, class_names, project_classes
 from jostle.metrics.pm_k import pm_k
+from jostle.metrics.proportion import clopper_pearson
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"
 INPUTS = BESIDE / "inputs"

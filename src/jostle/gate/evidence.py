@@ -20,8 +20,8 @@ from jostle.evaluation.results.comparison import Standing
 from jostle.evaluation.results.run_analysis import DRAWS, RunAnalysis
 from jostle.gate.budget import Condition
 from jostle.gate.gaps import Scope
-from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import unseen_weights
+from jostle.metrics.proportion import clopper_pearson
 
 # Draws beyond each end of an interval: at least, and where a draw costs nothing but a weighted mean.
 TAIL_DRAWS, MANY_TAIL_DRAWS = 10, 250

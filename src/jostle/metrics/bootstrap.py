@@ -19,9 +19,9 @@ from jostle.core.random import rng_for
 from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
-from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import NONE, Matches
+from jostle.metrics.proportion import clopper_pearson
 from jostle.metrics.protocol import Protocol
 
 Weights = npt.NDArray[np.int16]  # (draws, videos)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from jostle.core.types.columns import Floats
-from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected, share_interval, video_weights
+from jostle.metrics.proportion import clopper_pearson
 
 LENGTHS = (1, 2, 4, 8, 16, 32)  # frames for which the share of lost items is given
 DRAWS, LEVEL = 1000, 0.95

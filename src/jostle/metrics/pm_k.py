@@ -12,10 +12,10 @@ import numpy.typing as npt
 from jostle.core.notebook import data_frame, format_percent, html_table
 from jostle.core.types.columns import Flags, Ints
 from jostle.errors import BadValue, DataError
-from jostle.metrics.accuracy import Interval
 from jostle.metrics.bootstrap import SHARE_DRAWS, share_interval, warn_of_few
 from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames, video_of
 from jostle.metrics.metric import metric
+from jostle.metrics.proportion import Interval
 
 Scores = Mapping[str, npt.ArrayLike]  # scores of each class, or the number of the chosen class
 Labels = Mapping[str, Sequence[int] | int]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue
-from jostle.metrics.accuracy import clopper_pearson
+from jostle.metrics.proportion import clopper_pearson
 from jostle.reporting.analysis.stability import Stability
 from jostle.reporting.figures import stability
 from jostle.reporting.figures.stability import draw_stability

@@ -25,7 +25,7 @@ from jostle.evaluation.results.run_analysis import (
     estimate,
     processed_videos,
 )
-from jostle.metrics.accuracy import clopper_pearson
+from jostle.metrics.proportion import clopper_pearson
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.cell_scores import classes_of, measured_cell
 from jostle.evaluation.results.item_scores import ITEMS, described_videos
 from jostle.evaluation.results.record import RunRecord
-from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.bootstrap import bias_corrected, unseen_weights, video_weights, warn_of_few
+from jostle.metrics.proportion import clopper_pearson
 
 LEVEL = 0.95
 DRAWS = 1000

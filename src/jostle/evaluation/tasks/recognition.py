@@ -22,8 +22,9 @@ from jostle.evaluation.recipes.recipe import Cell
 from jostle.evaluation.tasks.score_tables import read_table, write_table
 from jostle.evaluation.tasks.task import Array, Item, MetricValue, Task, action_pairs, task
 from jostle.io.files.atomic import write_text
-from jostle.metrics.accuracy import clopper_pearson, within_top_k
+from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.metric import compute_custom_metric, metrics
+from jostle.metrics.proportion import clopper_pearson
 from jostle.metrics.video_classification import video_classification
 
 ALSO = 5  # top-5 is reported besides top-1
