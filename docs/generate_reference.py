@@ -30,7 +30,7 @@ from jostle.evaluation.recipes.recipe import Group, Recipe, benchmarks
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.io.files.format import KIND_NAMES, Format, Kind, formats
 from jostle.metrics.diagnosis import MENDED_FAULTS, Buckets, Style, styles
-from jostle.metrics.metric import Metric, metrics
+from jostle.metrics.metric import Metric, Statistic, metrics, statistics
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.models.detection.config import DetectorConfig, PointConfig
 from jostle.models.detection.detector import Variant, detectors
@@ -258,29 +258,40 @@ def _edges(buckets: Buckets) -> str:
 
 
 def metrics_page() -> str:
-    """Return the page of all metrics with their formulas."""
+    """Return the page of all metrics and statistics with their formulas."""
+    known = [*metrics.values(), *statistics.values()]
     lines = [
         "# Metrics",
         "",
-        "What jostle measures. The function of each is in the module named; its docstring, below, has the formula.",
+        "What cells of benchmarks are scored by. The function of each is in the module named; its docstring, below, "
+        "has the formula. Those with intervals can be drawn, so that a gate decides on them.",
         "",
         *_table(
-            ["metric", "for", "better", "function", "from"],
-            [[f"[{m.name}](#{_anchor(m.name)})", m.task, _better(m), _home(m), _citation(m.cites)]
-             for m in metrics.values()],
+            ["metric", "for", "better", "intervals", "function", "from"],
+            [[f"[{m.name}](#{_anchor(m.name)})", m.task, _better(m), "yes" if m.has_intervals else "no", _home(m),
+              _citation(m.cites)] for m in metrics.values()],
+        ),
+        "",
+        "A statistic is no metric of a benchmark, as it needs several cells or other predictions.",
+        "",
+        *_table(
+            ["statistic", "for", "better", "function", "from"],
+            [[f"[{s.name}](#{_anchor(s.name)})", s.task, _better(s), _home(s), _citation(s.cites)]
+             for s in statistics.values()],
         ),
     ]  # fmt: skip
-    for metric in metrics.values():
-        lines += ["", f"## {metric.name}", "", *_object(metric.compute)]
+    for one in known:
+        lines += ["", f"## {one.name}", "", *_object(one.function or type(one))]
     return "\n".join(lines) + "\n"
 
 
-def _better(metric: Metric) -> str:
-    return "higher" if metric.higher_is_better else "lower"
+def _better(one: Metric | Statistic) -> str:
+    return "higher" if one.higher_is_better else "lower"
 
 
-def _home(metric: Metric) -> str:
-    return f"`{metric.compute.__module__}.{metric.compute.__name__}`"
+def _home(one: Metric | Statistic) -> str:
+    function = one.function or type(one)
+    return f"`{function.__module__}.{function.__name__}`"
 
 
 KINDS: tuple[Kind, ...] = ("truth", "predictions", "labels")

@@ -24,10 +24,10 @@ from jostle.core.random import rng_for
 from jostle.core.types import Predictions, Segments, Truth
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.columns import Floats, Ints
-from jostle.evaluation.results.cell_scores import mean_ends, weighted_ends
 from jostle.gate.evidence import Evidence, enough_draws
 from jostle.metrics.bootstrap import Resamples, unseen_weights
-from jostle.metrics.pm_k_detection import bootstrap_pm_k
+from jostle.metrics.measured import MeanOverItems
+from jostle.metrics.pm_k_detection import MatchedFrames
 from jostle.metrics.score import score
 
 VIDEOS = (2, 3, 5, 8, 12, 20, 50)
@@ -60,9 +60,10 @@ class Items:
     def measure(self, run: int, cell: int, videos: Ints, weights: Any) -> Draws:
         """Measure a cell on some videos."""
         total, count = self.total[run, cell, videos], self.count[videos].astype(np.float64)
-        drawn, ends = mean_ends(weights, total, count)
+        mean = MeanOverItems([str(v) for v in videos], total, count)
+        drawn, ends = mean.drawn(weights)
         assert ends is not None
-        return Draws(float(total.sum() / count.sum()), drawn, *ends)
+        return Draws(mean.value, drawn, *ends)
 
     def true_value(self, run: int, cell: int) -> float:
         """Return the score of the population."""
@@ -93,7 +94,7 @@ class Detections:
     def measure(self, run: int, cell: int, videos: Ints, weights: Any) -> Draws:
         """Measure a cell on some videos."""
         part = select_videos(self.parts[run, cell], videos)
-        drawn, ends = weighted_ends(part, weights, list(range(len(videos))), len(videos))
+        drawn, ends = part.drawn(weights)
         assert ends is not None
         value = float(part.weighted(np.ones((1, len(videos)), np.int16)).mean())
         return Draws(value, drawn, *ends)
@@ -179,16 +180,17 @@ class BoxFrames:
         """Measure a cell on some videos."""
         names = [f"v{v:05d}" for v in videos.tolist()]
         sets = {f"{name}/5": [f"{name}/4", f"{name}/6"] for name in names}
-        part = partial(bootstrap_pm_k, self.found[run, cell], self.truth, sets, 1, names)
-        value = float(part(np.ones((1, len(names)), np.int16))[0])
-        return Draws(value, *(part(weights, unseen=unseen) for unseen in ("", "missed", "detected")))
+        part = MatchedFrames.of(self.found[run, cell], self.truth, sets, 1)
+        drawn, ends = part.drawn(weights)
+        assert ends is not None
+        return Draws(float(part.drawn(np.ones((1, len(names)), np.int16))[0][0]), drawn, *ends)
 
     def true_value(self, run: int, cell: int) -> float:
         """Return the score of the population."""
         names = [f"v{v:05d}" for v in range(POPULATION)]
         sets = {f"{name}/5": [f"{name}/4", f"{name}/6"] for name in names}
-        found = self.found[run, cell]
-        return float(bootstrap_pm_k(found, self.truth, sets, 1, names, np.ones((1, POPULATION), np.int16))[0])
+        whole = MatchedFrames.of(self.found[run, cell], self.truth, sets, 1)
+        return float(whole.drawn(np.ones((1, POPULATION), np.int16))[0][0])
 
 
 def box_population(seed: int = 0) -> BoxFrames:
@@ -278,8 +280,8 @@ def evidence_of(metric: str, condition: str, videos: Ints, weights: Any) -> tupl
 def count_wrong(metric: str, condition: str, videos: int, repeats: int, seed: int = 0) -> tuple[int, int]:
     """Return how many of the repeats pass, and how many fail, at the limit."""
     passed = failed = 0
-    task = "recognition" if isinstance(population_of(metric), Items) else "detection"
-    draws = min(enough_draws([LEVEL], 1, videos, task), 2000)
+    averaged = isinstance(population_of(metric), Items)
+    draws = min(enough_draws([LEVEL], 1, videos, averaged=averaged), 2000)
     names = [f"{i:04d}" for i in range(videos)]
     for repeat in range(repeats):
         chosen = rng_for(seed, "gate errors", metric, videos, repeat).permutation(POPULATION)[:videos]

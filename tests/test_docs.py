@@ -47,7 +47,7 @@ from jostle.io.files.annotations import write_truth
 from jostle.io.files.format import formats
 from jostle.io.video.encode import Writer
 from jostle.metrics.diagnosis import MENDED_FAULTS, styles
-from jostle.metrics.metric import metrics
+from jostle.metrics.metric import metrics, statistics
 from jostle.metrics.protocol import protocols
 from jostle.models.detection.detector import detectors
 from jostle.models.extractors.extractor import extractors, load_extractor
@@ -178,7 +178,7 @@ def test_every_style_is_in_the_reference_with_its_buckets(reference: dict[str, s
 
 
 def test_every_metric_is_in_the_reference_with_its_formula(reference: dict[str, str]) -> None:
-    for metric in metrics.values():
+    for metric in (*metrics.values(), *statistics.values()):
         entry = section(reference["metrics.md"], f"## {metric.name}")
         assert metric.summary in " ".join(entry.split())
         assert metric.cites in GENERATOR._bibliography(), metric.name
@@ -386,16 +386,18 @@ def test_the_page_on_bringing_a_model_runs() -> None:
 
 def test_additions_shown_in_contributing_work(tmp_path: Path) -> None:
     """Import each block as a module in a new process, and use what it registers."""
-    names = ("corruption", "format", "model", "benchmark", "section")
+    names = ("corruption", "format", "model", "benchmark", "section", "metric")
     for name, block in zip(names, blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
         (tmp_path / f"added_{name}.py").write_text(block, encoding="utf-8")
     (tmp_path / "truth.json").write_text(
         '{"actions": {"v": {"duration": 9, "annotations": [{"segment": [1, 2], "label": "wave"}]}}}', encoding="utf-8"
     )
     code = """
-import added_corruption, added_format, added_model, added_benchmark, added_section
+import added_corruption, added_format, added_model, added_benchmark, added_section, added_metric
 import jostle, numpy as np, torch
+from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.metrics.metric import metrics
 from jostle.models.recognition.recogniser import load_recogniser
 
 clip = np.full((2, 40, 48, 3), 200, np.uint8)
@@ -406,6 +408,10 @@ model = load_recogniser("mean_colour", weights={name: torch.tensor(value).float(
 assert model(np.zeros((1, 4, 40, 48, 3), np.uint8)).shape == (1, 3)
 assert len(benchmarks["puppets-light"].cells) == 1 + 2 * 5
 assert "coverage" in jostle.names("sections")
+questions = QuestionSet([QuestionItem(n, n, "Q?", ("up", "down"), 0) for n in "ab"])
+answers = AnswerSet({"a": QuestionAnswer(1), "b": QuestionAnswer(None)})
+measured = metrics["readable_answers"].measure(questions, answers, None)
+assert measured.value == 0.5 and measured.drawn(np.array([[2, 0]], np.int16))[0] == [1]
 """
     command = [sys.executable, "-W", "error", "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)

@@ -52,7 +52,11 @@ from jostle.metrics.class_projection import project_classes as project_classes
 from jostle.metrics.diagnosis import compare_diagnoses as compare_diagnoses
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS as ERROR_KINDS
 from jostle.metrics.frame_sets import without_frame_types as without_frame_types
+from jostle.metrics.measured import MeanOverItems as MeanOverItems
+from jostle.metrics.measured import Measured as Measured
+from jostle.metrics.metric import Metric as Metric
 from jostle.metrics.metric import metric as metric
+from jostle.metrics.metric import statistic as statistic
 from jostle.metrics.pm_k_detection import pm_k_detection as pm_k_detection
 from jostle.metrics.proposals import average_recall as average_recall
 from jostle.metrics.robustness import mean_corruption_error as mean_corruption_error

@@ -130,10 +130,10 @@ def test_several_conditions_are_corrected_for_multiplicity() -> None:
 
 
 def test_more_conditions_take_more_draws() -> None:
-    assert enough_draws([0.95], 1, 40, "detection") == 1000
-    assert enough_draws([0.95] * 10, 10, 40, "detection") == 4000
-    assert enough_draws([0.95], 1, 40, "recognition") == 10_000
-    assert enough_draws([0.95], 1, 5000, "recognition") == 2000
+    assert enough_draws([0.95], 1, 40, averaged=False) == 1000
+    assert enough_draws([0.95] * 10, 10, 40, averaged=False) == 4000
+    assert enough_draws([0.95], 1, 40, averaged=True) == 10_000
+    assert enough_draws([0.95], 1, 5000, averaged=True) == 2000
 
 
 @pytest.mark.fault("F150")

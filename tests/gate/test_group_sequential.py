@@ -19,6 +19,7 @@ from jostle.gate.budget import Budget, Condition
 from jostle.gate.evidence import Evidence
 from jostle.gate.gaps import Scope
 from jostle.gate.group_sequential import GroupSequentialStop, check_intervals, planned_looks
+from jostle.metrics.metric import metrics
 
 VIDEOS = 80
 SOME = CELLS[1:3]
@@ -119,7 +120,7 @@ def test_undecidable_conditions_are_refused(reference: Path) -> None:
     with pytest.raises(BadValue, match="too few"):
         stop_rule(NO_WORSE, reference, videos=20)
     with pytest.raises(BadValue, match="has no intervals"):
-        check_intervals("mine-c", "recognition", "video_mean_ap")
+        check_intervals("mine-c", metrics["video_mean_ap"])
 
 
 def test_error_rate_at_the_limit_is_bounded() -> None:

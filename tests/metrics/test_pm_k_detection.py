@@ -7,7 +7,7 @@ import pytest
 
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, DataError
-from jostle.metrics.pm_k_detection import bootstrap_pm_k, pm_k_detection
+from jostle.metrics.pm_k_detection import MatchedFrames, pm_k_detection
 
 SQUARE, BESIDE, AWAY = [0, 0, 10, 10], [20, 0, 30, 10], [50, 50, 60, 60]
 SETS = {"a/5.jpg": ["a/4.jpg", "a/6.jpg", "a/9.jpg"], "b/5.jpg": []}
@@ -97,10 +97,9 @@ def test_bootstrap_weights_equal_repeated_videos() -> None:
         frame: Boxes(truth[frame].box + rng.integers(0, 5, (2, 1)), truth[frame].label, rng.random(2))
         for frame in frames
     }
-    videos = [f"v{i}" for i in range(6)]
     result = pm_k_detection(detections, truth, sets, draws=200)
     weights = np.array([[1] * 6, [1, 1, 1, 0, 0, 0], [2, 0, 1, 0, 0, 3]], np.int16)
-    drawn = bootstrap_pm_k(detections, truth, sets, 10, videos, weights)
+    drawn, _ = MatchedFrames.of(detections, truth, sets, 10).drawn(weights)
     assert drawn[0] == pytest.approx(result.pm_k, abs=1e-12)
     half = {anchor: others for anchor, others in sets.items() if anchor[:2] in ("v0", "v1", "v2")}
     assert drawn[1] == pytest.approx(pm_k_detection(detections, truth, half).pm_k, abs=1e-12)

@@ -130,8 +130,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     """The registered names of one kind, sorted.
 
     Args:
-        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
+        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `statistics`, `formats`, `styles`,
+            `detectors`, `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
             `published`, `sections` or `trackers`. Names with capitals are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
@@ -245,6 +245,7 @@ KINDS = {
     "placements": "jostle.corruptions.engine.placement:placements",
     "protocols": "jostle.metrics.protocol:protocols",
     "metrics": "jostle.metrics.metric:metrics",
+    "statistics": "jostle.metrics.metric:statistics",
     "formats": "jostle.io.files.format:formats",
     "styles": "jostle.metrics.diagnosis.style:styles",
     "detectors": "jostle.models.detection.detector:detectors",

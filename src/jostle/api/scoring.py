@@ -13,10 +13,10 @@ from jostle.errors import DataError
 if TYPE_CHECKING:
     from jostle.io.files.annotations import Conversion
     from jostle.metrics.answers import AnswerChange, AnswerScore
+    from jostle.metrics.box_stability import BoxStability
     from jostle.metrics.diagnosis.diagnosis import Diagnosis
     from jostle.metrics.moments import MomentScore, ScorerBug
     from jostle.metrics.pm_k import Labels, PmK, Scores
-    from jostle.metrics.pm_k_detection import BoxStability
     from jostle.metrics.robustness import Robustness
     from jostle.metrics.score import Comparison, Score
 
@@ -240,7 +240,7 @@ def pm_k_boxes(
     from jostle.datasets.class_matching import match_objects
     from jostle.io.formats.boxes import match_frame_names, read_detections, read_true_boxes
     from jostle.io.formats.frame_scores import read_frame_sets
-    from jostle.metrics.pm_k_detection import box_stability
+    from jostle.metrics.box_stability import box_stability
 
     classes, truth = read_true_boxes(boxes)
     whole = BoxSets(classes, read_frame_sets(sets) if isinstance(sets, str | Path) else sets, truth)

@@ -30,8 +30,9 @@ def names(
         str,
         typer.Argument(
             metavar="KIND",
-            help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
-            "models, objectdetectors, languagemodels, datasets, benchmarks, published, sections or trackers.",
+            help="corruptions, profiles, placements, protocols, metrics, statistics, formats, styles, detectors, "
+            "extractors, models, objectdetectors, languagemodels, datasets, benchmarks, published, "
+            "sections or trackers.",
         ),
     ],
     name: Annotated[

@@ -11,10 +11,10 @@ from jostle.core.formatting import between, percent, signed
 if TYPE_CHECKING:
     from jostle.core.types.truth import Truth
     from jostle.metrics.answers import AnswerChange, AnswerScore
+    from jostle.metrics.box_stability import BoxStability
     from jostle.metrics.diagnosis.diagnosis import Diagnosis
     from jostle.metrics.moments import MomentScore
     from jostle.metrics.pm_k import PmK
-    from jostle.metrics.pm_k_detection import BoxStability
     from jostle.metrics.proposals import ProposalScore
     from jostle.metrics.score import Comparison, Score
     from jostle.metrics.video_classification import ClassificationScore
@@ -262,7 +262,7 @@ def pm_k_lines(result: PmK) -> list[str]:
 
 def stability_lines(both: BoxStability) -> list[str]:
     """pm-k of an object detector: detection and localisation, on anchors and on the worst frame near each."""
-    from jostle.metrics.pm_k_detection import DRAWS
+    from jostle.metrics.box_stability import DRAWS
 
     k = both.detection.k
     rows = [["", "mAP on anchors", "95 %", f"pm-{k} mAP", "95 %", "drop"]]

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from jostle.core.random import rng_for
+from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.cell_scores import right_answers
+from jostle.evaluation.results.cell_scores import video_values
 from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import processed_videos
 from jostle.evaluation.run_folder.metadata import EarlyDecision, StoppedEarly
 from jostle.gate.budget import Budget, Condition
 from jostle.gate.gaps import Scope
@@ -85,7 +86,7 @@ class SequentialStop:
     Args:
         scope: cells of the run.
         videos: all videos of the data set.
-        labels: their classes.
+        annotations: of these videos, whose classes conditions can be on.
         against: the reference run; conditions against it are tested on the videos that it has.
         fail_fast: whether a run may stop as soon as one condition has failed.
         blocked: whether nothing can be decided, as videos are missing.
@@ -100,7 +101,7 @@ class SequentialStop:
         self,
         scope: Scope,
         videos: Sequence[str],
-        labels: VideoLabels,
+        annotations: Any,
         budget: Budget,
         against: RunRecord | None = None,
         *,
@@ -109,7 +110,7 @@ class SequentialStop:
         blocked: bool = False,
     ) -> None:
         self.order = random_order(videos, seed)
-        self._scope, self._labels, self._budget, self._against = scope, labels, budget, against
+        self._scope, self._annotations, self._budget, self._against = scope, annotations, budget, against
         self._tests = [self._make_test(condition, len(budget.condition)) for condition in budget.condition]
         self._scores: dict[str, VideoScores] = {}
         self._next = 0
@@ -123,9 +124,9 @@ class SequentialStop:
     def replay(self, record: RunRecord, videos: Sequence[str]) -> list[EarlyDecision]:
         """Return the decisions after the first of the videos in order, by the predictions of a run."""
         cells = [cell for cell in self._scope.cells if cell in record.cells and videos]
-        right = {cell: right_answers(record, cell, videos).astype(np.float64) for cell in cells}
-        for i, name in enumerate(videos):
-            self.add(name, {cell: float(right[cell][i]) for cell in cells})
+        values = {cell: video_values(record, cell, videos) for cell in cells}
+        for name in videos:
+            self.add(name, {cell: values[cell][name] for cell in cells})
         return [one.to_record() for one in self._tests]
 
     def add(self, name: str, scores: Mapping[str, float | None] | None) -> None:
@@ -165,10 +166,12 @@ class SequentialStop:
         weights = self._weights(condition)
         videos = frozenset(self.order)
         if kind == "class":
-            if part not in self._labels.classes:
-                raise UnknownName("class of the data set", part, self._labels.classes)
-            own = self._labels.video[self._labels.label == self._labels.classes.index(part)]
-            videos &= {self._labels.videos[i] for i in own.tolist()}
+            labels = self._annotations
+            known = labels.classes if isinstance(labels, VideoLabels | Truth) else ()
+            if part not in known:
+                raise UnknownName("class of the data set", part, known)
+            own = labels.video[labels.label == known.index(part)]
+            videos &= {labels.videos[i] for i in own.tolist()}
         alpha, limit = (1 - condition.level) / count, condition.limit
         low, high, plain = 0.0, 1.0, dict(weights)
         if kind == "relative_robustness":
@@ -198,10 +201,10 @@ class SequentialStop:
     def _reference(self, weights: Mapping[str, float], value: Callable[[VideoScores], float]) -> dict[str, float]:
         if self._against is None:
             raise BadValue("conditions against a reference need one; give the reference run (against=, --against)")
-        known = set(self._against.table(CLEAN)[0])
+        known = set(processed_videos(self._against))
         names = [name for name in self.order if name in known]
-        rows = {cell: right_answers(self._against, cell, names).astype(np.float64) for cell in weights}
-        return {name: value({cell: rows[cell][i] for cell in weights}) for i, name in enumerate(names)}
+        values = {cell: video_values(self._against, cell, names) for cell in weights}
+        return {name: value({cell: values[cell][name] for cell in weights}) for name in names}
 
 
 def _weighted(weights: Mapping[str, float], scores: VideoScores) -> float:

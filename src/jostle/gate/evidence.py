@@ -26,7 +26,6 @@ from jostle.metrics.proportion import clopper_pearson
 # Draws beyond each end of an interval: at least, and where a draw costs nothing but a weighted mean.
 TAIL_DRAWS, MANY_TAIL_DRAWS = 10, 250
 MOST_WEIGHTS = 10_000_000  # draws times videos, from which on there are no more than needed
-NOT_AVERAGED = ("detection", "objects")  # tasks whose scores, mAP, are no means over items of videos
 # mAP of few videos is too high, by about n**-0.5. Draws are worth half as many videos and exceed the value by
 # (2**0.5 - 1) of its own excess; an end is moved by both.
 BIAS = 2 + math.sqrt(2)
@@ -73,15 +72,16 @@ class Evidence:
         return f"interval of {100 * level:.5g} % from {len(self.low)} draws of {self.videos} videos and an unseen one"
 
 
-def enough_draws(levels: Sequence[float], shares: int, videos: int, task: str) -> int:
+def enough_draws(levels: Sequence[float], shares: int, videos: int, *, averaged: bool) -> int:
     """Return how many draws leave some beyond each end of the widest interval.
 
     Args:
         levels: of the intervals, whose probability of error is divided into so many `shares`.
+        averaged: whether scores are means over items of videos, of which a draw costs nothing but a weighted mean.
     """
     tail = min((1 - level) / 2 for level in levels) / shares
     needed = max(DRAWS, math.ceil(TAIL_DRAWS / tail))
-    if task in NOT_AVERAGED:
+    if not averaged:
         return needed
     return max(needed, min(math.ceil(MANY_TAIL_DRAWS / tail), MOST_WEIGHTS // max(videos, 1)))
 
@@ -127,7 +127,7 @@ def measure_condition(
     Raises:
         DataError: if the metric has no value in a run.
     """
-    averaged = analyses[0].record.task not in NOT_AVERAGED
+    averaged = bool(analyses[0].record.metric.mean_over)
     cells = scope.of_condition(condition)
     own, *others = (_measure_metric(condition.metric, cells, analysis, seed) for analysis in analyses)
     if not condition.against_reference:
@@ -189,7 +189,7 @@ def _measure_class(analysis: RunAnalysis, name: str, cells: Sequence[str], seed:
     weights = unseen_weights(analysis.videos, len(analysis.drawn), seed)
     scores = [class_scores(analysis.record, cell, analysis.videos, weights, name) for cell in cells]
     value = _finite(float(np.mean([one.value for one in scores])), f"class:{name}")
-    ends = [one.ends for one in scores if one.ends is not None]
+    ends = [one.ends or (np.zeros(0), np.zeros(0)) for one in scores]
     drawn, low, high = (
         np.mean(draws, axis=0)
         for draws in ([one.drawn for one in scores], [one[0] for one in ends], [one[1] for one in ends])

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jostle.errors import BadValue, DataError
-from jostle.evaluation.recipes.recipe import MEASURES
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import RunAnalysis, analyse_run
 from jostle.evaluation.run_folder.metadata import EarlyDecision, StoppedEarly
@@ -20,6 +19,7 @@ from jostle.gate.budget import Budget, Condition
 from jostle.gate.early_stopping import describe_end, random_order
 from jostle.gate.evidence import enough_draws, measure_condition
 from jostle.gate.gaps import Scope
+from jostle.metrics.metric import Metric
 
 FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)  # of the videos, at which one looks
 FEWEST_VIDEOS = 20  # at a look: fewer seldom decide anything, and every look spends a part of the error
@@ -35,11 +35,11 @@ def planned_looks(videos: int) -> tuple[int, ...]:
     return tuple(count for count in counts if FEWEST_VIDEOS <= count < videos)
 
 
-def check_intervals(name: str, task: str, metric: str) -> None:
+def check_intervals(name: str, metric: Metric) -> None:
     """Raise BadValue if a metric has no intervals, so that no look at a part of the videos decides anything."""
-    if task == "recognition" or metric not in MEASURES[task]:
+    if not metric.has_intervals:
         raise BadValue(
-            f"{name} cannot stop early: its score, {metric}, has no intervals; run all of it, then `jostle check`"
+            f"{name} cannot stop early: its score, {metric.name}, has no intervals; run all of it, then `jostle check`"
         )
 
 
@@ -143,7 +143,8 @@ class GroupSequentialStop:
         """Measure all conditions that are not decided at the next look."""
         videos = self.order[: self.looks[self._next_look]]
         levels = [condition.level for condition in self._budget.condition]
-        draws = enough_draws(levels, len(self.looks) * len(levels), len(videos), record.task)
+        shares, averaged = len(self.looks) * len(levels), bool(record.metric.mean_over)
+        draws = enough_draws(levels, shares, len(videos), averaged=averaged)
         analyses = [
             analyse_run(one, videos=videos, draws=draws, seed=self._seed, unseen=True)
             for one in (record, self._against)

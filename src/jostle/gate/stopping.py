@@ -62,9 +62,9 @@ def make_stopping_rule(
         "blocked": bool(data.missing) or len(names) < len(task.videos),
     }
     chosen = replace(scope, cells=tuple(one for one in scope.cells if one in requested))
-    if recipe.task == "recognition" and recipe.metric == "top_k_accuracy":
-        return SequentialStop(chosen, names, data.labels, budget, reference, **options)
-    check_intervals(recipe.name, recipe.task, recipe.metric)
+    if task.metric.mean_over == "videos":
+        return SequentialStop(chosen, names, task.annotations, budget, reference, **options)
+    check_intervals(recipe.name, task.metric)
     return GroupSequentialStop(chosen, names, budget, reference, **options)
 
 

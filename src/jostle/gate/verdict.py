@@ -186,7 +186,8 @@ def check_run(
     remarks = [] if against is None else condition_differences(run, against)
     videos = len(processed_videos(run))
     levels = [one.level for one in conditions]
-    count = draws if draws is not None else enough_draws(levels, len(levels), videos, run.task)
+    averaged = bool(run.metric.mean_over)
+    count = draws if draws is not None else enough_draws(levels, len(levels), videos, averaged=averaged)
     if decidable and any(record.about.stopped_early is not None for record in records):
         replayed, remark = _replay(records, scope, decidable)
         decided |= replayed
@@ -251,10 +252,10 @@ def _replay(
     try:
         rule: SequentialStop | GroupSequentialStop
         names = annotated_videos(run)
-        if content.task == "recognition" and content.metric == "top_k_accuracy":
-            rule = SequentialStop(scope, names, run.labels, budget, against, seed=seed)
+        if run.metric.mean_over == "videos":
+            rule = SequentialStop(scope, names, run.annotations, budget, against, seed=seed)
         else:
-            check_intervals(content.name, content.task, content.metric)
+            check_intervals(content.name, run.metric)
             rule = GroupSequentialStop(scope, names, budget, against, seed=seed)
     except BadValue as error:
         for one in conditions:

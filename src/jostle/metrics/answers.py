@@ -16,7 +16,8 @@ from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import AnswerSet, QuestionItem, QuestionSet
 from jostle.errors import DataError
 from jostle.metrics.bootstrap import share_interval
-from jostle.metrics.metric import metric
+from jostle.metrics.measured import MeanOverItems, Measured, sum_by_video
+from jostle.metrics.metric import Chance, Metric, MetricOptions, metric, statistic
 
 BINS = 10  # of confidence, for the expected calibration error
 
@@ -72,7 +73,6 @@ class AnswerScore:
         }
 
 
-@metric("answer_accuracy", task="questions", cites="clopper1934")
 def score_answers(answers: AnswerSet, questions: QuestionSet) -> AnswerScore:
     """The share of questions that are answered right, over all whose right option is known.
 
@@ -85,15 +85,12 @@ def score_answers(answers: AnswerSet, questions: QuestionSet) -> AnswerScore:
     >>> score.accuracy, score.unreadable, score.missing, score.chance_corrected
     (0.25, 1, 1, -0.5)
     """
-    known = questions.answered
-    if not len(known):
-        raise DataError("no right option is known for any question; the answers cannot be scored here", fault="F29")
+    known = _answered(questions)
     own = answers.checked(known)
-    kinds = list(dict.fromkeys(item.kind for item in known.items))
     ordered = [item for item in known.items if item.needs_order]
     return AnswerScore(
         overall=_share(known.items, own),
-        by_type={kind: _share([item for item in known.items if item.kind == kind], own) for kind in kinds if kind},
+        by_type={kind: _share([item for item in known.items if item.kind == kind], own) for kind in _kinds(known)},
         order=_share(ordered, own) if ordered else None,
         calibration=_calibration(known, own),
         videos=len(known.videos),
@@ -106,6 +103,68 @@ def correct_answers(answers: AnswerSet, items: Sequence[QuestionItem]) -> Flags:
     return np.array(
         [item.id in answers.answers and answers.answers[item.id].choice == item.answer for item in items], np.bool_
     )
+
+
+@metric("answer_accuracy")
+class AnswerAccuracy(Metric):
+    """Share of questions that are answered right; unreadable and missing answers are wrong."""
+
+    task = "questions"
+    cites = "clopper1934"
+    function = staticmethod(score_answers)
+    mean_over = "questions"
+    has_intervals = True
+
+    def label(self, options: MetricOptions) -> str:
+        return "accuracy"
+
+    def classes(self, truth: QuestionSet) -> tuple[str, ...]:
+        return _kinds(truth)
+
+    def chance(self, truth: QuestionSet, predictions: Callable[[], AnswerSet], options: MetricOptions) -> Chance:
+        """Return the score of guesses with all options of a question equally likely."""
+        level = float(np.mean([1 / len(item.options) for item in truth.items]))
+        # Questions about one video are not independent, so that the interval over videos decides.
+        return Chance(level, len(truth) if len(truth) == len(truth.videos) else None)
+
+    def measure(self, truth: QuestionSet, predictions: AnswerSet, options: MetricOptions) -> Measured:
+        return _MeasuredAnswers(_answered(truth), predictions)
+
+
+class _MeasuredAnswers(MeanOverItems):
+    """Accuracy of the answers to some questions."""
+
+    def __init__(self, questions: QuestionSet, answers: AnswerSet, kind: str = "") -> None:
+        self._questions, self._answers = questions, answers
+        items = [item for item in questions.items if not kind or item.kind == kind]
+        right = correct_answers(answers, items).astype(np.float64)
+        super().__init__(questions.videos, *sum_by_video(questions.videos, [item.video for item in items], right))
+
+    @property
+    def more(self) -> dict[str, Any]:
+        more = score_answers(self._answers, self._questions).to_dict()
+        for key in ("format", "accuracy", "videos", "unknown"):
+            del more[key]
+        return more
+
+    @property
+    def by_class(self) -> dict[str, float]:
+        return {kind: self.of_class(kind).value for kind in _kinds(self._questions)}
+
+    def of_class(self, name: str) -> Measured:
+        return _MeasuredAnswers(self._questions, self._answers, name)
+
+
+def _answered(questions: QuestionSet) -> QuestionSet:
+    known = questions.answered
+    if not len(known):
+        raise DataError("no right option is known for any question; the answers cannot be scored here", fault="F29")
+    return known
+
+
+def _kinds(questions: QuestionSet) -> tuple[str, ...]:
+    """Return the types of questions that have one, in the order of the set."""
+    return tuple(dict.fromkeys(item.kind for item in questions.items if item.kind))
 
 
 def _share(items: Sequence[QuestionItem], answers: AnswerSet) -> AnswerShare:
@@ -177,7 +236,7 @@ class AnswerChange:
         return asdict(self) | pairs
 
 
-@metric("answer_change", task="questions", cites="yang2026")
+@statistic("answer_change", task="questions", cites="yang2026")
 def compare_answers(clean: AnswerSet, corrupted: AnswerSet, questions: QuestionSet) -> AnswerChange:
     """The answers that a corruption changes: right ones that stay right, wrong ones that become right.
 
@@ -221,7 +280,7 @@ class TemporalSensitivity:
         return asdict(self) | {"interval": self.interval and list(self.interval)}
 
 
-@metric("temporal_sensitivity", task="questions", cites="yang2026")
+@statistic("temporal_sensitivity", task="questions", cites="yang2026")
 def temporal_sensitivity(clean: AnswerSet, disordered: AnswerSet, questions: QuestionSet) -> TemporalSensitivity:
     """The share of clean-right answers that change when the order of frames is destroyed; high is good.
 

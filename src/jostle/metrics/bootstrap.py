@@ -12,7 +12,6 @@ from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from jostle.core.kernels import kernel, read_only
 from jostle.core.random import rng_for
@@ -21,10 +20,10 @@ from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import NONE, Matches
+from jostle.metrics.measured import Draws, Weights
 from jostle.metrics.proportion import clopper_pearson
 from jostle.metrics.protocol import Protocol
 
-Weights = npt.NDArray[np.int16]  # (draws, videos)
 SHARE_DRAWS, SHARE_LEVEL = 1000, 0.95  # of `share_interval`, as reports have them by default
 ROUNDING = 1e-12  # relative difference of two numbers that are equal but for rounding
 FEW_VIDEOS = 20  # below which a bootstrap is too sure
@@ -139,6 +138,62 @@ class Resamples:
             excused=np.insert(self.excused, at, False) if len(self.excused) else self.excused,
         )
 
+    def of_class(self, label: int) -> Self:
+        """Return the predictions, hits and instances of one class."""
+        classes = len(self.first) - 1
+        begin, end = int(self.first[label]), int(self.first[label + 1])
+        hits = [
+            self.hit_place[self.hit_first[group] : self.hit_first[group + 1]] - begin
+            for group in range(label, len(self.hit_first) - 1, classes)
+        ]
+        instances = self.instance_label == label
+        return replace(
+            self,
+            place_video=self.place_video[begin:end],
+            first=np.array([0, end - begin]),
+            hit_place=np.concatenate(hits),
+            hit_first=np.cumsum([0, *map(len, hits)]),
+            instance_label=np.zeros(int(instances.sum()), np.int32),
+            instance_video=self.instance_video[instances],
+            excused=self.excused[begin:end] if len(self.excused) else self.excused,
+        )
+
+    def by_video(self) -> Floats:
+        """Return (videos,) the mean average precision of each video by itself, over its classes; NaN without any."""
+        classes = len(self.first) - 1
+        label = np.repeat(np.arange(classes), np.diff(self.first))
+        group = np.repeat(np.arange(len(self.hit_first) - 1), np.diff(self.hit_first))
+        hit_video = self.place_video[self.hit_place]
+        places, hits, instances = (
+            _grouped(which, len(self.videos)) for which in (self.place_video, hit_video, self.instance_video)
+        )
+        scores = np.full(len(self.videos), np.nan)
+        for v in range(len(self.videos)):
+            if not len(instances[v]):
+                continue
+            own, zeros = places[v], np.zeros(len(places[v]), np.int32)
+            part = replace(
+                self,
+                videos=self.videos[v : v + 1],
+                place_video=zeros,
+                first=_edges(label[own], classes),
+                hit_place=np.searchsorted(own, self.hit_place[hits[v]]),
+                hit_first=_edges(group[hits[v]], len(self.hit_first) - 1),
+                instance_label=self.instance_label[instances[v]],
+                instance_video=np.zeros(len(instances[v]), np.int32),
+                excused=self.excused[own] if len(self.excused) else self.excused,
+            )
+            scores[v] = part.weighted(np.ones((1, 1), np.int16)).mean()
+        return scores
+
+    def drawn(self, weights: Weights) -> Draws:
+        """Return the mean average precision over all thresholds where each video counts so often."""
+        drawn = self.weighted(weights[:, : len(self.videos)]).mean(axis=1)
+        if weights.shape[1] == len(self.videos):
+            return drawn, None
+        worst, best = (self.with_unseen(detected=detected).weighted(weights).mean(axis=1) for detected in (False, True))
+        return drawn, (worst, best)
+
     def weighted(self, weights: Weights) -> Floats:
         """Return the (draws, T) mean average precision with these (draws, videos) weights."""
         means: Floats = _weighted_means(
@@ -154,6 +209,16 @@ class Resamples:
             (len(self.hit_first) - 1) // (len(self.first) - 1),
         )
         return means
+
+
+def _grouped(values: Indices, count: int) -> list[Ints]:
+    """Return for each of 0 .. count - 1 its positions among the values, in rising order."""
+    order = np.argsort(values, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(values, minlength=count))[:-1])
+
+
+def _edges(rising: Ints, count: int) -> Ints:
+    return np.concatenate([[0], np.cumsum(np.bincount(rising, minlength=count))])
 
 
 def video_weights(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:

@@ -6,9 +6,10 @@ counts as 0; `reproduce_bugs=("empty-query",)` repeats the program.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from jostle.core.types.language import MomentItem, MomentPrediction, MomentPredi
 from jostle.errors import BadValue, DataError
 from jostle.metrics.bootstrap import mean_interval, share_interval
 from jostle.metrics.mean_ap import interpolated_ap
-from jostle.metrics.metric import metric
+from jostle.metrics.measured import MeanOverItems, Measured, sum_by_video
+from jostle.metrics.metric import Metric, MetricOptions, metric
 
 RECALL_TIOUS = (0.3, 0.5, 0.7)
+RECALL_TIOU = 0.5  # of the value of a cell
 MAP_TIOUS = tuple(float(f"{tiou:.2f}") for tiou in np.linspace(0.5, 0.95, 10))
 _EXACT_TIOUS = np.linspace(0.5, 0.95, 10).tolist()  # as the original compares them in its average precision
 MAX_WINDOWS = 10  # of a sentence, that its average precision counts
@@ -92,7 +95,6 @@ class MomentScore:
         }
 
 
-@metric("moment_recall", task="moments", cites="lei2021")
 def score_moments(
     predictions: MomentPredictions, moments: MomentSet, *, reproduce_bugs: Sequence[ScorerBug] = ()
 ) -> MomentScore:
@@ -117,9 +119,7 @@ def score_moments(
         raise BadValue(
             f"the scorer of moments has no bug {min(unknown_bugs)!r}; known: {', '.join(get_args(ScorerBug))}"
         )
-    known = moments.located
-    if not len(known):
-        raise DataError("no window is known for any sentence; the predictions cannot be scored here", fault="F29")
+    known = _located(moments)
     own = predictions.checked(known).predictions
     items = [item for item in known.items if not reproduce_bugs or (item.id in own and own[item.id].windows)]
     if not items:
@@ -149,7 +149,6 @@ def score_moments(
     )
 
 
-@metric("moment_map", task="moments", cites="lei2021")
 def moment_map(predictions: MomentPredictions, moments: MomentSet) -> float:
     """QVHighlights' mAP: the mean over sentences and over overlaps of 0.5, 0.55, .. 0.95; see `score_moments`.
 
@@ -158,6 +157,102 @@ def moment_map(predictions: MomentPredictions, moments: MomentSet) -> float:
     0.6
     """
     return score_moments(predictions, moments).windows.average_map
+
+
+class MomentMetric(Metric):
+    """Metric of windows whose value is a mean over sentences."""
+
+    task = "moments"
+    cites = "lei2021"
+    mean_over = "sentences"
+    has_intervals = True
+    share: ClassVar[bool]  # whether sentences are right or wrong
+
+    def classes(self, truth: MomentSet) -> tuple[str, ...]:
+        return tuple(items_by_length(truth.items))
+
+    @abstractmethod
+    def values(self, windows: Mapping[str, MomentPrediction], items: Sequence[MomentItem]) -> Floats:
+        """Return the (N, T) values of each sentence, over which the value of a cell is the mean."""
+
+    @abstractmethod
+    def of_score(self, score: MomentScore) -> tuple[float, tuple[float, float] | None]:
+        """Return the value and its interval in the scores of a cell."""
+
+    def measure(self, truth: MomentSet, predictions: MomentPredictions, options: MetricOptions) -> Measured:
+        return _MeasuredWindows(self, _located(truth), predictions)
+
+
+@metric("moment_recall")
+class MomentRecall(MomentMetric):
+    """Share of sentences whose first window overlaps a true one by at least a half."""
+
+    function = staticmethod(score_moments)
+    share = True
+
+    def label(self, options: MetricOptions) -> str:
+        return f"R@1, IoU {RECALL_TIOU:g}"
+
+    def values(self, windows: Mapping[str, MomentPrediction], items: Sequence[MomentItem]) -> Floats:
+        return np.asarray(first_overlaps(windows, items)[:, None] >= RECALL_TIOU, np.float64)
+
+    def of_score(self, score: MomentScore) -> tuple[float, tuple[float, float] | None]:
+        return score.recall[RECALL_TIOU], score.recall_intervals[RECALL_TIOU]
+
+
+@metric("moment_map")
+class MomentMeanAP(MomentMetric):
+    """Mean average precision of the windows of sentences, by QVHighlights' rules."""
+
+    function = staticmethod(moment_map)
+    share = False
+
+    def label(self, options: MetricOptions) -> str:
+        return "mAP"
+
+    def values(self, windows: Mapping[str, MomentPrediction], items: Sequence[MomentItem]) -> Floats:
+        return average_precisions(windows, items)
+
+    def of_score(self, score: MomentScore) -> tuple[float, tuple[float, float] | None]:
+        return score.windows.average_map, score.average_map_interval
+
+
+class _MeasuredWindows(MeanOverItems):
+    """Windows of some sentences, by a metric."""
+
+    def __init__(
+        self, metric: MomentMetric, moments: MomentSet, predictions: MomentPredictions, length: str = ""
+    ) -> None:
+        self._metric, self._moments, self._predictions = metric, moments, predictions
+        items: Sequence[MomentItem] = items_by_length(moments.items).get(length, []) if length else moments.items
+        values = metric.values(predictions.predictions, items) if items else np.zeros((0, 1))
+        summed = sum_by_video(moments.videos, [item.video for item in items], values.mean(axis=1))
+        # Summed first over sentences, then over thresholds, as the scores of a cell are.
+        value = None if length else float(values.mean(axis=0).mean())
+        super().__init__(moments.videos, *summed, share=metric.share, value=value)
+
+    @property
+    def more(self) -> dict[str, Any]:
+        score = score_moments(self._predictions, self._moments)
+        interval = self._metric.of_score(score)[1]
+        more: dict[str, Any] = {"interval": interval and list(interval)} | score.to_dict()
+        for key in ("format", "videos", "unknown", "reproduce_bugs"):
+            del more[key]
+        return more
+
+    @property
+    def by_class(self) -> dict[str, float]:
+        return {length: self.of_class(length).value for length in self._metric.classes(self._moments)}
+
+    def of_class(self, name: str) -> Measured:
+        return _MeasuredWindows(self._metric, self._moments, self._predictions, name)
+
+
+def _located(moments: MomentSet) -> MomentSet:
+    known = moments.located
+    if not len(known):
+        raise DataError("no window is known for any sentence; the predictions cannot be scored here", fault="F29")
+    return known
 
 
 def window_overlap(one: Window, other: Window) -> float:

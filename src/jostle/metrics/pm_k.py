@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,10 +11,13 @@ import numpy.typing as npt
 
 from jostle.core.notebook import data_frame, format_percent, html_table
 from jostle.core.types.columns import Flags, Ints
+from jostle.core.types.frame_sets import FrameSets
+from jostle.core.types.score_table import ScoreTable
 from jostle.errors import BadValue, DataError
 from jostle.metrics.bootstrap import SHARE_DRAWS, share_interval, warn_of_few
 from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames, video_of
-from jostle.metrics.metric import metric
+from jostle.metrics.measured import MeanOverItems, Measured, sum_by_video
+from jostle.metrics.metric import Chance, Metric, MetricOptions, metric
 from jostle.metrics.proportion import Interval
 
 Scores = Mapping[str, npt.ArrayLike]  # scores of each class, or the number of the chosen class
@@ -87,7 +90,6 @@ class PmK:
         }
 
 
-@metric("pm_k", task="frames", cites="shankar2021")
 def pm_k(
     scores: Scores,
     sets: Sets,
@@ -120,41 +122,125 @@ def pm_k(
     >>> pm_k(scores, sets, labels, labels_of="anchor").pm_k
     0.5
     """
-    if labels_of not in ("own", "anchor"):
-        raise BadValue(f"labels_of must be 'own' or 'anchor', got {labels_of!r}")
-    pairs = pairs_within(sets, k)
-    predicted, classes = _predict_classes(scores, pairs.frames)
-    labelled = pairs.frames if labels_of == "own" else pairs.frames[: pairs.anchors]
-    accepted = _collect_labels(labels, labelled, classes)
-    anchor_right = _check_membership(predicted[: pairs.anchors], accepted[: pairs.anchors])
-    if labels_of == "own":
-        neighbour_right = _check_membership(predicted, accepted)[pairs.neighbour]
-    else:
-        neighbour_right = _check_membership(predicted[pairs.neighbour], [accepted[i] for i in pairs.anchor.tolist()])
-    right_within = _right_within(pairs, anchor_right, neighbour_right, k, include_anchor)
-    by_radius = tuple(int(np.count_nonzero(right)) for right in right_within)
-    by_offset = _by_offset(pairs, anchor_right, neighbour_right)
-    right_alone = int(np.count_nonzero(anchor_right))
-    owners = [video_of(anchor) for anchor in pairs.frames[: pairs.anchors]]
-    videos = len(set(owners))
-    return PmK(
-        k=k,
-        anchors=pairs.anchors,
-        accuracy=right_alone / pairs.anchors,
-        accuracy_interval=share_interval(owners, anchor_right),
-        pm_k=by_radius[-1] / pairs.anchors,
-        pm_k_interval=share_interval(owners, right_within[-1]),
-        drop=(right_alone - by_radius[-1]) / pairs.anchors,
-        error_by_offset={offset: count.errors / count.frames for offset, count in by_offset.items()},
-        pairs=len(pairs.offset),
-        neighbours_median=float(np.median(pairs.set_sizes)),
-        correct_by_radius=by_radius,
-        by_offset=by_offset,
-        labels_of=labels_of,
-        include_anchor=include_anchor,
-        videos=videos,
-        interval_method="exact" if videos == pairs.anchors else "bootstrap",
-    )
+    return _JudgedAnchors.of(scores, sets, labels, k, labels_of, include_anchor=include_anchor).result()
+
+
+@dataclass(frozen=True, eq=False)
+class _JudgedAnchors:
+    """Anchors and neighbours of sets, and which of them are right."""
+
+    k: int
+    labels_of: str
+    include_anchor: bool
+    pairs: Pairs
+    anchor_right: Flags  # (anchors,)
+    neighbour_right: Flags  # (pairs,)
+    right_within: list[Flags]  # which anchors are right within 0, 1, .. k frames
+
+    @classmethod
+    def of(
+        cls,
+        scores: Scores,
+        sets: Sets,
+        labels: Labels,
+        k: int,
+        labels_of: Literal["own", "anchor"],
+        *,
+        include_anchor: bool = True,
+    ) -> _JudgedAnchors:
+        """Judge every frame of the sets."""
+        if labels_of not in ("own", "anchor"):
+            raise BadValue(f"labels_of must be 'own' or 'anchor', got {labels_of!r}")
+        pairs = pairs_within(sets, k)
+        predicted, classes = _predict_classes(scores, pairs.frames)
+        labelled = pairs.frames if labels_of == "own" else pairs.frames[: pairs.anchors]
+        accepted = _collect_labels(labels, labelled, classes)
+        anchor_right = _check_membership(predicted[: pairs.anchors], accepted[: pairs.anchors])
+        if labels_of == "own":
+            neighbour_right = _check_membership(predicted, accepted)[pairs.neighbour]
+        else:
+            accepted_near = [accepted[i] for i in pairs.anchor.tolist()]
+            neighbour_right = _check_membership(predicted[pairs.neighbour], accepted_near)
+        right_within = _right_within(pairs, anchor_right, neighbour_right, k, include_anchor)
+        return cls(k, labels_of, include_anchor, pairs, anchor_right, neighbour_right, right_within)
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        """The anchors, in the order of the sets."""
+        return self.pairs.frames[: self.pairs.anchors]
+
+    def result(self) -> PmK:
+        """Return pm-k with its intervals."""
+        pairs = self.pairs
+        by_radius = tuple(int(np.count_nonzero(right)) for right in self.right_within)
+        by_offset = _by_offset(pairs, self.anchor_right, self.neighbour_right)
+        right_alone = int(np.count_nonzero(self.anchor_right))
+        owners = [video_of(anchor) for anchor in self.anchors]
+        videos = len(set(owners))
+        return PmK(
+            k=self.k,
+            anchors=pairs.anchors,
+            accuracy=right_alone / pairs.anchors,
+            accuracy_interval=share_interval(owners, self.anchor_right),
+            pm_k=by_radius[-1] / pairs.anchors,
+            pm_k_interval=share_interval(owners, self.right_within[-1]),
+            drop=(right_alone - by_radius[-1]) / pairs.anchors,
+            error_by_offset={offset: count.errors / count.frames for offset, count in by_offset.items()},
+            pairs=len(pairs.offset),
+            neighbours_median=float(np.median(pairs.set_sizes)),
+            correct_by_radius=by_radius,
+            by_offset=by_offset,
+            labels_of=self.labels_of,
+            include_anchor=self.include_anchor,
+            videos=videos,
+            interval_method="exact" if videos == pairs.anchors else "bootstrap",
+        )
+
+
+@metric("pm_k")
+class PmKAccuracy(Metric):
+    """Share of anchor frames that are right together with every neighbour within k frames."""
+
+    task = "frames"
+    cites = "shankar2021"
+    function = staticmethod(pm_k)
+    mean_over = "anchors"
+    recorded = "pm_k"
+    has_intervals = True
+
+    def label(self, options: MetricOptions) -> str:
+        return f"pm-{options.k}"
+
+    def chance(self, truth: FrameSets, predictions: Callable[[], ScoreTable], options: MetricOptions) -> Chance:
+        """Return one class in all; a guess of pm-k must be right on every frame of a set, which is even less."""
+        owners = [anchor.rpartition("/")[0] for anchor in truth.sets]
+        # Anchors of one video are not independent, so that the interval over videos decides.
+        answers = len(owners) if len(set(owners)) == len(owners) else None
+        return Chance(1 / predictions().scores.shape[1], answers)
+
+    def measure(self, truth: FrameSets, predictions: ScoreTable, options: MetricOptions) -> Measured:
+        return _MeasuredFrames(truth, predictions, options)
+
+
+class _MeasuredFrames(MeanOverItems):
+    """pm-k of the anchors that have scores."""
+
+    def __init__(self, truth: FrameSets, table: ScoreTable, options: MetricOptions) -> None:
+        assert options.k is not None
+        assert options.labels_of is not None
+        self._table, known = table, set(table.names)
+        sets = truth.without([frame for frame in truth.frames if frame not in known])
+        scores = dict(zip(table.names, table.scores, strict=True))
+        self._judged = _JudgedAnchors.of(scores, sets.sets, sets.labels, options.k, options.labels_of)
+        owners = [anchor.rpartition("/")[0] for anchor in self._judged.anchors]
+        videos = tuple(dict.fromkeys(owners))
+        super().__init__(videos, *sum_by_video(videos, owners, self._judged.right_within[-1].astype(np.float64)))
+
+    @property
+    def more(self) -> dict[str, Any]:
+        result = self._judged.result()
+        interval = result.pm_k_interval and list(result.pm_k_interval)
+        return {"interval": interval, "pm_k": result.to_dict(), "chance": 1 / self._table.scores.shape[1]}
 
 
 def describe_share_intervals(anchors: int, videos: int) -> str:

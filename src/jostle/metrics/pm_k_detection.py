@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -23,12 +24,13 @@ from jostle.core.kernels import kernel
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.columns import Flags, Floats, Ints
 from jostle.errors import BadValue, DataError
-from jostle.metrics.bootstrap import Weights, bias_corrected, video_weights
+from jostle.metrics.bootstrap import bias_corrected, video_weights
 from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames
 from jostle.metrics.mean_ap import interpolated_ap
-from jostle.metrics.metric import metric
+from jostle.metrics.measured import Draws, Weights
 
 LEVEL = 0.95  # of the intervals
+Unseen = Literal["", "missed", "detected"]  # what is taken of a video that nobody has seen
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,6 @@ class PmKDetection:
         }
 
 
-@metric("pm_k_map", task="objects", cites="shankar2021")
 def pm_k_detection(
     detections: Mapping[str, Boxes],
     truth_boxes: Mapping[str, Boxes],
@@ -93,54 +94,10 @@ def pm_k_detection(
     >>> made.mean_ap, made.pm_k, made.chosen
     (1.0, 0.0, {'v/5.jpg': 'v/6.jpg'})
     """
-    matched = _MatchedFrames.of(detections, truth_boxes, sets, k, iou, ignore_class, include_anchor)
-    before, after = matched.per_class(matched.anchors), matched.per_class(matched.chosen)
-    if not before or not after:
-        raise DataError("no anchor, or no frame chosen near one, has a true box; nothing can be scored", fault="F29")
-    clean, worst = float(np.mean(list(before.values()))), float(np.mean(list(after.values())))
-    weights = video_weights(matched.videos, draws, seed)
-    intervals = [
-        _interval(matched.bootstrap(frames, matched.videos, weights), measured)
-        for frames, measured in ((matched.anchors, clean), (matched.chosen, worst))
-    ]
-    offsets, counts = np.unique(matched.offset, return_counts=True)
-    frames = matched.pairs.frames
-    return PmKDetection(
-        k=k,
-        iou=iou,
-        anchors=matched.pairs.anchors,
-        mean_ap=clean,
-        mean_ap_interval=intervals[0],
-        pm_k=worst,
-        pm_k_interval=intervals[1],
-        drop=clean - worst,
-        per_class={label: (before.get(label), after.get(label)) for label in sorted(before | after)},
-        chosen={frames[i]: frames[j] for i, j in enumerate(matched.chosen.tolist())},
-        chosen_by_offset=dict(zip(offsets.tolist(), counts.tolist(), strict=True)),
-        ignore_class=ignore_class,
-        include_anchor=include_anchor,
+    matched = MatchedFrames.of(
+        detections, truth_boxes, sets, k, iou=iou, ignore_class=ignore_class, include_anchor=include_anchor
     )
-
-
-def bootstrap_pm_k(
-    detections: Mapping[str, Boxes],
-    truth_boxes: Mapping[str, Boxes],
-    sets: Sets,
-    k: int,
-    videos: Sequence[str],
-    weights: Weights,
-    *,
-    iou: float = 0.5,
-    unseen: Literal["", "missed", "detected"] = "",
-) -> Floats:
-    """Return (draws,) pm-k with these video weights; NaN where no box is left.
-
-    Args:
-        unseen: what is taken of a video that nobody has seen, whose weight is the last column, if there is one: it has
-            as many boxes of each class as any video has.
-    """
-    matched = _MatchedFrames.of(detections, truth_boxes, sets, k, iou, ignore_class=False, include_anchor=True)
-    return matched.bootstrap(matched.chosen, videos, weights, unseen)
+    return matched.result(draws, seed)
 
 
 def _interval(draws: Floats, measured: float) -> tuple[float, float] | None:
@@ -149,9 +106,13 @@ def _interval(draws: Floats, measured: float) -> tuple[float, float] | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _MatchedFrames:
+class MatchedFrames:
     """Detections matched with the truth, and the worst frame near each anchor."""
 
+    k: int
+    iou: float
+    ignore_class: bool
+    include_anchor: bool
     pairs: Pairs
     detections: _BoxTable
     truth: _BoxTable
@@ -166,10 +127,12 @@ class _MatchedFrames:
         truth_boxes: Mapping[str, Boxes],
         sets: Sets,
         k: int,
-        iou: float,
-        ignore_class: bool,
-        include_anchor: bool,
-    ) -> _MatchedFrames:
+        *,
+        iou: float = 0.5,
+        ignore_class: bool = False,
+        include_anchor: bool = True,
+    ) -> MatchedFrames:
+        """Match the detections in all frames of the sets; see `pm_k_detection`."""
         if not 0 < iou <= 1:
             raise BadValue(f"iou must be above 0 and at most 1, got {iou}")
         pairs = pairs_within(sets, k)
@@ -180,21 +143,58 @@ class _MatchedFrames:
         hits = np.zeros(len(detected.label), bool)
         precision = np.full(len(pairs.frames), np.nan)
         _match(detected.edges, detected.box, detected.label, truth.edges, truth.box, truth.label, iou, hits, precision)
-        return cls(pairs, detected, truth, hits, *_choose_worst(pairs, precision, include_anchor))
+        chosen, offset = _choose_worst(pairs, precision, include_anchor)
+        return cls(k, iou, ignore_class, include_anchor, pairs, detected, truth, hits, chosen, offset)
 
     @property
     def anchors(self) -> Ints:
+        """The anchors, as indices into the frames of `pairs`."""
         return np.arange(self.pairs.anchors)
 
-    @property
-    def _owners(self) -> list[str]:
+    @cached_property
+    def owners(self) -> list[str]:
         """The video of each anchor."""
         return [frame.rpartition("/")[0] for frame in self.pairs.frames[: self.pairs.anchors]]
 
     @property
     def videos(self) -> tuple[str, ...]:
         """The distinct videos of the anchors."""
-        return tuple(dict.fromkeys(self._owners))
+        return tuple(dict.fromkeys(self.owners))
+
+    def result(self, draws: int = 0, seed: int = 0) -> PmKDetection:
+        """Return mAP on anchors and on the chosen frames, with intervals from draws of the videos.
+
+        Raises:
+            DataError: if there is no true box.
+        """
+        before, after = self.per_class(self.anchors), self.per_class(self.chosen)
+        if not before or not after:
+            raise DataError(
+                "no anchor, or no frame chosen near one, has a true box; nothing can be scored", fault="F29"
+            )
+        clean, worst = float(np.mean(list(before.values()))), float(np.mean(list(after.values())))
+        weights = video_weights(self.videos, draws, seed)
+        intervals = [
+            _interval(self.bootstrap(frames, self.videos, weights), measured)
+            for frames, measured in ((self.anchors, clean), (self.chosen, worst))
+        ]
+        offsets, counts = np.unique(self.offset, return_counts=True)
+        names = self.pairs.frames
+        return PmKDetection(
+            k=self.k,
+            iou=self.iou,
+            anchors=self.pairs.anchors,
+            mean_ap=clean,
+            mean_ap_interval=intervals[0],
+            pm_k=worst,
+            pm_k_interval=intervals[1],
+            drop=clean - worst,
+            per_class={label: (before.get(label), after.get(label)) for label in sorted(before | after)},
+            chosen={names[i]: names[j] for i, j in enumerate(self.chosen.tolist())},
+            chosen_by_offset=dict(zip(offsets.tolist(), counts.tolist(), strict=True)),
+            ignore_class=self.ignore_class,
+            include_anchor=self.include_anchor,
+        )
 
     def per_class(self, frames: Ints) -> dict[int, float]:
         """Return the AP of each class that these frames have."""
@@ -206,11 +206,29 @@ class _MatchedFrames:
             for label, count in zip(labels.tolist(), positives.tolist(), strict=True)
         }
 
-    def bootstrap(self, frames: Ints, videos: Sequence[str], weights: Weights, unseen: str = "") -> Floats:
-        """Return (draws,) mAP over one frame for each anchor, with these video weights; see `bootstrap_pm_k`."""
+    def of_video(self, name: str) -> dict[int, float]:
+        """Return the AP of each class on the frames chosen in one video; none without boxes there or on its anchors."""
+        own = np.array([owner == name for owner in self.owners], np.bool_)
+        return self.per_class(self.chosen[own]) if len(self.truth.rows(self.anchors[own])) else {}
+
+    def drawn(self, weights: Weights) -> Draws:
+        """Return mAP over the chosen frames where each of `videos` counts so often."""
+        draws = self.bootstrap(self.chosen, self.videos, weights)
+        if weights.shape[1] == len(self.videos):
+            return draws, None
+        worst = self.bootstrap(self.chosen, self.videos, weights, "missed")
+        return draws, (worst, self.bootstrap(self.chosen, self.videos, weights, "detected"))
+
+    def bootstrap(self, frames: Ints, videos: Sequence[str], weights: Weights, unseen: Unseen = "") -> Floats:
+        """Return (draws,) mAP over one frame for each anchor, with these video weights; NaN where no box is left.
+
+        Args:
+            unseen: what is taken of a video that nobody has seen, whose weight is the last column: that its boxes are
+                `missed` or `detected`. It has as many of each class as any video has.
+        """
         detections, truth = self.detections, self.truth
         index = {name: i for i, name in enumerate(videos)}
-        owners = np.array([index[name] for name in self._owners])
+        owners = np.array([index[name] for name in self.owners])
         of_anchor = weights[:, owners]
         rows, true_rows = detections.rows(frames), truth.rows(frames)
         owner = np.repeat(np.arange(len(frames)), np.diff(detections.edges)[frames])
@@ -362,40 +380,3 @@ def _frame_precision(label: Any, hits: Any, first: int, last: int, true_label: A
                 rank -= 1
         total += area / positives
     return total / len(classes)
-
-
-DRAWS = 1000  # of the videos, for the intervals
-
-
-@dataclass(frozen=True)
-class BoxStability:
-    """pm-k of one detector, for detection and for localisation."""
-
-    classes: int  # number of classes that the detector knows, of the dataset's `of_classes`
-    of_classes: int
-    detection: PmKDetection  # a box counts if its class is right
-    localisation: PmKDetection  # all boxes are of one class
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON, without the frame chosen for each anchor."""
-        result: dict[str, Any] = {"classes": self.classes, "of_classes": self.of_classes}
-        for name in ("detection", "localisation"):
-            measure = getattr(self, name).to_dict()
-            del measure["format"], measure["chosen"]
-            result[name] = measure
-        return result
-
-
-def box_stability(
-    detections: Mapping[str, Boxes], truth: Mapping[str, Boxes], sets: Sets, k: int, *, classes: int, of_classes: int
-) -> BoxStability:
-    """Compute pm-k for detection and localisation, with bootstrap intervals over videos.
-
-    Args:
-        detections, truth: by frame, of the classes that the detector knows.
-        classes, of_classes: number of classes that it knows, and of the dataset.
-    """
-    of_class, anywhere = (
-        pm_k_detection(detections, truth, sets, k, ignore_class=ignore, draws=DRAWS) for ignore in (False, True)
-    )
-    return BoxStability(classes, of_classes, of_class, anywhere)

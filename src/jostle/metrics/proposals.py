@@ -13,7 +13,7 @@ from jostle.core.types.columns import Floats, Ints
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
-from jostle.metrics.metric import metric
+from jostle.metrics.metric import statistic
 from jostle.metrics.protocol import check_tious, protocols
 
 CURVE_POINTS = 100  # of the curve
@@ -43,7 +43,7 @@ class ProposalScore:
         return {"format": 1, **dict(plain)}
 
 
-@metric("average_recall", task="proposals", cites="caba2015")
+@statistic("average_recall", task="proposals", cites="caba2015")
 def average_recall(
     proposals: Predictions, truth: Truth, *, average_proposals: float | None = None, tious: npt.ArrayLike | None = None
 ) -> ProposalScore:

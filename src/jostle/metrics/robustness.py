@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.errors import BadValue
-from jostle.metrics.metric import metric
+from jostle.metrics.metric import statistic
 
 _CELL = re.compile(r"(?P<corruption>[^:@+]+)(?::(?P<severity>\d+))?(?P<placement>@.+)?")
 _CHAIN = re.compile(r"[^:@+]+:[1-9]\d*(\+[^:@+]+:[1-9]\d*)+(@.+)?")
@@ -116,7 +116,7 @@ class Robustness:
         }
 
 
-@metric("robustness", task="robustness", cites="zeng2024")
+@statistic("robustness", task="robustness", cites="zeng2024")
 def robustness(
     clean: float | None,
     cells: Mapping[str, float | None],
@@ -263,7 +263,7 @@ class CorruptionError:
         return {"format": 1, **vars(self), "missing": list(self.missing)}
 
 
-@metric("mce", task="robustness", cites="hendrycks2019", higher_is_better=False)
+@statistic("mce", task="robustness", cites="hendrycks2019", higher_is_better=False)
 def mean_corruption_error(
     errors: Mapping[str, float | None],
     baseline: Mapping[str, float | None],

@@ -18,7 +18,8 @@ from jostle.metrics.alignment import Aligned, align, pluralize
 from jostle.metrics.bootstrap import Interval, Resamples, bootstrap_interval, warn_of_few
 from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precisions, mean_over_classes
-from jostle.metrics.metric import metric
+from jostle.metrics.measured import Draws, Measured, Weights
+from jostle.metrics.metric import Metric, MetricOptions, metric
 from jostle.metrics.protocol import Protocol, check_tious, protocols
 
 
@@ -77,7 +78,6 @@ class Score:
         return f"Score({self.protocol}: average mAP {100 * self.average_map:.2f} over {len(self.tious)} thresholds)"
 
 
-@metric("mean_ap", task="detection", cites="caba2015")
 def score(
     predictions: Predictions,
     truth: Truth,
@@ -145,6 +145,49 @@ def score(
         matches=matches,
         resamples=resamples,
     )
+
+
+@metric("mean_ap")
+class MeanAP(Metric):
+    """Mean average precision of detections, over the thresholds of a benchmark."""
+
+    task = "detection"
+    cites = "caba2015"
+    function = staticmethod(score)
+    has_intervals = True
+
+    def label(self, options: MetricOptions) -> str:
+        return "mAP@" + ":".join(f"{tiou:g}" for tiou in sorted({options.tious[0], options.tious[-1]}))
+
+    def measure(self, truth: Truth, predictions: Predictions, options: MetricOptions) -> Measured:
+        assert options.protocol is not None
+        result = score(predictions, truth, protocol=options.protocol, tious=options.tious)
+        return _MeasuredDetections(result.average_map, result.resamples, result)
+
+
+class _MeasuredDetections(Measured):
+    """Mean average precision of detections, or with a part of the resamples of one class."""
+
+    def __init__(self, value: float, resamples: Resamples, result: Score) -> None:
+        super().__init__(value, resamples.videos)
+        self._resamples, self._result = resamples, result
+
+    @property
+    def by_class(self) -> dict[str, float]:
+        return {name: float(values.mean()) for name, values in self._result.per_class.items()}
+
+    @property
+    def by_video(self) -> Floats:
+        return self._resamples.by_video()
+
+    def drawn(self, weights: Weights) -> Draws:
+        return self._resamples.drawn(weights)
+
+    def of_class(self, name: str) -> Measured:
+        if name not in self._result.per_class:
+            return Measured(float("nan"), self.videos)
+        part = self._resamples.of_class(self._result.truth.classes.index(name))
+        return _MeasuredDetections(float(self._result.per_class[name].mean()), part, self._result)
 
 
 def operating_score(scores: Floats, instances: int) -> float:

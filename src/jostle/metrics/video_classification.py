@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.types.columns import Ints
+from jostle.core.types.columns import Floats, Ints
+from jostle.core.types.score_table import ScoreTable
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import BadValue, DataError
+from jostle.metrics.accuracy import guesses, videos_within_top_k
 from jostle.metrics.mean_ap import interpolated_ap
-from jostle.metrics.metric import metric
+from jostle.metrics.measured import Measured
+from jostle.metrics.metric import Metric, MetricOptions, metric
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,6 @@ class ClassificationScore:
         return {"format": 1, **vars(self)}
 
 
-@metric("video_mean_ap", task="recognition", cites="caba2015")
 def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int = 3) -> ClassificationScore:
     """Mean AP over classes, and how often the classes of a video are among its k best predictions.
 
@@ -117,3 +119,35 @@ def _count_among_best(video: Ints, label: Ints, order: Ints, pairs: Ints, classe
     correct = np.intersect1d(video[best] * classes + label[best], pairs)
     owners, owned = np.unique(pairs // classes, return_counts=True)
     return np.bincount(np.searchsorted(owners, correct // classes), minlength=len(owners)), owned
+
+
+@metric("video_mean_ap")
+class VideoMeanAP(Metric):
+    """Mean average precision of classes of whole videos."""
+
+    task = "recognition"
+    cites = "caba2015"
+    function = staticmethod(video_classification)
+
+    def measure(self, truth: VideoLabels, predictions: ScoreTable, options: MetricOptions) -> Measured:
+        return _MeasuredVideos(truth, predictions, guesses(options, predictions.scores.shape[1]))
+
+
+class _MeasuredVideos(Measured):
+    """Mean average precision over classes; a video by itself is right if one of its classes is among its k best."""
+
+    def __init__(self, truth: VideoLabels, table: ScoreTable, k: int) -> None:
+        self._truth, self._table, self._k = truth, table, k
+        video, label = np.indices(table.scores.shape, np.int32)
+        scores = table.scores.astype(np.float64).ravel()
+        predicted = VideoLabels(tuple(table.names), truth.classes, video.ravel(), label.ravel(), scores)
+        self._score = video_classification(predicted, truth, k=k)
+        super().__init__(self._score.mean_ap, table.names, {f"hit_at_{k}": self._score.hit_at_k})
+
+    @property
+    def by_class(self) -> dict[str, float]:
+        return self._score.per_class
+
+    @property
+    def by_video(self) -> Floats:
+        return videos_within_top_k(self._truth, self._table, self._k).astype(np.float64)

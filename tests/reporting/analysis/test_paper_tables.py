@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from helpers.synthetic_runs import HOSTILE
+from jostle.core.types import Truth, VideoLabels
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import Recipe, benchmarks
@@ -47,6 +48,7 @@ def analyses_of(
     for model, (clean, row) in printed.items():
         values = np.array([clean, *map(float, row.split())]) / 100
         record = RunRecord(Path(model), about_of(recipe, model), scores_of(recipe, cells, values, videos))
+        vars(record).update(truth=Truth((), (), [], [], [], []), labels=VideoLabels((), (), [], []))
         empty = np.zeros((len(values), 0))
         analyses.append(
             RunAnalysis(record, ("clean", *cells), (), (), values, empty, empty, np.zeros((0, len(values))))

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from helpers.synthetic_runs import write_run
-from jostle.evaluation.results.comparison import Chance, analyse_runs, chance_of, compared
+from jostle.evaluation.results.comparison import analyse_runs, chance_of, compared
 from jostle.evaluation.results.pm_k import offset_errors
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis, analyse_run
+from jostle.metrics.metric import Chance
 from jostle.reporting.analysis.cell_tables import cells_table
 from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.paper_tables import paper_layouts
@@ -158,11 +159,11 @@ def test_windows_are_described_only_if_not_default(detection: RunRecord) -> None
 def test_chance_level_of_frame_classifiers(frames: RunRecord) -> None:
     """A pm-10 of 25 % over 1000 classes is far above chance, even if few anchors give an interval from 0."""
     assert chance_of(frames) == Chance(1 / 3, 20)
-    assert not Chance(1 / 1000, 8).explains(Estimate(0.25, (0.0, 0.5)))
-    assert Chance(1 / 4, 8).explains(Estimate(0.25, (0.2, 0.5)))
-    assert Chance(1 / 1000, 1).explains(Estimate(0.0))
-    assert not Chance(0.0, None).explains(Estimate(None))
-    assert Chance(0.0, None).explains(Estimate(0.1, (0.0, 0.3)))
+    assert not Chance(1 / 1000, 8).explains(0.25, (0.0, 0.5))
+    assert Chance(1 / 4, 8).explains(0.25, (0.2, 0.5))
+    assert Chance(1 / 1000, 1).explains(0.0, None)
+    assert not Chance(0.0, None).explains(None, None)
+    assert Chance(0.0, None).explains(0.1, (0.0, 0.3))
 
 
 def test_model_at_chance_level_is_never_best(tmp_path: Path, recognition: RunRecord) -> None:

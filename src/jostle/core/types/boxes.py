@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,3 +51,16 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.label)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameBoxes:
+    """Boxes that a detector found in frames.
+
+    Attributes:
+        boxes: by frame; a frame in which nothing was found has empty boxes.
+        classes: names of the classes that the detector knows.
+    """
+
+    boxes: Mapping[str, Boxes]
+    classes: tuple[str, ...]

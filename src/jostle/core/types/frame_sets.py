@@ -44,6 +44,10 @@ class FrameSets:
         sets = {a: [f for f in others if f not in gone] for a, others in self.sets.items() if a not in gone}
         return FrameSets(sets, {frame: labels for frame, labels in self.labels.items() if frame not in gone})
 
+    def of_videos(self, names: Collection[str]) -> FrameSets:
+        """Return the sets of the named videos, with the labels of all frames."""
+        return FrameSets(_sets_of(self.sets, names), self.labels)
+
     def __len__(self) -> int:
         return len(self.sets)
 
@@ -88,6 +92,10 @@ class BoxSets:
         boxes = {frame: boxes for frame, boxes in self.boxes.items() if frame not in gone}
         return BoxSets(self.classes, FrameSets(self.sets, {}).without(absent).sets, boxes)
 
+    def of_videos(self, names: Collection[str]) -> BoxSets:
+        """Return the sets of the named videos, with the boxes of all frames."""
+        return BoxSets(self.classes, _sets_of(self.sets, names), self.boxes)
+
     def only(self, classes: Collection[str]) -> BoxSets:
         """Return the sets with boxes of these classes only; class numbers stay."""
         indices = [i for i, name in enumerate(self.classes) if name in set(classes)]
@@ -105,3 +113,8 @@ class BoxSets:
     def __repr__(self) -> str:
         objects = sum(len(boxes) for boxes in self.boxes.values())
         return f"BoxSets({len(self)} anchors, {len(self.frames)} frames, {objects} objects)"
+
+
+def _sets_of(sets: Mapping[str, Sequence[str]], names: Collection[str]) -> dict[str, Sequence[str]]:
+    selected = set(names)
+    return {anchor: others for anchor, others in sets.items() if anchor.rpartition("/")[0] in selected}

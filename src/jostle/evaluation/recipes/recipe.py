@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from jostle.corruptions.engine.placement import parse_placement as parse_placeme
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.metrics.metric import metrics
+from jostle.metrics.metric import find_metric, metrics, statistics
 from jostle.metrics.protocol import check_tious, protocols
 from jostle.metrics.robustness import split_cell
 
@@ -26,15 +26,6 @@ _NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
 Task = Literal["detection", "recognition", "frames", "objects", "questions", "moments"]
 WITHOUT_K = ("detection", "questions", "moments")  # tasks without a number of guesses or a radius
-MEASURES = {  # metrics of the package that a task computes for a cell
-    "detection": ("mean_ap",),
-    "recognition": ("top_k_accuracy", "video_mean_ap"),
-    "frames": ("pm_k",),
-    "objects": ("pm_k_map",),
-    "questions": ("answer_accuracy",),
-    "moments": ("moment_recall", "moment_map"),
-}
-WITHOUT_OWN = ("frames", "objects")  # tasks that compute no metric of a user's own
 
 
 @dataclass(frozen=True)
@@ -252,14 +243,15 @@ class Recipe:
 
     def check(self) -> None:
         """Raise unless every name in the recipe exists, and its metric suits its task."""
-        known = metrics[self.metric]
+        own = self.metric in metrics
+        known = metrics[self.metric] if own or self.metric not in statistics else statistics[self.metric]
         if known.task != self.task:
             raise BadValue(f"{self.name}: {self.metric} is a metric for {known.task}, and the task is {self.task}")
-        if self.metric not in MEASURES[self.task] and (metrics.part(self.metric) is None or self.task in WITHOUT_OWN):
-            own = " or ".join(MEASURES[self.task])
+        if not own:
+            names = " or ".join(name for name in metrics if metrics[name].task == self.task)
             raise BadValue(
-                f"{self.name}: cells of {self.task} are scored by {own}, and {self.metric} would be replaced by it; "
-                "name one of these, and compute the other from the predictions"
+                f"{self.name}: cells of {self.task} are scored by {names}, and {self.metric} would be replaced by it, "
+                "as it is a statistic; name one of these, and compute the other from the predictions"
             )
         if len(self.cells) == 1 and self.task not in ("frames", "objects"):
             raise BadValue(f"{self.name}: it has only the clean cell; give a group of cells")
@@ -267,7 +259,7 @@ class Recipe:
     @property
     def measure(self) -> str:
         """Name of the value of a cell, as in `mAP@0.5`."""
-        return measure_name(self.task, self.metric, self.k, self.tious)
+        return find_metric(self.metric).label(self)
 
     @property
     def corruption_groups(self) -> dict[str, str]:
@@ -303,19 +295,6 @@ def content_fingerprint(content: Mapping[str, Any]) -> str:
     """Return `sha256:` and the hash of the content of a recipe."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def measure_name(task: str, metric: str, k: int | None, tious: Sequence[float]) -> str:
-    """Return the name of the value of a cell.
-
-    >>> measure_name("detection", "mean_ap", None, (0.3, 0.7)), measure_name("frames", "pm_k", 10, ())
-    ('mAP@0.3:0.7', 'pm-10')
-    """
-    if metric == "mean_ap":
-        return "mAP@" + ":".join(f"{tiou:g}" for tiou in sorted({tious[0], tious[-1]}))
-    names = {"pm_k": f"pm-{k}", "pm_k_map": f"pm-{k} mAP", "top_k_accuracy": f"top-{k} accuracy"}
-    names |= {"answer_accuracy": "accuracy", "moment_recall": "R@1, IoU 0.5", "moment_map": "mAP"}
-    return names.get(metric, metric)
 
 
 def _resolve_cell(cell: Cell) -> dict[str, Any]:

@@ -1,33 +1,31 @@
-"""Scores of one cell: overall, by class, by video, and for each bootstrap draw."""
+"""Scores of one cell of a run by its metric: overall, by class, by video, and for each bootstrap draw."""
 
 from __future__ import annotations
 
-import contextlib
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from jostle.core.types.columns import Flags, Floats, Indices, Ints
+from jostle.core.types.boxes import FrameBoxes
+from jostle.core.types.columns import Flags, Floats
+from jostle.core.types.language import AnswerSet, MomentPredictions
 from jostle.core.types.predictions import Predictions
+from jostle.core.types.score_table import ScoreTable
 from jostle.errors import DataError
-from jostle.evaluation.recipes.recipe import MEASURES
-from jostle.evaluation.results.item_scores import ITEMS, group_names, is_mean_over_items, is_share, item_scores
-from jostle.evaluation.results.pm_k import frame_measure
 from jostle.evaluation.results.record import RunRecord
-from jostle.metrics.accuracy import within_top_k
-from jostle.metrics.bootstrap import Resamples, Weights
-from jostle.metrics.pm_k_detection import bootstrap_pm_k, pm_k_detection
-from jostle.metrics.score import score
+from jostle.metrics.accuracy import videos_within_top_k
+from jostle.metrics.measured import Measured, Weights
+from jostle.metrics.metric import measure
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
-    """Scores of one cell, overall and broken down."""
+class CellScores:
+    """Scores of one cell, or of one class in it, overall and broken down."""
 
-    value: float  # by the benchmark's metric; NaN where this metric is none that can be taken video by video
-    by_class: Floats  # average precision, or share of right answers, of each class; NaN for a class without an instance
+    value: float  # by the benchmark's metric; NaN where it cannot be had
+    by_class: Floats  # in the order of the metric's classes; NaN for a class without an instance
     by_video: Floats  # the value of each video alone, NaN where nothing is annotated in it
     drawn: Floats  # the value in each draw; empty where there are none
     # Number of answers of each video, where the value is a share of right ones; else None
@@ -36,18 +34,13 @@ class Measure:
     # draws have no such video
     ends: tuple[Floats, Floats] | None = None
 
-
-@dataclass(frozen=True, eq=False)
-class ClassScores:
-    """Scores of one class in one cell; see `Measure`."""
-
-    value: float
-    drawn: Floats
-    ends: tuple[Floats, Floats] | None
-    videos: int  # that have the class
+    @property
+    def videos(self) -> int:
+        """Number of videos that have a value."""
+        return int(np.isfinite(self.by_video).sum())
 
 
-def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> CellScores:
     """Measure one cell on these videos.
 
     Args:
@@ -57,59 +50,74 @@ def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: 
     Raises:
         DataError: if the cell lacks one of the videos.
     """
-    known = {
-        "detection": _detection,
-        "recognition": _recognition,
-        "frames": _frames,
-        "objects": _objects,
-        "questions": _items,
-        "moments": _items,
-    }
-    return known[record.task](record, cell, videos, weights)
+    return _arrange(record, measure_cell(record, cell, videos), videos, weights)
 
 
-def classes_of(record: RunRecord) -> tuple[str, ...]:
-    """The names that `Measure.by_class` is in the order of; frames are not sorted by class.
+def class_scores(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights, name: str) -> CellScores:
+    """Return the scores of one class in a cell.
 
-    Questions are sorted by their type, sentences by the length of the windows that they describe.
+    Args:
+        weights: as in `measured_cell`.
+
+    Raises:
+        DataError: if scores of the metric are not by class.
     """
-    if record.task == "frames":
-        return ()
-    if record.task in ITEMS:
-        return group_names(record)
-    if record.task == "objects":
-        return record.objects.classes
-    return record.truth.classes if record.task == "detection" else record.labels.classes
+    part = measure_cell(record, cell, videos).of_class(name)
+    if part is None:
+        raise DataError(f"{record.folder}: {record.metric.name} has no scores by class", fault="F150")
+    return _arrange(record, part, videos, weights)
 
 
-def right_answers(record: RunRecord, cell: str, videos: Sequence[str]) -> Flags:
-    """(videos,) whether a recogniser has any class of each video among its guesses."""
-    rows = table_rows(record, cell, videos)
-    labels = record.labels.of_videos(videos)
-    order = {name: i for i, name in enumerate(videos)}
-    place = np.array([order[name] for name in labels.videos], np.int64)[labels.video]
-    right = np.zeros(len(videos), np.bool_)
-    np.logical_or.at(right, place, within_top_k(rows[place], labels.label, record.about.content.k or 1))
-    return right
+def measure_cell(record: RunRecord, cell: str, videos: Sequence[str]) -> Measured:
+    """Measure one cell on these videos by the metric of the run, as the run itself did for its scores."""
+    truth = record.annotations.of_videos(videos)
+    return measure(record.metric, truth, predictions_of(record, cell, videos), record.about.content)
 
 
-def table_rows(record: RunRecord, cell: str, videos: Sequence[str]) -> Floats:
-    """(videos, classes) scores of a recogniser in a cell, in the order of the videos."""
-    names, scores = record.table(cell)
-    place = {name: i for i, name in enumerate(names)}
-    lacking = [name for name in videos if name not in place]
-    if lacking:
-        raise _lacks(record, cell, lacking)
-    return scores[[place[name] for name in videos]].astype(np.float64)
+def video_values(record: RunRecord, cell: str, videos: Sequence[str]) -> dict[str, float]:
+    """Return the value of each of some videos by itself."""
+    measured = measure_cell(record, cell, videos)
+    return dict(zip(measured.videos, measured.by_video.tolist(), strict=True))
+
+
+def _arrange(record: RunRecord, measured: Measured, videos: Sequence[str], weights: Weights) -> CellScores:
+    """Return what was measured in the order of the videos, in all draws."""
+    place = {name: i for i, name in enumerate(videos)}
+    own = [place[name] for name in measured.videos]
+    by_class = measured.by_class
+    by_video = np.full(len(videos), np.nan)
+    by_video[own] = measured.by_video
+    answers = None
+    if measured.trials is not None:
+        answers = np.zeros(len(videos))
+        answers[own] = measured.trials
+    if own != list(range(len(videos))):
+        weights = weights[:, [*own, *range(len(videos), weights.shape[1])]]
+    drawn, ends = measured.drawn(weights) or (np.zeros(0), None)
+    return CellScores(
+        measured.value,
+        np.array([by_class.get(name, np.nan) for name in record.classes], np.float64),
+        by_video,
+        drawn,
+        answers,
+        ends,
+    )
+
+
+def predictions_of(record: RunRecord, cell: str, videos: Sequence[str]) -> Any:
+    """Return the predictions of a cell for these videos, as the metric of the run takes them.
+
+    Raises:
+        DataError: if the cell lacks one of the videos.
+    """
+    return _READERS[record.task](record, cell, videos)
 
 
 def predictions_on(record: RunRecord, cell: str, videos: Sequence[str]) -> Predictions:
     """Return a detector's predictions for these videos."""
     predictions = record.predictions(cell)
     names = set(videos)
-    lacking = sorted(names - set(predictions.videos))
-    if lacking:
-        raise _lacks(record, cell, lacking)
+    _refuse_lacking(record, cell, predictions.videos, sorted(names))
     if names == set(predictions.videos):
         return predictions
     mask = np.array([name in names for name in predictions.videos], np.bool_)
@@ -126,223 +134,54 @@ def predictions_on(record: RunRecord, cell: str, videos: Sequence[str]) -> Predi
     )
 
 
-def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    truth = record.truth.of_videos(videos)
-    if record.about.content.metric != "mean_ap":  # one of a user's own, which only the run itself has computed
-        unknown = np.full(len(videos), np.nan)
-        return Measure(np.nan, np.full(len(truth.classes), np.nan), unknown, np.zeros(0))
-    result = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
-    place = {name: i for i, name in enumerate(videos)}
-    own = [place[name] for name in result.resamples.videos]
-    drawn, ends = weighted_ends(result.resamples, weights, own, len(videos))
-    by_class = np.full(len(truth.classes), np.nan)
-    for i, name in enumerate(truth.classes):
-        if name in result.per_class:
-            by_class[i] = result.per_class[name].mean()
-    by_video = np.full(len(videos), np.nan)
-    by_video[own] = _alone(result.resamples)
-    return Measure(result.average_map, by_class, by_video, drawn, ends=ends)
+def table_on(record: RunRecord, cell: str, videos: Sequence[str]) -> ScoreTable:
+    """Return the scores of a recogniser in a cell, in the order of the videos."""
+    table = ScoreTable(*record.table(cell))
+    _refuse_lacking(record, cell, table.names, videos)
+    return table.of(videos)
 
 
-Ends = tuple[Floats, Floats]
+def table_rows(record: RunRecord, cell: str, videos: Sequence[str]) -> Floats:
+    """(videos, classes) scores of a recogniser in a cell, in the order of the videos."""
+    return table_on(record, cell, videos).scores.astype(np.float64)
 
 
-def weighted_ends(
-    resamples: Resamples, weights: Weights, own: Sequence[int], videos: int
-) -> tuple[Floats, Ends | None]:
-    """Return the mean average precision in each draw, and with an unseen video at its worst and at its best."""
-    drawn = resamples.weighted(weights[:, own]).mean(axis=1)
-    if weights.shape[1] == videos:
-        return drawn, None
-    worst, best = (
-        resamples.with_unseen(detected=detected).weighted(weights[:, [*own, videos]]).mean(axis=1)
-        for detected in (False, True)
-    )
-    return drawn, (worst, best)
+def right_answers(record: RunRecord, cell: str, videos: Sequence[str]) -> Flags:
+    """(videos,) whether a recogniser has any class of each video among its guesses."""
+    labels, k = record.labels.of_videos(videos), record.about.content.k or 1
+    return videos_within_top_k(labels, table_on(record, cell, videos), k)
 
 
-def mean_ends(weights: Weights, total: Floats, count: Floats) -> tuple[Floats, Ends | None]:
-    """Return the mean over items in each draw, and with an unseen video whose items are all wrong or all right.
-
-    It has as many items as any video.
-
-    Args:
-        total: (videos,) sum of the values of each video's items, each from 0 to 1; `count`: (videos,) their number.
-    """
-    seen = weights[:, : len(count)]
-    sums, counts = seen @ total, seen @ count
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if weights.shape[1] == len(count):
-            return sums / counts, None
-        unseen = weights[:, -1] * count.max(initial=0.0)
-        return sums / counts, (sums / (counts + unseen), (sums + unseen) / (counts + unseen))
+def described_videos(record: RunRecord, items: Collection[str]) -> tuple[str, ...]:
+    """Return the videos that answers or windows are about, by their ids, in the order of the annotations."""
+    return tuple(video for video, own in record.annotations.by_video.items() if own[0].id in items)
 
 
-def class_scores(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights, name: str) -> ClassScores:
-    """Return the score of one class in a cell.
+def _answers_on(record: RunRecord, cell: str, videos: Sequence[str]) -> AnswerSet:
+    answers = record.answers(cell)
+    _refuse_lacking(record, cell, described_videos(record, answers.answers), videos)
+    return answers
 
-    Args:
-        weights: as in `measured_cell`.
 
-    Raises:
-        DataError: if scores of the task are not by class.
-    """
-    metric = record.about.content.metric
-    if metric not in MEASURES[record.task] or metric == "video_mean_ap":
-        raise DataError(f"{record.folder}: {metric} has no scores by class", fault="F150")
-    if record.task == "detection":
-        truth = record.truth.of_videos(videos)
-        predictions = predictions_on(record, cell, videos)
-        result = score(predictions, truth, protocol=record.rules, tious=record.about.content.tious)
-        if name not in result.per_class:
-            return ClassScores(float("nan"), np.full(len(weights), np.nan), None, 0)
-        part = _of_class(result.resamples, result.truth.classes.index(name))
-        place = {video: i for i, video in enumerate(videos)}
-        own = [place[video] for video in part.videos]
-        drawn, ends = weighted_ends(part, weights, own, len(videos))
-        return ClassScores(float(result.per_class[name].mean()), drawn, ends, len(np.unique(part.instance_video)))
-    if record.task == "recognition":
-        labels = record.labels.of_videos(videos)
-        order = {video: i for i, video in enumerate(videos)}
-        owners = np.array([order[video] for video in labels.videos], np.int64)[labels.video]
-        has = np.zeros(len(videos))
-        has[owners[labels.label == labels.classes.index(name)]] = 1
-        right = right_answers(record, cell, videos) * has
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return ClassScores(float(right.sum() / has.sum()), *mean_ends(weights, right, has), int(has.sum()))
-    if record.task in ITEMS:
-        group = item_scores(record, cell, videos)[1][name]
-        return ClassScores(
-            group.mean, *mean_ends(weights, group.total, group.count), int(np.count_nonzero(group.count))
+def _windows_on(record: RunRecord, cell: str, videos: Sequence[str]) -> MomentPredictions:
+    windows = record.windows(cell)
+    _refuse_lacking(record, cell, described_videos(record, windows.predictions), videos)
+    return windows
+
+
+def _refuse_lacking(record: RunRecord, cell: str, known: Collection[str], videos: Sequence[str]) -> None:
+    names = set(known)
+    if lacking := [name for name in videos if name not in names]:
+        raise DataError(
+            f"{record.folder}: {cell} lacks {len(lacking)} videos, as {lacking[0]!r}; run again, which adds them"
         )
-    raise DataError(f"{record.folder}: scores of a run of {record.task} are not by class")
 
 
-def _of_class(resamples: Resamples, label: int) -> Resamples:
-    """Return the predictions, hits and instances of one class."""
-    classes = len(resamples.first) - 1
-    begin, end = int(resamples.first[label]), int(resamples.first[label + 1])
-    hits = [
-        resamples.hit_place[resamples.hit_first[group] : resamples.hit_first[group + 1]] - begin
-        for group in range(label, len(resamples.hit_first) - 1, classes)
-    ]
-    instances = resamples.instance_label == label
-    return replace(
-        resamples,
-        place_video=resamples.place_video[begin:end],
-        first=np.array([0, end - begin]),
-        hit_place=np.concatenate(hits),
-        hit_first=np.cumsum([0, *map(len, hits)]),
-        instance_label=np.zeros(int(instances.sum()), np.int32),
-        instance_video=resamples.instance_video[instances],
-        excused=resamples.excused[begin:end] if len(resamples.excused) else resamples.excused,
-    )
-
-
-def _alone(resamples: Resamples) -> Floats:
-    """(videos,) mean average precision of each video by itself, over the classes it has; NaN if it has none."""
-    classes = len(resamples.first) - 1
-    label = np.repeat(np.arange(classes), np.diff(resamples.first))
-    group = np.repeat(np.arange(len(resamples.hit_first) - 1), np.diff(resamples.hit_first))
-    hit_video = resamples.place_video[resamples.hit_place]
-    places, hits, instances = (
-        _grouped(which, len(resamples.videos)) for which in (resamples.place_video, hit_video, resamples.instance_video)
-    )
-    scores = np.full(len(resamples.videos), np.nan)
-    for v in range(len(resamples.videos)):
-        if not len(instances[v]):
-            continue
-        own, zeros = places[v], np.zeros(len(places[v]), np.int32)
-        part = replace(
-            resamples,
-            videos=resamples.videos[v : v + 1],
-            place_video=zeros,
-            first=_edges(label[own], classes),
-            hit_place=np.searchsorted(own, resamples.hit_place[hits[v]]),
-            hit_first=_edges(group[hits[v]], len(resamples.hit_first) - 1),
-            instance_label=resamples.instance_label[instances[v]],
-            instance_video=np.zeros(len(instances[v]), np.int32),
-            excused=resamples.excused[own] if len(resamples.excused) else resamples.excused,
-        )
-        scores[v] = part.weighted(np.ones((1, 1), np.int16)).mean()
-    return scores
-
-
-def _grouped(values: Indices, count: int) -> list[Ints]:
-    """Return for each of 0 .. count - 1 its positions among the values, in rising order."""
-    order = np.argsort(values, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(values, minlength=count))[:-1])
-
-
-def _edges(rising: Ints, count: int) -> Ints:
-    return np.concatenate([[0], np.cumsum(np.bincount(rising, minlength=count))])
-
-
-def _recognition(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    right = right_answers(record, cell, videos).astype(np.float64)
-    labels = record.labels.of_videos(videos)
-    order = {name: i for i, name in enumerate(videos)}
-    place = np.array([order[name] for name in labels.videos], np.int64)[labels.video]
-    count = np.bincount(labels.label, minlength=len(labels.classes))
-    hits = np.bincount(labels.label, right[place], minlength=len(labels.classes))
-    by_class = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
-    if record.about.content.metric != "top_k_accuracy":
-        return Measure(np.nan, by_class, right, np.zeros(0))
-    ones = np.ones(len(videos))
-    drawn, ends = mean_ends(weights, right, ones)
-    return Measure(float(right.mean()), by_class, right, drawn, ones, ends)
-
-
-def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    sets, measure = frame_measure(record, cell)
-    by_video: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
-    for anchor, others in sets.sets.items():
-        by_video[anchor.rpartition("/")[0]][anchor] = others
-    right, anchors = np.zeros(len(videos)), np.zeros(len(videos))
-    for v, name in enumerate(videos):
-        if name in by_video:
-            result = measure(by_video[name])
-            right[v], anchors[v] = result.correct_by_radius[-1], result.anchors
-    drawn, ends = mean_ends(weights, right, anchors)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn, anchors, ends)
-
-
-def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    k = record.about.content.k
-    assert k is not None
-    boxes, known = record.boxes(cell)
-    sets = record.objects.without([frame for frame in record.objects.frames if frame not in boxes]).only(known)
-    by_video: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
-    for anchor, others in sets.sets.items():
-        by_video[anchor.rpartition("/")[0]][anchor] = others
-    neighbours = {anchor: others for name in videos for anchor, others in by_video[name].items()}
-    whole = pm_k_detection(boxes, sets.boxes, neighbours, k)
-    by_class = np.full(len(sets.classes), np.nan)
-    for label, (_, worst) in whole.per_class.items():
-        by_class[label] = np.nan if worst is None else worst
-    alone = np.full(len(videos), np.nan)
-    for v, name in enumerate(videos):
-        with contextlib.suppress(DataError):  # a video in which nothing is annotated
-            alone[v] = pm_k_detection(boxes, sets.boxes, by_video[name], k).pm_k
-    drawn, *ends = (
-        bootstrap_pm_k(boxes, sets.boxes, neighbours, k, videos, weights, unseen=unseen)
-        for unseen in (("", "missed", "detected") if weights.shape[1] > len(videos) else ("",))
-    )
-    return Measure(whole.pm_k, by_class, alone, drawn, ends=(ends[0], ends[1]) if ends else None)
-
-
-def _items(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    whole, groups = item_scores(record, cell, videos)
-    by_class = np.array([group.mean for group in groups.values()])
-    if not is_mean_over_items(record):
-        return Measure(np.nan, by_class, whole.by_video, np.zeros(0))
-    answers = whole.count if is_share(record) else None
-    drawn, ends = mean_ends(weights, whole.total, whole.count)
-    return Measure(whole.mean, by_class, whole.by_video, drawn, answers, ends)
-
-
-def _lacks(record: RunRecord, cell: str, lacking: Sequence[str]) -> DataError:
-    return DataError(
-        f"{record.folder}: {cell} lacks {len(lacking)} videos, as {lacking[0]!r}; run again, which adds them"
-    )
+_READERS: dict[str, Callable[[RunRecord, str, Sequence[str]], Any]] = {
+    "detection": predictions_on,
+    "recognition": table_on,
+    "frames": lambda record, cell, videos: ScoreTable(*record.table(cell)),
+    "objects": lambda record, cell, videos: FrameBoxes(*record.boxes(cell)),
+    "questions": _answers_on,
+    "moments": _windows_on,
+}

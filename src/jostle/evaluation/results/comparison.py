@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from jostle.core.formatting import percent
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.item_scores import is_share
+from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import (
     Estimate,
@@ -25,28 +25,7 @@ from jostle.evaluation.results.run_analysis import (
     estimate,
     processed_videos,
 )
-from jostle.metrics.proportion import clopper_pearson
-
-
-@dataclass(frozen=True)
-class Chance:
-    """Expected score of random guessing."""
-
-    score: float  # the share of right answers, all classes as likely; 0 where no answers are counted
-    # how many independent ones are counted as right or wrong; None where a score is no share of such
-    answers: int | None
-
-    def explains(self, estimate: Estimate) -> bool:
-        """Whether a clean score is compatible with guessing: by an exact test for counts, else by its interval."""
-        if estimate.value is None:
-            return False
-        exact = None if self.answers is None else clopper_pearson(round(estimate.value * self.answers), self.answers)
-        return (exact or estimate.interval or (estimate.value,))[0] <= self.score
-
-    @property
-    def text(self) -> str:
-        """The chance level in words, or the empty string where there is none."""
-        return f"chance {percent(self.score, 1)}" if self.score else ""
+from jostle.metrics.metric import Chance
 
 
 @dataclass(frozen=True)
@@ -64,7 +43,7 @@ class Standing:
     @property
     def guesses(self) -> bool:
         """Whether the run is at chance level, so that its relative robustness has no meaning."""
-        return self.chance.explains(self.clean)
+        return self.chance.explains(self.clean.value, self.clean.interval)
 
     @classmethod
     def of(cls, run: RunAnalysis | RunRecord) -> Standing:
@@ -100,27 +79,11 @@ def _point_or_interval(run: RunAnalysis) -> Estimate:
 
 
 def chance_of(run: RunAnalysis | RunRecord) -> Chance:
-    """Return the score of guessing with all classes, or all options of a question, equally likely.
-
-    A guess of pm-k must be right on every frame of a set, so that its share is even smaller than one class in all.
-    """
+    """Return the score of guessing with all classes, or all options of a question, equally likely."""
     record = run if isinstance(run, RunRecord) else run.record
     videos = processed_videos(record) if isinstance(run, RunRecord) else run.videos
-    if record.task == "frames":
-        names = set(videos)
-        owners = [name for anchor in record.frames.sets if (name := anchor.rpartition("/")[0]) in names]
-        # Anchors of one video are not independent, so that the interval over videos decides.
-        answers = len(owners) if len(set(owners)) == len(owners) else None
-        return Chance(1 / record.table(CLEAN)[1].shape[1], answers)
-    if record.task == "recognition" and record.about.content.metric == "top_k_accuracy":
-        classes = record.labels.classes if isinstance(run, RunRecord) else run.classes
-        if classes:
-            return Chance((record.about.content.k or 1) / len(classes), len(videos))
-    if record.task == "questions" and is_share(record):
-        items = record.questions.of_videos(videos).items
-        level = float(np.mean([1 / len(item.options) for item in items]))
-        return Chance(level, len(items) if len(items) == len(videos) else None)  # as above
-    return Chance(0.0, None)
+    read = partial(predictions_of, record, CLEAN, videos)
+    return record.metric.chance(record.annotations.of_videos(videos), read, record.about.content)
 
 
 _VERSIONS = "versions of a benchmark"

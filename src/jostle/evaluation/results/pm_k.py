@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jostle.core.tables import Column, Table
-from jostle.core.types.frame_sets import FrameSets
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import measure_cell
 from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run_analysis import processed_videos
 from jostle.evaluation.run_folder.scores import BoxScore, PmKScore
-from jostle.metrics.frame_sets import Sets
-from jostle.metrics.pm_k import PmK, describe_share_intervals, pm_k
+from jostle.io.files.records import parse_record
+from jostle.metrics.pm_k import describe_share_intervals
 
 
 @dataclass(frozen=True)
@@ -57,29 +58,14 @@ def offset_errors(record: RunRecord) -> list[OffsetErrors]:
     return [_errors(cell, _over_videos(record, cell, result)) for cell, result in cells if result is not None]
 
 
-def _over_videos(record: RunRecord, cell: str, result: PmKScore) -> PmKScore | PmK:
+def _over_videos(record: RunRecord, cell: str, result: PmKScore) -> PmKScore:
     """Return a result with intervals over videos: that of an older run, which drew anchors, is computed again."""
-    return frame_result(record, cell) if result.videos is None and cell in record.cells else result
+    if result.videos is not None or cell not in record.cells:
+        return result
+    return parse_record(PmKScore, measure_cell(record, cell, processed_videos(record)).more["pm_k"])
 
 
-def frame_result(record: RunRecord, cell: str) -> PmK:
-    """Compute pm-k of a cell from its predictions."""
-    sets, measure = frame_measure(record, cell)
-    return measure(sets.sets)
-
-
-def frame_measure(record: RunRecord, cell: str) -> tuple[FrameSets, Callable[[Sets], PmK]]:
-    """Return the frames that a cell has predictions for, and a function that computes pm-k of some of their sets."""
-    k, labels_of = record.about.content.k, record.about.content.labels_of
-    assert k is not None
-    assert labels_of is not None
-    names, scores = record.table(cell)
-    known = dict(zip(names, scores, strict=True))
-    sets = record.frames.without([frame for frame in record.frames.frames if frame not in known])
-    return sets, lambda some: pm_k(known, some, sets.labels, k, labels_of=labels_of)
-
-
-def _errors(cell: str, result: PmKScore | PmK) -> OffsetErrors:
+def _errors(cell: str, result: PmKScore) -> OffsetErrors:
     return OffsetErrors(
         cell,
         result.k,

@@ -54,6 +54,7 @@ from jostle.io.files.records import Share, ValidationError, parse_record, read_r
 from jostle.io.files.text import read_json
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
+from jostle.metrics.metric import Metric, find_metric
 from jostle.metrics.protocol import Protocol, protocols
 
 Numbers = dict[str, float | None]
@@ -161,7 +162,7 @@ class RunRecord:
                     f"{folder.scores}: has {one.cell!r}, which is no corrupted cell of {folder.about}; {_SCORES_ANEW}",
                     fault="F110",
                 )
-        needed = {"frames": "pm_k", "objects": "objects"}.get(about.content.task)
+        needed = find_metric(about.content.metric).recorded
         if needed and None in (getattr(one, needed) for one in (scores.clean_more, *scores.listed)):
             raise DataError(f"{folder.scores}: a cell has no {needed}; {_SCORES_ANEW}", fault="F110")
         return cls(folder.path, about, scores)
@@ -170,6 +171,29 @@ class RunRecord:
     def task(self) -> Task:
         """Task of the benchmark."""
         return self.about.content.task
+
+    @property
+    def metric(self) -> Metric:
+        """Metric of the benchmark; one that nothing is known of but its name if its plugin is not here."""
+        return find_metric(self.about.content.metric)
+
+    @property
+    def annotations(self) -> Any:
+        """Annotations that the metric measures by; those of detection are of the processed videos only."""
+        parts: dict[str, Callable[[], Any]] = {
+            "detection": lambda: self.truth,
+            "recognition": lambda: self.labels,
+            "frames": lambda: self.frames,
+            "objects": lambda: self.objects,
+            "questions": lambda: self.questions,
+            "moments": lambda: self.moments,
+        }
+        return parts[self.task]()
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Names that scores are broken down by, such as the classes of a detector or the types of questions."""
+        return self.metric.classes(self.annotations)
 
     @property
     def rules(self) -> Protocol:

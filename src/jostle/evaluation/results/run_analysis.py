@@ -11,8 +11,7 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.cell_scores import classes_of, measured_cell
-from jostle.evaluation.results.item_scores import ITEMS, described_videos
+from jostle.evaluation.results.cell_scores import described_videos, measured_cell
 from jostle.evaluation.results.record import RunRecord
 from jostle.metrics.bootstrap import bias_corrected, unseen_weights, video_weights, warn_of_few
 from jostle.metrics.proportion import clopper_pearson
@@ -104,10 +103,10 @@ class RunAnalysis:
         drawn = f"from {draws} draws of the videos, bias-corrected"
         if self.answers is None:
             return f"Intervals are {100 * LEVEL:g} %, {drawn}.{few}"
-        items = ITEMS.get(self.record.task, "anchors")
+        items = self.record.metric.mean_over or "items"
         if self.trials is None:
             return f"Intervals are {100 * LEVEL:g} %, {drawn}; a video is drawn with all its {items}.{few}"
-        unit = "video" if self.record.task == "recognition" else f"{items[:-1]}, each of a video of its own,"
+        unit = "video" if items == "videos" else f"{items[:-1]}, each of a video of its own,"
         return (
             f"Intervals are {100 * LEVEL:g} %: of a single cell exact (Clopper and Pearson), as each {unit} is one "
             f"answer; of means, ratios and differences {drawn}.{few}"
@@ -158,7 +157,7 @@ def analyse_run(
     measures = []
     for cell in record.cells:
         measure = measured_cell(record, cell, chosen, weights)
-        if whole and np.isnan(measure.value):  # a metric of all videos together, which only the run itself has taken
+        if whole and np.isnan(measure.value):  # a metric of a plugin that is not here, which only the run itself had
             measure = replace(measure, value=record.values.get(cell, np.nan))
         measures.append(measure)
         if progress is not None:
@@ -169,7 +168,7 @@ def analyse_run(
         record=record,
         cells=record.cells,
         videos=chosen,
-        classes=classes_of(record),
+        classes=record.classes,
         value=np.array([measure.value for measure in measures]),
         by_class=np.stack([measure.by_class for measure in measures]),
         by_video=np.stack([measure.by_video for measure in measures]),
@@ -187,8 +186,9 @@ def processed_videos(record: RunRecord) -> tuple[str, ...]:
         )
     if record.task == "detection":
         return record.truth.videos
-    if record.task in ITEMS:
-        return described_videos(record, CLEAN)
+    if record.task in ("questions", "moments"):
+        items = record.answers(CLEAN).answers if record.task == "questions" else record.windows(CLEAN).predictions
+        return described_videos(record, items)
     names = list(record.boxes(CLEAN)[0]) if record.task == "objects" else record.table(CLEAN)[0]
     if record.task in ("frames", "objects"):
         return tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))

@@ -11,15 +11,15 @@ import numpy as np
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
-from jostle.evaluation.tasks.task import Array, Item, MetricValue, Task, task
+from jostle.evaluation.tasks.task import Array, Item, Task, task
 from jostle.io.files.annotations import read_predictions, write_predictions, write_truth
 from jostle.metrics.diagnosis.diagnosis import diagnose
 from jostle.metrics.diagnosis.style import Style, styles
-from jostle.metrics.metric import compute_custom_metric, metrics
-from jostle.metrics.score import operating_score, score
+from jostle.metrics.score import operating_score
 
 LOSS_TIOU = 0.5  # overlap from which a detection is of an action
 
@@ -32,8 +32,8 @@ class DetectionTask(Task[Segments]):
     loss_rule: ClassVar[str] = "no detection of the action's class at tIoU 0.5 with a score of at least the threshold"
 
     @property
-    def videos(self) -> Sequence[str]:
-        return self.data.truth.videos
+    def annotations(self) -> Truth:
+        return self.data.truth
 
     @property
     def classes(self) -> Sequence[str]:
@@ -78,7 +78,7 @@ class DetectionTask(Task[Segments]):
         }
 
     def write(self, path: Path, outputs: Mapping[str, Segments]) -> None:
-        write_predictions(Predictions.from_segments(dict(outputs)), path)
+        write_predictions(self.to_predictions(outputs), path)
 
     def read(self, path: Path) -> dict[str, Segments]:
         predictions = read_predictions(path)
@@ -89,13 +89,11 @@ class DetectionTask(Task[Segments]):
             for rows in [np.flatnonzero(predictions.video == v)]
         }  # fmt: skip
 
-    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
-        assert self.recipe.protocol is not None
-        truth = self.data.truth.of_videos(names)
-        if metrics.part(self.recipe.metric) is not None:
-            return MetricValue(compute_custom_metric(self.recipe.metric, read_predictions(path), truth))
-        result = score(read_predictions(path), truth, protocol=self.recipe.protocol, tious=self.recipe.tious)
-        return MetricValue(result.average_map)
+    def to_predictions(self, outputs: Mapping[str, Segments]) -> Predictions:
+        return Predictions.from_segments(dict(outputs))
+
+    def read_predictions(self, path: Path, truth: Truth) -> Predictions:
+        return read_predictions(path)
 
     def items(self, name: str) -> Sequence[Item]:
         actions = self.data.truth.actions[name]

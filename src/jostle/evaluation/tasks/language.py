@@ -30,13 +30,10 @@ class LanguageTask(Task[Output]):
     suffix: ClassVar[str] = ".json"
 
     @property
-    @abstractmethod
     def by_video(self) -> Mapping[str, Sequence[Any]]:
         """Questions or sentences of each video."""
-
-    @property
-    def videos(self) -> Sequence[str]:
-        return list(self.by_video)
+        by_video: Mapping[str, Sequence[Any]] = self.annotations.by_video
+        return by_video
 
     def make_job(
         self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None

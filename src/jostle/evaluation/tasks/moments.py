@@ -15,12 +15,16 @@ from jostle.core.types.segments import Segments
 from jostle.errors import BadValue
 from jostle.evaluation.inference.language import BASELINES, VideoMoments
 from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.task import Item, MetricValue, action_pairs, task
+from jostle.evaluation.tasks.task import Item, action_pairs, task
 from jostle.io.files.atomic import write_text
-from jostle.metrics.metric import compute_custom_metric, metrics
-from jostle.metrics.moments import MomentScore, first_overlaps, items_by_length, score_moments
-
-RECALL_TIOU = 0.5  # of the value of a cell
+from jostle.metrics.moments import (
+    RECALL_TIOU,
+    MomentMetric,
+    MomentScore,
+    first_overlaps,
+    items_by_length,
+    score_moments,
+)
 
 
 @task("moments")
@@ -38,8 +42,8 @@ class MomentsTask(LanguageTask[VideoMoments]):
         return known
 
     @property
-    def by_video(self) -> Mapping[str, Sequence[MomentItem]]:
-        return self.moments.by_video
+    def annotations(self) -> MomentSet:
+        return self.moments
 
     @cached_property
     def actions(self) -> dict[str, Segments]:
@@ -71,20 +75,16 @@ class MomentsTask(LanguageTask[VideoMoments]):
         }
         return VideoMoments(tuple(map(parse_windows, rows)), baselines, dict(rows[0].get("failed", {})))
 
-    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
-        outputs = self.read(path)
-        moments = self.moments.of_videos(names)
-        predictions = self._prediction_set({name: one.predictions for name, one in outputs.items()})
-        if metrics.part(self.recipe.metric) is not None:
-            return MetricValue(compute_custom_metric(self.recipe.metric, predictions, moments))
-        score = score_moments(predictions, moments)
-        value, interval = self._value(score)
-        more: dict[str, Any] = {"interval": interval and list(interval)} | score.to_dict()
-        for key in ("format", "videos", "unknown", "reproduce_bugs"):
-            del more[key]
-        if not self.cell_of(path).specs:
-            more["baselines"] = self._baselines(outputs, moments)
-        return MetricValue(value, more)
+    def to_predictions(self, outputs: Mapping[str, VideoMoments]) -> MomentPredictions:
+        return self._prediction_set({name: one.predictions for name, one in outputs.items()})
+
+    def read_predictions(self, path: Path, truth: MomentSet) -> MomentPredictions:
+        return self.to_predictions(self.read(path)).checked(truth)
+
+    def further_values(self, path: Path, truth: MomentSet, predictions: MomentPredictions) -> dict[str, Any]:
+        if not isinstance(self.metric, MomentMetric) or self.cell_of(path).specs:
+            return {}
+        return {"baselines": self._baselines(self.metric, self.read(path), truth)}
 
     def items(self, name: str) -> Sequence[Item]:
         return tuple(_to_item(item) for item in self.by_video[name])
@@ -98,34 +98,31 @@ class MomentsTask(LanguageTask[VideoMoments]):
         overlaps = first_overlaps(windows, items)
         return overlaps, (overlaps >= threshold) & (overlaps > 0)
 
-    def _value(self, score: MomentScore) -> tuple[float, tuple[float, float] | None]:
-        if self.recipe.metric == "moment_map":
-            return score.windows.average_map, score.average_map_interval
-        return score.recall[RECALL_TIOU], score.recall_intervals[RECALL_TIOU]
-
-    def _baselines(self, outputs: Mapping[str, VideoMoments], moments: MomentSet) -> dict[str, Any]:
+    def _baselines(
+        self, metric: MomentMetric, outputs: Mapping[str, VideoMoments], moments: MomentSet
+    ) -> dict[str, Any]:
         """Score the whole video as the window, and windows without the video and with one frame."""
         ends = {item.id: item.duration or _last_end(moments, item) for item in moments.items}
-        whole = {name: MomentPrediction(((0.0, end, 1.0),)) for name, end in ends.items()}
         failed = failures_of(outputs)
-        baselines: dict[str, Any] = {"whole_video": self._summary(score_moments(MomentPredictions(whole), moments))}
+        found = {"whole_video": MomentPredictions({i: MomentPrediction(((0.0, end, 1.0),)) for i, end in ends.items()})}
         for kind in BASELINES:
-            if kind in failed:
-                baselines[kind] = {"failed": failed[kind]}
-                continue
             own = {name: one.baselines[kind] for name, one in outputs.items() if kind in one.baselines}
-            baselines[kind] = self._summary(score_moments(self._prediction_set(own), moments))
-        return baselines
-
-    def _summary(self, score: MomentScore) -> dict[str, Any]:
-        value, interval = self._value(score)
-        return {"value": value, "interval": interval and list(interval), "mean_iou": score.mean_iou}
+            found[kind] = self._prediction_set(own)
+        return {
+            kind: {"failed": failed[kind]} if kind in failed else _summary(metric, score_moments(windows, moments))
+            for kind, windows in found.items()
+        }
 
     def _prediction_set(self, outputs: Mapping[str, Sequence[MomentPrediction]]) -> MomentPredictions:
         pairs = ((self.by_video[name], predictions) for name, predictions in outputs.items())
         return MomentPredictions(
             {item.id: one for items, predictions in pairs for item, one in zip(items, predictions, strict=True)}
         )
+
+
+def _summary(metric: MomentMetric, score: MomentScore) -> dict[str, Any]:
+    value, interval = metric.of_score(score)
+    return {"value": value, "interval": interval and list(interval), "mean_iou": score.mean_iou}
 
 
 def _to_item(item: MomentItem) -> Item:

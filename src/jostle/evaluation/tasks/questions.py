@@ -16,10 +16,9 @@ from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, 
 from jostle.errors import BadValue
 from jostle.evaluation.inference.language import BASELINES, VideoAnswers
 from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.task import Item, MetricValue, action_pairs, task
+from jostle.evaluation.tasks.task import Item, action_pairs, task
 from jostle.io.files.atomic import write_text
-from jostle.metrics.answers import compare_answers, score_answers, temporal_sensitivity
-from jostle.metrics.metric import compute_custom_metric, metrics
+from jostle.metrics.answers import AnswerAccuracy, compare_answers, score_answers, temporal_sensitivity
 
 
 @task("questions")
@@ -37,8 +36,8 @@ class QuestionsTask(LanguageTask[VideoAnswers]):
         return known
 
     @property
-    def by_video(self) -> Mapping[str, Sequence[QuestionItem]]:
-        return self.questions.by_video
+    def annotations(self) -> QuestionSet:
+        return self.questions
 
     @property
     def fingerprint(self) -> str:
@@ -66,29 +65,23 @@ class QuestionsTask(LanguageTask[VideoAnswers]):
         }
         return VideoAnswers(tuple(map(parse_answer, rows)), baselines, dict(rows[0].get("failed", {})))
 
-    def answers_in(self, path: Path) -> AnswerSet:
-        """Read the answers of a cell by the ids of questions."""
-        return self._answer_set({name: output.answers for name, output in self.read(path).items()})
+    def to_predictions(self, outputs: Mapping[str, VideoAnswers]) -> AnswerSet:
+        return self._answer_set({name: output.answers for name, output in outputs.items()})
 
-    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
-        outputs = self.read(path)
-        questions = self.questions.of_videos(names)
-        answers = self._answer_set({name: output.answers for name, output in outputs.items()})
-        if metrics.part(self.recipe.metric) is not None:
-            return MetricValue(compute_custom_metric(self.recipe.metric, answers, questions))
-        score = score_answers(answers, questions)
-        more: dict[str, Any] = score.to_dict()
-        for key in ("format", "accuracy", "videos", "unknown"):
-            del more[key]
+    def read_predictions(self, path: Path, truth: QuestionSet) -> AnswerSet:
+        return self.to_predictions(self.read(path)).checked(truth)
+
+    def further_values(self, path: Path, truth: QuestionSet, predictions: AnswerSet) -> dict[str, Any]:
+        if not isinstance(self.metric, AnswerAccuracy):  # baselines and changes are in accuracies
+            return {}
         cell = self.cell_of(path)
         if not cell.specs:
-            more["baselines"] = self._baselines(outputs, questions)
-            return MetricValue(score.overall.accuracy, more)
-        clean = self.answers_in(self.clean_path(path))
-        more["change"] = compare_answers(clean, answers, questions).to_dict()
+            return {"baselines": self._baselines(self.read(path), truth)}
+        clean = self.to_predictions(self.read(self.clean_path(path)))
+        more = {"change": compare_answers(clean, predictions, truth).to_dict()}
         if any(spec.entry.corruption in DISORDERED for spec in cell.parsed):
-            more["temporal_sensitivity"] = temporal_sensitivity(clean, answers, questions).to_dict()
-        return MetricValue(score.overall.accuracy, more)
+            more["temporal_sensitivity"] = temporal_sensitivity(clean, predictions, truth).to_dict()
+        return more
 
     def items(self, name: str) -> Sequence[Item]:
         return tuple(Item(item.kind, item.start, item.end, text=item.text) for item in self.by_video[name])

@@ -9,25 +9,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from jostle.core.types.columns import Flags, Floats, Indices
+from jostle.core.types.columns import Flags, Floats
+from jostle.core.types.score_table import ScoreTable
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.class_matching import Scores
-from jostle.errors import BadValue
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.evaluation.tasks.score_tables import read_table, write_table
-from jostle.evaluation.tasks.task import Array, Item, MetricValue, Task, action_pairs, task
+from jostle.evaluation.tasks.task import Array, Item, Task, action_pairs, task
 from jostle.io.files.atomic import write_text
-from jostle.metrics.accuracy import within_top_k
-from jostle.metrics.metric import compute_custom_metric, metrics
-from jostle.metrics.proportion import clopper_pearson
-from jostle.metrics.video_classification import video_classification
-
-ALSO = 5  # top-5 is reported besides top-1
+from jostle.metrics.accuracy import guesses, videos_within_top_k
 
 
 @task("recognition")
@@ -43,8 +38,8 @@ class RecognitionTask(Task[Scores]):
         return self.data.labels
 
     @property
-    def videos(self) -> Sequence[str]:
-        return self.labels.videos
+    def annotations(self) -> VideoLabels:
+        return self.labels
 
     def classes_in(self, names: Sequence[str]) -> int:
         return len({label for name in names for label in self._classes_of.get(name, ())})
@@ -86,68 +81,28 @@ class RecognitionTask(Task[Scores]):
     def read(self, path: Path) -> dict[str, Scores]:
         return dict(zip(*read_table(path, "videos"), strict=True))
 
-    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
-        videos, scores = read_table(path, "videos")
-        k = self._k(scores.shape[1])
-        accuracy, interval = self._accuracy(videos, scores, k)
-        if self.recipe.metric == "video_mean_ap":
-            labels = self.labels.of_videos(names)
-            result = video_classification(_to_scored_labels(videos, self.labels.classes, scores), labels, k=k)
-            return MetricValue(result.mean_ap, {f"hit_at_{k}": result.hit_at_k})
-        if metrics.part(self.recipe.metric) is not None:
-            return MetricValue(compute_custom_metric(self.recipe.metric, scores, self._only_class(videos)), {})
-        more: dict[str, Any] = {"interval": interval, "chance": k / scores.shape[1]}
-        if constant := int(np.count_nonzero(scores.min(axis=1) == scores.max(axis=1))):
-            more["constant"] = constant  # videos whose answer is the first class, because all score the same
-        if k < ALSO < scores.shape[1]:
-            more[f"top_{ALSO}"] = self._accuracy(videos, scores, ALSO)[0]
-        return MetricValue(accuracy, more)
+    def measured_truth(self, names: Sequence[str]) -> VideoLabels:
+        if len(names) > 1:
+            return self.labels.of_videos(names)
+        labels = [(v, k) for v, name in enumerate(names) for k in self._classes_of.get(name, ())]
+        video, label = np.array(labels, np.int32).reshape(-1, 2).T  # of one video, without going over all
+        return VideoLabels(tuple(names), self.labels.classes, video, label)
 
-    def video_score(self, name: str, output: Scores) -> float | None:
-        if self.recipe.metric != "top_k_accuracy" or name not in self._classes_of:
-            return None
-        return float(self._right([name], output[None], self._k(len(output)))[0])
+    def to_predictions(self, outputs: Mapping[str, Scores]) -> ScoreTable:
+        return ScoreTable(tuple(outputs), np.stack(list(outputs.values())))
+
+    def read_predictions(self, path: Path, truth: VideoLabels) -> ScoreTable:
+        return ScoreTable(*read_table(path, "videos"))
 
     def items(self, name: str) -> Sequence[Item]:
         labels = self._classes_of.get(name, ())
         return (Item(", ".join(self.labels.classes[k] for k in labels)),) if labels else ()
 
     def judge(self, name: str, output: Scores, threshold: float) -> tuple[Floats, Flags]:
-        k = self._k(len(output))
+        k = guesses(self.recipe, len(output))
         own = np.zeros(len(output), np.bool_)
         own[self._classes_of[name]] = True
         others = np.sort(output[~own])[::-1]
         rival = float(others[k - 1]) if len(others) >= k else -math.inf
-        return np.array([float(output[own].max()) - rival]), self._right([name], output[None], k)
-
-    def _k(self, classes: int) -> int:
-        k = self.recipe.k or 1
-        if k > classes:
-            raise BadValue(f"{self.recipe.name} allows {k} guesses per video, and there are only {classes} classes")
-        return k
-
-    def _accuracy(self, videos: Sequence[str], scores: Scores, k: int) -> tuple[float, list[float] | None]:
-        right = self._right(videos, scores, k)
-        correct = int(np.count_nonzero(right))
-        interval = clopper_pearson(correct, len(right))
-        return correct / len(right), None if interval is None else list(interval)
-
-    def _only_class(self, videos: Sequence[str]) -> Indices:
-        """Return the class of each video, for metrics without multi-label support."""
-        several = [name for name in videos if len(self._classes_of[name]) != 1]
-        if several:
-            raise BadValue(f"{self.recipe.metric} needs one class per video, and {several[0]} has several")
-        return np.array([self._classes_of[name][0] for name in videos], np.int64)
-
-    def _right(self, videos: Sequence[str], scores: Scores, k: int) -> Flags:
-        """Return whether any class of each video is among the k best."""
-        pairs = np.array([(row, k) for row, name in enumerate(videos) for k in self._classes_of[name]], np.int64)
-        right = np.zeros(len(videos), np.bool_)
-        np.logical_or.at(right, pairs[:, 0], within_top_k(scores[pairs[:, 0]], pairs[:, 1], k))
-        return right
-
-
-def _to_scored_labels(videos: Sequence[str], classes: tuple[str, ...], scores: Scores) -> VideoLabels:
-    """Return every class of every video as a row with its score."""
-    video, label = np.indices(scores.shape, np.int32)
-    return VideoLabels(tuple(videos), classes, video.ravel(), label.ravel(), scores.astype(np.float64).ravel())
+        right = videos_within_top_k(self.measured_truth([name]), self.to_predictions({name: output}), k)
+        return np.array([float(output[own].max()) - rival]), right

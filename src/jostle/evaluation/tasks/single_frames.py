@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -13,33 +12,24 @@ from typing import ClassVar
 
 import numpy as np
 
+from jostle.core.types.boxes import FrameBoxes
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.frame_sets import BoxSets, FrameSets
+from jostle.core.types.score_table import ScoreTable
 from jostle.datasets.class_matching import Scores
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.inference.single_frames import ObjectPredictions
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.evaluation.tasks.score_tables import read_table, write_table
-from jostle.evaluation.tasks.task import Array, Item, MetricValue, Task, action_pairs, task
+from jostle.evaluation.tasks.task import Array, Item, Task, action_pairs, task
 from jostle.io.files.atomic import write_text
 from jostle.io.formats.boxes import boxes_to_lists, boxes_to_table, read_boxes, table_to_boxes, write_boxes
-from jostle.metrics.pm_k import pm_k
-from jostle.metrics.pm_k_detection import box_stability
 
 PORTION = 256  # frames per results file, so that a slow network on a long video can be stopped at any time
 
 
 class SingleFramesTask(Task[Output]):
     """Base of tasks whose model processes the frames of sets one by one."""
-
-    @property
-    @abstractmethod
-    def _whole(self) -> FrameSets | BoxSets:
-        """All sets, including frames without a file."""
-
-    @property
-    def videos(self) -> Sequence[str]:
-        return self._whole.videos
 
     def uses_video(self, name: str) -> bool:
         return name in self.frames_of
@@ -48,7 +38,7 @@ class SingleFramesTask(Task[Output]):
     def frames_of(self) -> dict[str, tuple[str, ...]]:
         """Frames with a file, by video."""
         by_video: dict[str, list[str]] = defaultdict(list)
-        for frame in self._whole.without(self.data.missing).frames:
+        for frame in self.annotations.without(self.data.missing).frames:
             by_video[frame.rpartition("/")[0]].append(frame)
         return {video: tuple(frames) for video, frames in by_video.items()}
 
@@ -75,7 +65,8 @@ class FramesTask(SingleFramesTask[Scores]):
     loss_rule: ClassVar[str] = "the best class of the anchor frame is none of its labels"
 
     @property
-    def _whole(self) -> FrameSets:
+    def annotations(self) -> FrameSets:
+        """All sets, including frames without a file."""
         return self.data.frames
 
     @property
@@ -107,8 +98,8 @@ class FramesTask(SingleFramesTask[Scores]):
         return dict(arrays)
 
     def write(self, path: Path, outputs: Mapping[str, Scores]) -> None:
-        frames = [frame for video in outputs for frame in self.frames_of[video]]
-        write_table(path, "frames", frames, np.concatenate(list(outputs.values())))
+        table = self.to_predictions(outputs)
+        write_table(path, "frames", table.names, table.scores)
 
     def read(self, path: Path) -> dict[str, Scores]:
         by_frame = dict(zip(*read_table(path, "frames"), strict=True))
@@ -118,16 +109,12 @@ class FramesTask(SingleFramesTask[Scores]):
             if frames[0] in by_frame
         }
 
-    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
-        scores = dict(zip(*read_table(path, "frames"), strict=True))
-        sets = self._sets.without([frame for frame in self._sets.frames if frame not in scores])
-        k, labels_of = self.recipe.k, self.recipe.labels_of
-        assert k is not None
-        assert labels_of is not None
-        result = pm_k(scores, sets.sets, sets.labels, k, labels_of=labels_of)
-        interval = result.pm_k_interval and list(result.pm_k_interval)
-        chance = 1 / len(next(iter(scores.values())))
-        return MetricValue(result.pm_k, {"interval": interval, "pm_k": result.to_dict(), "chance": chance})
+    def to_predictions(self, outputs: Mapping[str, Scores]) -> ScoreTable:
+        frames = [frame for video in outputs for frame in self.frames_of[video]]
+        return ScoreTable(tuple(frames), np.concatenate(list(outputs.values())))
+
+    def read_predictions(self, path: Path, truth: FrameSets) -> ScoreTable:
+        return ScoreTable(*read_table(path, "frames"))
 
     def items(self, name: str) -> Sequence[Item]:
         anchors = [frame for frame in self.frames_of[name] if frame in self._sets.sets]
@@ -154,12 +141,13 @@ class ObjectsTask(SingleFramesTask[ObjectPredictions]):
     suffix: ClassVar[str] = ".npz"
 
     @property
-    def _whole(self) -> BoxSets:
+    def annotations(self) -> BoxSets:
+        """All sets, including frames without a file."""
         return self.data.objects
 
     @property
     def classes(self) -> Sequence[str]:
-        return self._whole.classes
+        return self.annotations.classes
 
     @property
     def fingerprint(self) -> str:
@@ -171,7 +159,7 @@ class ObjectsTask(SingleFramesTask[ObjectPredictions]):
         write_text(path, [json.dumps({"format": 1, **self._plain(), "actions": actions}), "\n"])
 
     def _plain(self) -> dict[str, object]:
-        whole = self._whole
+        whole = self.annotations
         return {
             "classes": list(whole.classes),
             "sets": {anchor: list(others) for anchor, others in whole.sets.items()},
@@ -181,7 +169,7 @@ class ObjectsTask(SingleFramesTask[ObjectPredictions]):
     @cached_property
     def _sets(self) -> BoxSets:
         """Sets of frames that have a file."""
-        return self._whole.without(self.data.missing)
+        return self.annotations.without(self.data.missing)
 
     def join_portions(self, outputs: Sequence[ObjectPredictions]) -> ObjectPredictions:
         return ObjectPredictions(tuple(boxes for one in outputs for boxes in one.boxes), outputs[0].known)
@@ -208,12 +196,8 @@ class ObjectsTask(SingleFramesTask[ObjectPredictions]):
         return outputs
 
     def write(self, path: Path, outputs: Mapping[str, ObjectPredictions]) -> None:
-        by_frame = {
-            frame: boxes
-            for video, one in outputs.items()
-            for frame, boxes in zip(self.frames_of[video], one.boxes, strict=True)
-        }
-        write_boxes(path, by_frame, next(iter(outputs.values())).known)
+        found = self.to_predictions(outputs)
+        write_boxes(path, found.boxes, found.classes)
 
     def read(self, path: Path) -> dict[str, ObjectPredictions]:
         by_frame, known = read_boxes(path)
@@ -223,11 +207,13 @@ class ObjectsTask(SingleFramesTask[ObjectPredictions]):
             if frames[0] in by_frame
         }
 
-    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
-        boxes, known = read_boxes(path)
-        sets = self._sets.without([frame for frame in self._sets.frames if frame not in boxes]).only(known)
-        k = self.recipe.k
-        assert k is not None
-        both = box_stability(boxes, sets.boxes, sets.sets, k, classes=len(known), of_classes=len(sets.classes))
-        interval = both.detection.pm_k_interval and list(both.detection.pm_k_interval)
-        return MetricValue(both.detection.pm_k, {"interval": interval, "objects": both.to_dict()})
+    def to_predictions(self, outputs: Mapping[str, ObjectPredictions]) -> FrameBoxes:
+        by_frame = {
+            frame: boxes
+            for video, one in outputs.items()
+            for frame, boxes in zip(self.frames_of[video], one.boxes, strict=True)
+        }
+        return FrameBoxes(by_frame, next(iter(outputs.values())).known)
+
+    def read_predictions(self, path: Path, truth: BoxSets) -> FrameBoxes:
+        return FrameBoxes(*read_boxes(path))

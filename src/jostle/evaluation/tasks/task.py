@@ -19,6 +19,7 @@ from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, datasets
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
+from jostle.metrics.metric import Metric, check_value, find_metric, measure
 
 Array = npt.NDArray[Any]
 Kind = TypeVar("Kind", bound="Task[Any]")
@@ -54,8 +55,19 @@ class Task(ABC, Generic[Output]):
 
     @property
     @abstractmethod
+    def annotations(self) -> Any:
+        """Annotations that the task is scored by."""
+
+    @property
     def videos(self) -> Sequence[str]:
         """Ids of the annotated videos, in the order of the annotations."""
+        videos: Sequence[str] = self.annotations.videos
+        return videos
+
+    @cached_property
+    def metric(self) -> Metric:
+        """Metric of the benchmark."""
+        return find_metric(self.recipe.metric)
 
     @property
     def classes(self) -> Sequence[str]:
@@ -129,13 +141,38 @@ class Task(ABC, Generic[Output]):
     def read(self, path: Path) -> dict[str, Output]:
         """Read the predictions that `write` wrote, by video."""
 
+    def measured_truth(self, names: Sequence[str]) -> Any:
+        """Return the annotations of some videos, as the metric takes them."""
+        return self.annotations.of_videos(names)
+
     @abstractmethod
+    def to_predictions(self, outputs: Mapping[str, Output]) -> Any:
+        """Join predictions by video to what the metric takes."""
+
+    def read_predictions(self, path: Path, truth: Any) -> Any:
+        """Read the predictions of a cell as the metric takes them."""
+        return self.to_predictions(self.read(path))
+
     def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
         """Compute the metric of the predictions in a file on these videos."""
+        truth = self.measured_truth(names)
+        predictions = self.read_predictions(path, truth)
+        measured = measure(self.metric, truth, predictions, self.recipe)
+        value = check_value(self.metric, measured.value)
+        return MetricValue(value, measured.more | self.further_values(path, truth, predictions))
+
+    def further_values(self, path: Path, truth: Any, predictions: Any) -> dict[str, Any]:
+        """Return values for scores.json that need more than the predictions of a cell, as what it changes."""
+        return {}
 
     def video_score(self, name: str, output: Output) -> float | None:
         """Return the score of one video whose mean over videos is the value of a cell; None if there is none."""
-        return None
+        if self.metric.mean_over != "videos":
+            return None
+        truth = self.measured_truth([name])
+        if not len(truth):
+            return None
+        return measure(self.metric, truth, self.to_predictions({name: output}), self.recipe).value
 
     def items(self, name: str) -> Sequence[Item]:
         """Return the parts of a video that `judge` judges; none for a task without."""

@@ -22,6 +22,7 @@ from jostle.evaluation.results.run_analysis import Estimate, estimate, processed
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows
 from jostle.io.files.video_ids import id_of
+from jostle.metrics.accuracy import TopKAccuracy
 from jostle.metrics.bootstrap import video_weights
 
 FILE_COLUMNS = ("filename", "file_name", "video", "path", "video_id")
@@ -113,7 +114,7 @@ def _drop(
 
 def _answers(record: RunRecord) -> list[tuple[str, str, bool]]:
     """Return the video, its class and whether the answer is right, for every clean answer of a run."""
-    if record.task != "recognition" or record.about.content.metric != "top_k_accuracy":
+    if not isinstance(record.metric, TopKAccuracy):
         raise DataError(f"{record.folder}: only accuracies of recognisers are compared by group")
     videos = processed_videos(record)
     right = dict(zip(videos, right_answers(record, CLEAN, videos).tolist(), strict=True))

@@ -11,6 +11,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.scores import BaselineScore, CellScore, FurtherScores
 from jostle.metrics.answers import AnswerShare
+from jostle.metrics.moments import MomentMeanAP
 
 BASELINES = {"whole_video": "whole video as window", "blind": "without video", "one_frame": "with one frame"}
 TIOU = "0.5"  # overlap of the value of a cell, as a key of `recall`
@@ -180,7 +181,7 @@ def windows_table(record: RunRecord, name: str) -> Table | None:
         both = (part for tiou in tious for part in (recall.get(tiou), ends.get(tiou)))
         means = (more.mean_iou, more.mean_iou_interval, more.average_map, more.average_map_interval)
         rows.append((cell, *both, *means, more.empty, more.missing))
-    by_map = record.about.content.metric == "moment_map"
+    by_map = isinstance(record.metric, MomentMeanAP)
     for one in baselines_of(record):
         none: list[Value] = [None] * (2 * len(tious))
         average: tuple[Value, Value] = (None, None)

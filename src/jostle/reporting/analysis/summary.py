@@ -15,8 +15,8 @@ from typing import Any, Literal
 from jostle.core.types.language import MAX_OPTIONS
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
-from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint, measure_name
-from jostle.evaluation.results.comparison import Chance, Standing
+from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, content_fingerprint
+from jostle.evaluation.results.comparison import Standing
 from jostle.evaluation.results.pm_k import offset_errors
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
@@ -24,6 +24,8 @@ from jostle.evaluation.run_folder.metadata import RunFacts, Task
 from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
+from jostle.metrics.accuracy import TopKAccuracy
+from jostle.metrics.metric import Chance, find_metric, metrics
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.labels import benchmark_title
 
@@ -325,7 +327,7 @@ def _check_recipe(summary: RunSummary) -> None:
     facts, content = summary.facts, summary.facts.content
     if content_fingerprint(json.loads(json.dumps(asdict(content)))) != facts.fingerprint:
         raise ValidationError(f"is not that of the benchmark's content, {facts.fingerprint[:19]}").under("fingerprint")
-    measure = measure_name(content.task, content.metric, content.k, content.tious)
+    measure = metrics[content.metric].label(content) if content.metric in metrics else summary.metric
     for key, own, known in (
         ("benchmark", facts.benchmark, content.name),
         ("recipe", facts.recipe, content.name.partition(" on ")[0]),
@@ -347,12 +349,12 @@ def _check_recipe(summary: RunSummary) -> None:
     listed = 0 if kind is None else kind.videos.get(facts.subset, 0)
     if summary.coverage.of < listed:
         raise ValidationError(f"is of {summary.coverage.of} videos, and {facts.dataset} has {listed}").under("coverage")
-    if content.metric == "top_k_accuracy":
+    if isinstance(find_metric(content.metric), TopKAccuracy):
         _check_answers(summary, content.k or 1)
     elif content.task == "questions":
         _check_chance(summary)
-    elif content.task in ("detection", "moments") and summary.guesses != Chance(0.0, None).explains(
-        Estimate(summary.clean.value, summary.clean.interval)
+    elif content.task in ("detection", "moments") and summary.guesses != Chance(summary.chance or 0.0, None).explains(
+        summary.clean.value, summary.clean.interval
     ):
         raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
@@ -363,8 +365,9 @@ def _check_chance(summary: RunSummary) -> None:
         return
     if not 1 / MAX_OPTIONS - NEAR <= summary.chance <= 0.5 + NEAR:
         raise ValidationError(f"is {summary.chance}, and questions have 2 to {MAX_OPTIONS} options").under("chance")
-    clean = Estimate(summary.clean.value, summary.clean.interval)
-    if clean.interval is not None and summary.guesses != Chance(summary.chance, None).explains(clean):
+    clean = summary.clean
+    expected = Chance(summary.chance, None).explains(clean.value, clean.interval)
+    if clean.interval is not None and summary.guesses != expected:
         raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 
@@ -380,7 +383,7 @@ def _check_answers(summary: RunSummary, k: int) -> None:
         return
     if abs(classes - round(classes)) > NEAR * classes or round(classes) < (summary.coverage.classes or k):
         raise ValidationError(f"is {summary.chance}, which is not {k} of any number of classes").under("chance")
-    if summary.guesses != Chance(k / classes, videos).explains(Estimate(summary.clean.value)):
+    if summary.guesses != Chance(k / classes, videos).explains(summary.clean.value, None):
         raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 

@@ -10,8 +10,7 @@ from jostle.core.types.language import MomentItem, MomentPrediction, QuestionAns
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.record import RunRecord
-from jostle.evaluation.tasks.moments import RECALL_TIOU
-from jostle.metrics.moments import window_overlap
+from jostle.metrics.moments import RECALL_TIOU, window_overlap
 from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
 
 UNREADABLE, MISSING = "unreadable", "missing"

@@ -17,10 +17,9 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.comparison import chance_of
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis, processed_videos
-from jostle.evaluation.tasks.moments import RECALL_TIOU
 from jostle.io.formats.boxes import boxes_to_lists
 from jostle.metrics.frame_sets import frame_number
-from jostle.metrics.moments import RECALL_TIOUS
+from jostle.metrics.moments import RECALL_TIOU, RECALL_TIOUS
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.breaking_points import describe_probe, frail_item, probe_of
 from jostle.reporting.analysis.labels import grid_of, short_name
