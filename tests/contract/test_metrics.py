@@ -184,18 +184,23 @@ from pathlib import Path
 
 import helpers.own_metrics
 import jostle
-from helpers.synthetic_runs import FACTS, write_run
+from helpers.synthetic_runs import FACTS, annotations_of, names_of, recipe_of, write_run
 from test_metrics import assert_analysis_is_that_of_the_run
+from jostle.datasets.dataset import Dataset
 from jostle.evaluation.results.record import RunRecord
+from jostle.gate.budget import Budget, Condition
+from jostle.gate.stopping import make_stopping_rule
 
 root, results = Path(sys.argv[1]), {}
 for task in FACTS:
+    recipe_of(task, metric=f"own_{task}").check()
     run = write_run(root / task, task, metric=f"own_{task}", videos=24, weakness=0.5)
     assert_analysis_is_that_of_the_run(RunRecord.read(run))
     scores = json.loads((run / "scores.json").read_text())
     page = jostle.report(run, out=root / f"{task}.html", draws=50).read_text()
     budget = {"condition": [{"metric": "clean", "at_least": 0.01}, {"metric": "mean_corrupted", "at_least": 1.0}]}
     conditions = jostle.check(run, budget=budget).conditions
+    assert jostle.diff(run, run, draws=20).to_dict()["metric"] == scores["metric"]
     jostle.board([run], root / f"board_{task}", draws=20)
     board = json.loads((root / f"board_{task}" / "board.json").read_text())["boards"][0]
     results[task] = {
@@ -209,6 +214,15 @@ for task in FACTS:
         "values": [one.value for one in conditions],
         "reason": conditions[0].reason,
     }
+for task, method in (("recognition", "bets"), ("detection", "planned looks")):
+    recipe, names = recipe_of(task, metric=f"own_{task}"), names_of(120)
+    data = Dataset("folder", "test", root, (annotations_of(task, 120, ("jump", "run", "sit down")),),
+                   dict.fromkeys(names, root / "videos" / "video_0000.mp4"))
+    rule = make_stopping_rule(recipe, data, recipe.cells[1:], Budget((Condition("clean", at_least=0.1),)))
+    run = write_run(root / f"early_{task}", task, metric=f"own_{task}", videos=120, stopping=rule)
+    assert 0 < RunRecord.read(run).scores.coverage.videos < 120
+    one = jostle.check(run, budget={"condition": [{"metric": "clean", "at_least": 0.1}]}).conditions[0]
+    assert one.decision == "pass" and method in one.method, one
 print(json.dumps(results))
 """
 

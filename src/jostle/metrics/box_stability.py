@@ -76,21 +76,18 @@ class _MeasuredBoxes(Measured):
     def __init__(self, truth: BoxSets, detected: FrameBoxes, options: MetricOptions) -> None:
         assert options.k is not None
         lacking = [frame for frame in truth.frames if frame not in detected.boxes]
-        self._sets, self._detected, self._k = truth.without(lacking).only(detected.classes), detected, options.k
+        self._sets, self._detected = truth.without(lacking).only(detected.classes), detected
         self._matched = MatchedFrames.of(detected.boxes, self._sets.boxes, self._sets.sets, options.k)
         self._result = self._matched.result()
         super().__init__(self._result.pm_k, self._matched.videos)
 
     @property
     def more(self) -> dict[str, Any]:
-        both = box_stability(
-            self._detected.boxes,
-            self._sets.boxes,
-            self._sets.sets,
-            self._k,
-            classes=len(self._detected.classes),
-            of_classes=len(self._sets.classes),
+        detected, sets = self._detected, self._sets
+        anywhere = pm_k_detection(
+            detected.boxes, sets.boxes, sets.sets, self._matched.k, ignore_class=True, draws=DRAWS
         )
+        both = BoxStability(len(detected.classes), len(sets.classes), self._matched.result(DRAWS), anywhere)
         interval = both.detection.pm_k_interval and list(both.detection.pm_k_interval)
         return {"interval": interval, "objects": both.to_dict()}
 

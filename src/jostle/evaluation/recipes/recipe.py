@@ -251,7 +251,8 @@ class Recipe:
             names = " or ".join(name for name in metrics if metrics[name].task == self.task)
             raise BadValue(
                 f"{self.name}: cells of {self.task} are scored by {names}, and {self.metric} would be replaced by it, "
-                "as it is a statistic; name one of these, and compute the other from the predictions"
+                "as it is a statistic; name one of these or a Metric class of yours, and compute the other from the "
+                "predictions"
             )
         if len(self.cells) == 1 and self.task not in ("frames", "objects"):
             raise BadValue(f"{self.name}: it has only the clean cell; give a group of cells")
