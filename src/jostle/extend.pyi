@@ -1,5 +1,6 @@
 """Exports of `jostle.extend`, and the module that defines each."""
 
+from jostle.api.config import RunConfig as RunConfig
 from jostle.core.tables import Column as Column
 from jostle.core.tables import Table as Table
 from jostle.core.types import Clip as Clip

@@ -39,5 +39,5 @@ def test_every_fact_has_a_role_and_a_description() -> None:
         assert about.role is not Role.SESSION, f"{one.name}: what a session asks for is not recorded"
 
 
-def test_options_of_computing_are_recorded_as_they_are_asked_for() -> None:
+def test_options_of_computing_are_recorded_as_requested() -> None:
     assert {one.name for one in fields(ComputeOptions)} <= {one.name for one in fields(RunFacts)}

@@ -41,7 +41,7 @@ class OutputOptions:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunConfig(InferenceConfig, SelectionOptions, StopOptions, OutputOptions):
-    """Options of a run, as they are asked for."""
+    """Options of a run, as requested."""
 
     watch: Watch | None = field(
         default=None,
@@ -105,4 +105,4 @@ class ProbeOptions:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeConfig(InferenceConfig, ProbeOptions, OutputOptions):
-    """Options of a probe, as they are asked for."""
+    """Options of a probe, as requested."""

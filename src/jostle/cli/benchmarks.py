@@ -156,7 +156,7 @@ def run(
 
 
 def _fetch_all(options: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
-    """Download the weights that are asked for by name, once all names are known to be right."""
+    """Download the weights that are requested by name, once all names are known to be right."""
     benchmark = options["benchmark"]
     if not is_toml(benchmark):
         check_known("benchmarks", benchmark)

@@ -46,7 +46,7 @@ class Option:
     separator: str = ""  # splits the text of the flag, where the option is a list
     python: bool = False  # whether only Python can give it, as it is an object
     words: str = ""  # what a condition is called in comparisons; by default its name
-    usual: str = ""  # its value in words where nothing special was asked for; by default that of the field's default
+    default_words: str = ""  # the value in words of a run without special options; by default the field's default
 
 
 def option(
@@ -62,10 +62,12 @@ def option(
     separator: str = "",
     python: bool = False,
     words: str = "",
-    usual: str = "",
+    default_words: str = "",
 ) -> dict[str, Any]:
     """Return the metadata of a field that is an option; see `Option` for the arguments."""
-    return {_KEY: Option(help, role, more, flag, short, metavar, variable, least, separator, python, words, usual)}
+    return {
+        _KEY: Option(help, role, more, flag, short, metavar, variable, least, separator, python, words, default_words)
+    }
 
 
 def described(field: Field[Any]) -> Option:

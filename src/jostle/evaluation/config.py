@@ -85,7 +85,7 @@ class InferenceConfig(
     DataOptions,
     ExecutionOptions,
 ):
-    """Options of every benchmark on a model, as they are asked for."""
+    """Options of every benchmark on a model, as requested."""
 
     def check(self) -> None:
         """Raise if a name, a file or an option is wrong, before data are generated, which takes minutes.

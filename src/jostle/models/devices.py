@@ -43,7 +43,7 @@ PRECISIONS = get_args(Precision)
 
 
 def check_compute(options: ComputeOptions, device: str) -> None:
-    """Raise unless a device can compute as asked for."""
+    """Raise unless a device can compute as requested."""
     if options.compiled:
         check_compiling(device)
     check_precision(options.precision, device)
@@ -130,8 +130,8 @@ def half_on_gpu(precision: str, device: torch.device) -> torch.autocast:
 USED = ("forward", "features", "see", "join")  # what recognisers, extractors and detectors call of a network
 
 
-def compute_as_asked(predictor: Any, device: str, options: ComputeOptions) -> Any:
-    """Return a predictor whose networks compute as asked for."""
+def compute_as_requested(predictor: Any, device: str, options: ComputeOptions) -> Any:
+    """Return a predictor whose networks compute as requested."""
     if options.compiled:
         compile_networks(predictor)
     if options == replace(ComputeOptions(), compiled=options.compiled):

@@ -164,7 +164,10 @@ class ModelFacts:
     rule: str | None = field(
         default=None,
         metadata=option(
-            "Rule for feature windows, or None without features.", Role.CONDITION, words="window rule", usual="all"
+            "Rule for feature windows, or None without features.",
+            Role.CONDITION,
+            words="window rule",
+            default_words="all",
         ),
     )
     reproduce_bugs: tuple[str, ...] = field(
@@ -186,7 +189,7 @@ class DataFacts:
     """On which data a run is, and the seed of every random draw."""
 
     seed: int = field(
-        metadata=option("Seed of every draw.", Role.CONDITION, words="seed of the corruptions", usual="0")
+        metadata=option("Seed of every draw.", Role.CONDITION, words="seed of the corruptions", default_words="0")
     )
     dataset: str = field(metadata=option("Name of the data set.", Role.SAME))
     subset: str = field(metadata=option("The part of it that is evaluated.", Role.SAME))
@@ -254,20 +257,20 @@ class RunFacts(TreatmentFacts, RecipeFacts, DataFacts, ModelFacts, BenchmarkFact
         return {words: value for _, words, value, _ in self._conditions()}
 
     def special_conditions(self) -> dict[str, str]:
-        """Return the conditions that are not as usual and not in the name of the model, in words."""
+        """Return the conditions that are not the default and not in the name of the model, in words."""
         return {
             words: value
-            for name, words, value, usual in self._conditions()
-            if value not in ("none", usual) and name not in NAMED
+            for name, words, value, default in self._conditions()
+            if value not in ("none", default) and name not in NAMED
         }
 
     def _conditions(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield name, words, value and usual value of every condition."""
+        """Yield name, words, value and default of every condition."""
         for one in fields(RunFacts):
             about = described(one)
             if about.role is Role.CONDITION:
-                usual = about.usual or _in_words(one.default)
-                yield one.name, about.words or one.name, _in_words(getattr(self, one.name)), usual
+                default = about.default_words or _in_words(one.default)
+                yield one.name, about.words or one.name, _in_words(getattr(self, one.name)), default
 
 
 def _in_words(value: Any) -> str:

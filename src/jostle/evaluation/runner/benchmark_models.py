@@ -99,23 +99,23 @@ def build_benchmark_model(
     )
 
 
-def _add_computing(model: BenchmarkModel, asked: ComputeOptions, device: str) -> BenchmarkModel:
-    """Return the model with its networks computing as asked for."""
-    left = replace(asked, precision="float32") if model.precision == asked.precision else asked
+def _add_computing(model: BenchmarkModel, options: ComputeOptions, device: str) -> BenchmarkModel:
+    """Return the model with its networks computing as requested."""
+    left = replace(options, precision="float32") if model.precision == options.precision else options
     load = model.load
     if left != ComputeOptions():
         from jostle.models.devices import check_compute
 
         check_compute(left, device)
         load = partial(_load_computing, load, device, left)
-    return replace(model, load=load, **vars(asked))
+    return replace(model, load=load, **vars(options))
 
 
 def _load_computing(load: Callable[[], Any], device: str, options: ComputeOptions) -> Any:
-    """Load a predictor whose networks compute as asked for."""
-    from jostle.models.devices import compute_as_asked
+    """Load a predictor whose networks compute as requested."""
+    from jostle.models.devices import compute_as_requested
 
-    return compute_as_asked(load(), device, options)
+    return compute_as_requested(load(), device, options)
 
 
 def _add_mending(model: BenchmarkModel, mend: MendingOptions) -> BenchmarkModel:

@@ -8,7 +8,7 @@ from jostle.reporting.html.section import Report, Section, section
 
 @section("gate", after="verdict", title="Gate")
 def gate(report: Report) -> Section | None:
-    """List the conditions of a gate, where one was asked."""
+    """List the conditions of a gate, where there is one."""
     blocks: list[Block | None] = []
     for run in report.runs:
         check = run.check
