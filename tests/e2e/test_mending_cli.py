@@ -98,7 +98,7 @@ def test_extracted_features_are_mended_with_a_warning(
     assert plain.shape == mended.shape == (27, clean.dim)
     assert not np.array_equal(plain, mended)
     assert call(*words, "-o", "mended") == 6
-    assert "mend is 'jostle', not None" in capsys.readouterr().err
+    assert "mend was 'jostle', now None" in capsys.readouterr().err
     assert (
         call("extract", workspace / "data" / "one.mkv", "--extractor", "puppet_net", "-o", "clean", "--keep-frames")
         == 0

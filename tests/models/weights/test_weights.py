@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from typer.testing import CliRunner
 
 import jostle.api
-from jostle.cli.benchmarks import run
+from jostle.cli import app
 from jostle.errors import BadValue, CheckpointError, JostleError, Tampered, UnknownName
 from jostle.models.checkpoints import write_weights
 from jostle.models.input_spec import InputSpec
@@ -86,8 +87,8 @@ def test_run_fetches_weights_from_the_registry_of_the_model(
         raise BadValue("that was all")
 
     monkeypatch.setattr("jostle.api.fetch_weights", fetch_weights)
-    with pytest.raises(BadValue, match="that was all"):
-        run(benchmark, model=[model], weights="public", out=tmp_path / "run")
+    words = ["run", benchmark, "--model", model, "--weights", "public", "--out", str(tmp_path / "run")]
+    assert "that was all" in str(CliRunner().invoke(app, words).exception)
     assert requests == [(registry, model, "public")]
 
 
