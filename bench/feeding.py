@@ -43,10 +43,11 @@ from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.puppets import actions
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import Predictor, VideoJob
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.parallel.workers import available_cpus, map_unordered
 
 SIZE, FRAMES, FPS = (256, 340), 300, 30

@@ -19,7 +19,7 @@ from jostle.datasets.puppets.film import CLASSES, FPS, SIZE, untrimmed
 from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.benchmark_models import build_benchmark_model
+from jostle.evaluation.runner.treatments import build_benchmark_model
 from jostle.io.video.encode import Writer
 
 

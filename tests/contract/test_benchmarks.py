@@ -12,6 +12,7 @@ from jostle.corruptions.engine.placement import parse_placement
 from jostle.datasets.dataset import datasets
 from jostle.evaluation.recipes.recipe import CLEAN, Recipe, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.tasks.validation import check_recipe
 
 CONTRACT = {  # name: number of counted cells
     "puppets-c": 15,
@@ -49,7 +50,7 @@ def test_all_benchmarks_are_listed() -> None:
 
 @ALL
 def test_all_used_names_exist(recipe: Recipe) -> None:
-    recipe.check()
+    check_recipe(recipe)
     assert recipe.dataset in datasets
     datasets[recipe.dataset].check_subset(recipe.subset)
     assert datasets[recipe.dataset].task == recipe.task

@@ -23,6 +23,7 @@ from jostle.evaluation.results.cell_scores import measure_cell
 from jostle.evaluation.results.comparison import chance_of
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run, processed_videos
+from jostle.evaluation.tasks.validation import check_recipe
 from jostle.metrics.measured import Measured
 from jostle.metrics.metric import Chance, Metric, find_metric, measure, metrics, statistics
 
@@ -188,12 +189,13 @@ from helpers.synthetic_runs import FACTS, annotations_of, names_of, recipe_of, w
 from test_metrics import assert_analysis_is_that_of_the_run
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.tasks.validation import check_recipe
 from jostle.gate.budget import Budget, Condition
 from jostle.gate.stopping import make_stopping_rule
 
 root, results = Path(sys.argv[1]), {}
 for task in FACTS:
-    recipe_of(task, metric=f"own_{task}").check()
+    check_recipe(recipe_of(task, metric=f"own_{task}"))
     run = write_run(root / task, task, metric=f"own_{task}", videos=24, weakness=0.5)
     assert_analysis_is_that_of_the_run(RunRecord.read(run))
     scores = json.loads((run / "scores.json").read_text())
@@ -295,5 +297,5 @@ def test_failures_of_own_metrics_are_named() -> None:
 @pytest.mark.parametrize("name", ["temporal_sensitivity", "answer_change"])
 def test_statistics_are_no_metrics_of_benchmarks(name: str) -> None:
     with pytest.raises(BadValue, match=f"scored by answer_accuracy, and {name} would be replaced"):
-        recipe_of("questions", CELLS, metric=name).check()
+        check_recipe(recipe_of("questions", CELLS, metric=name))
     assert find_metric(name).measure(None, None, recipe_of("questions")).by_class == {}

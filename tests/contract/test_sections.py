@@ -53,7 +53,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
 
 def _report(folders: tuple[Path, ...]) -> Report:
     records = [RunRecord.read(folder) for folder in folders]
-    checked = records[0].task == "recognition"
+    checked = records[0].task.name == "recognition"
     budget = Budget((Condition("clean", at_least=0.1),))
     check = check_run(records[0], None, budget, draws=20) if checked else None
     analyses = analyse_runs(records, draws=5)

@@ -15,10 +15,11 @@ from jostle.core.types import Segments
 from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import DataError, ForeignExit
 from jostle.evaluation.inference import remote
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.detection import FrameDetectionPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.features.deferred_corruption import DeferredCorruptions
 from jostle.parallel.serving.processes import serving
 

@@ -18,10 +18,11 @@ from jostle.cli import console
 from jostle.core.types import Segments
 from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import CheckpointError, DataError, NonFiniteOutput
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor, FrameDetectionPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.mending.descriptor import describe_frames
 from jostle.mending.inspected_video import InspectedVideo
 from jostle.mending.loading import load_inspector

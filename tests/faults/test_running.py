@@ -30,10 +30,11 @@ from helpers.small_disks import fill, small_disk
 from helpers.small_run import RECIPE, data_of, write_videos
 from jostle.core.types import Segments
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor, FrameDetectionPredictor
 from jostle.evaluation.recipes.selection import load_benchmark, select_cells
 from jostle.evaluation.run_folder.journal import VideoKept, event_to_dict, journal_of, read_events
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.state import State
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.files import atomic

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jostle
@@ -77,12 +78,12 @@ def test_decisions_are_recomputed_for_any_budget(reference: Path, tmp_path: Path
 def test_fail_fast_ends_at_the_first_failure(reference: Path) -> None:
     budget = Budget((Condition("clean", at_least=0.93), Condition("mean_corrupted", at_least=0.99)))
     record = RunRecord.read(reference)
-    from jostle.evaluation.results.cell_scores import right_answers
+    from jostle.evaluation.results.cell_scores import video_values
 
     looks = []
     for fail_fast in (False, True):
         rule = stop_rule(budget, None, fail_fast=fail_fast)
-        right = {cell: right_answers(record, cell, rule.order) for cell in record.cells}
+        right = {cell: [*video_values(record, cell, rule.order).values()] for cell in record.cells}
         for i, name in enumerate(rule.order):
             rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
             if rule.decided:
@@ -146,16 +147,16 @@ def test_decisions_agree_with_those_on_all_videos(
 ) -> None:
     assert jostle.check(reference, budget=Budget((condition,))).conditions[0].decision == decision
     rule, record = stop_rule(Budget((condition,)), None), RunRecord.read(reference)
-    from jostle.evaluation.results.cell_scores import right_answers
+    from jostle.evaluation.results.cell_scores import video_values
 
-    right = {cell: right_answers(record, cell, rule.order) for cell in record.cells}
+    right = {cell: [*video_values(record, cell, rule.order).values()] for cell in record.cells}
     for i, name in enumerate(rule.order):
         rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
         if rule.decided:
             break
     decided = rule.to_record().conditions[0]
     assert decided.decision == decision
-    partial_mean = {cell: answers[: decided.videos].mean() for cell, answers in right.items()}
+    partial_mean = {cell: float(np.mean(answers[: decided.videos])) for cell, answers in right.items()}
     if condition.metric.startswith("cell"):
         assert decided.value == pytest.approx(partial_mean["thumos14-c/black_frame:1"])
     if condition.metric == "relative_robustness":

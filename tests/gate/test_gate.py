@@ -99,7 +99,7 @@ def test_every_metric_against_a_limit(runs: dict[str, Path], metric: str, low: f
 def test_class_condition_uses_the_score_of_the_class_table(runs: dict[str, Path]) -> None:
     for name in ("sound", "recogniser"):
         record = RunRecord.read(runs[name])
-        videos = tuple(record.truth.videos) if name == "sound" else tuple(record.table("clean")[0])
+        videos = tuple(record.task.videos_of(record.predictions("clean")))
         weights = video_weights(videos, 3)
         ones = np.ones((1, len(videos)), np.int16)
         measure = measured_cell(record, BLACK, videos, weights)

@@ -12,11 +12,12 @@ from torch import nn
 
 from helpers.small_recognition import CLASSES, RECIPE, SAMPLING, data_of
 from jostle.datasets.class_matching import ClassMatch
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.benchmark_models import add_adaptation
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.runner import Run, run_benchmark
 from jostle.evaluation.runner.source_statistics import CleanVideos
+from jostle.evaluation.runner.treatments import add_adaptation
 from jostle.mending.damage_finders import Mending
 from jostle.models.adaptation.method import AdaptationOptions, Adapter
 from jostle.models.input_spec import InputSpec

@@ -13,10 +13,11 @@ from jostle.core.types.clip import Frames
 from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.class_matching import match_objects
 from jostle.datasets.dataset import Dataset
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.runner import Run, run_benchmark
 
 CLASSES = ("light", "dark", "whale")
 SETS = {f"{name}/000020": [f"{name}/000019", f"{name}/000022"] for name in NAMES}

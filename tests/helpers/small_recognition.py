@@ -17,12 +17,13 @@ from jostle.core.types.frame_sets import FrameSets
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.class_matching import ClassMatch
 from jostle.datasets.dataset import Dataset
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.inference.single_frames import FramePredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.runner import Run, run_benchmark
 
 NAMES = "abcd"
 CLASSES = ("jump", "run", "sit down")

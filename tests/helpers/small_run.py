@@ -16,11 +16,12 @@ from helpers.numpy_extractor import TwoParts, write_video
 from jostle.core import interruption
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.probing.probe import Probe, parse_kinds, probe_benchmark
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.runner import Run, run_benchmark
 from jostle.io.video import ffmpeg_frames
 from jostle.mending.damage_finders import Mending
 

@@ -24,12 +24,13 @@ from jostle.core.types.language import (
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.inference.language import VideoAnswers, VideoMoments
 from jostle.evaluation.inference.single_frames import ObjectPredictions
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule, run_benchmark
+from jostle.evaluation.runner.runner import Run, StoppingRule, run_benchmark
 from jostle.features.extraction import Cost
 from jostle.metrics.robustness import split_cell
 

@@ -1,5 +1,6 @@
 """Exports of `jostle.api`: every verb, and the module that defines it."""
 
+from jostle.api.benchmarks import check_model_name as check_model_name
 from jostle.api.benchmarks import compare_probes as compare_probes
 from jostle.api.benchmarks import draw_stability as draw_stability
 from jostle.api.benchmarks import plan as plan

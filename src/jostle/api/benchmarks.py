@@ -16,17 +16,18 @@ from jostle.api.config import ProbeConfig, RunConfig
 from jostle.core.config import is_toml
 from jostle.core.options import takes
 from jostle.errors import BadValue, DataError, JostleError, UnknownName
-from jostle.evaluation.config import LANGUAGE_TASKS, InferenceConfig
+from jostle.evaluation.config import InferenceConfig
 from jostle.models.loading.names import need_torch
 
 if TYPE_CHECKING:
     from jostle.api.engines import Engine
     from jostle.datasets.dataset import Dataset
     from jostle.datasets.videos import CheckedData
+    from jostle.evaluation.inference.benchmark_model import BenchmarkModel
     from jostle.evaluation.probing.probe import Probe
     from jostle.evaluation.recipes.building import BuildCheck
     from jostle.evaluation.recipes.recipe import Cell, Recipe
-    from jostle.evaluation.runner.runner import BenchmarkModel, Run, StoppingRule
+    from jostle.evaluation.runner.runner import Run, StoppingRule
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.gate.budget import Budget
@@ -88,10 +89,8 @@ def _try_model(known: _Known, model: BenchmarkModel, config: RunConfig) -> None:
     from jostle.evaluation.runner.state import usable_videos
     from jostle.evaluation.tasks.task import make_task
 
-    # To ask a server twice costs money, so that a run which goes on does not try its model again.
-    tried = known.recipe.task in LANGUAGE_TASKS and (Path(config.out) / "run.json").exists()
-    if known.recipe.task != "detection" and not tried:
-        task = make_task(known.recipe, known.data)
+    task = make_task(known.recipe, known.data)
+    if task.tries_model(begun=(Path(config.out) / "run.json").exists()):
         orders = tuple(task.make_job(name, path, (), config.seed) for name, path in usable_videos(task).items())
         run_trial(model.load, orders)
 
@@ -216,7 +215,7 @@ def _prepare(config: RunConfig | ProbeConfig) -> Iterator[tuple[_Known, Engine]]
     from jostle.api.engines import place_of
     from jostle.api.video import with_videos
     from jostle.evaluation.run_folder.folder import RunFolder
-    from jostle.evaluation.runner.benchmark_models import build_benchmark_model
+    from jostle.evaluation.runner.treatments import build_benchmark_model
 
     parts = (config.model, config.extractor, config.mend)
     picklable = all(one is None or isinstance(one, str | Path) for one in parts)
@@ -259,22 +258,32 @@ def _clean_videos(recipe: Recipe, config: InferenceConfig) -> CleanVideos | None
     return CleanVideos(f"{recipe.dataset}, {subset}", lambda: load().videos)
 
 
+def check_model_name(benchmark: str | Path, model: object) -> Recipe:
+    """Return a benchmark; raises if there is none of this name, or a named model is for another task."""
+    from jostle.evaluation.recipes.selection import load_benchmark
+    from jostle.evaluation.tasks.task import tasks
+
+    recipe = load_benchmark(benchmark)
+    tasks[recipe.task].check_model(recipe.name, model)
+    return recipe
+
+
 def _check_names(config: RunConfig | ProbeConfig, data: DataSpec) -> tuple[Recipe, tuple[Cell, ...]]:
     """Check names before anything large, such as torch, is imported."""
-    from jostle.models.loading.names import check_known, check_model, check_names
+    from jostle.models.loading.names import check_known
 
     try:
         if not is_toml(config.benchmark):
-            check_names(str(config.benchmark), config.model)
+            check_known("benchmarks", str(config.benchmark))
+        own = check_model_name(config.benchmark, config.model)
         config.check()
         if data.dataset is not None:
             check_known("datasets", data.dataset)
-        from jostle.evaluation.recipes.selection import load_benchmark, select_cells
+        from jostle.evaluation.recipes.selection import select_cells
+        from jostle.evaluation.tasks.task import tasks
 
         cells = None if not isinstance(config, RunConfig) or config.cells is None else list(config.cells)
-        own = load_benchmark(config.benchmark)
-        check_model(own.name, own.task, config.model)
-        config.check_task(own)
+        tasks[own.task].check_options(own, config)
         select_cells(own, cells)
         recipe = data.put_under(own)  # finds data sets, whose films are drawn by compiled code
         return recipe, select_cells(recipe, cells)

@@ -289,7 +289,7 @@ def demo(
     from jostle.api.warm_up import prepare_demo
     from jostle.evaluation.config import InferenceConfig
     from jostle.evaluation.recipes.recipe import benchmarks
-    from jostle.evaluation.runner.benchmark_models import build_benchmark_model
+    from jostle.evaluation.runner.treatments import build_benchmark_model
 
     many = available_cpus() if jobs is None else jobs
     prepare_demo(many)

@@ -38,7 +38,7 @@ from jostle.reporting.html.report import write_report
 
 if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
-    from jostle.evaluation.runner.runner import BenchmarkModel
+    from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 
 CLIP_SECONDS = 3
 CLIP_QUALITY = 20

@@ -15,10 +15,10 @@ from jostle.errors import BadValue, JostleError, ResourceError
 from jostle.parallel.workers import available_cpus, lower_priority, map_unordered
 
 if TYPE_CHECKING:
+    from jostle.evaluation.inference.benchmark_model import BenchmarkModel
     from jostle.evaluation.inference.jobs import JobEngine, WorkerFactory
     from jostle.evaluation.inference.remote import RemoteCall
     from jostle.evaluation.run_folder.journal import WorkDone
-    from jostle.evaluation.runner.runner import BenchmarkModel
 
 ENGINES = ("local", "ray")
 LOCAL_S = 2.0  # about the time that workers take to start

@@ -22,7 +22,7 @@ from jostle.core.options import options_in
 from jostle.core.timing import LIMITS
 from jostle.errors import BadValue, JostleError, MissingExtra
 from jostle.models.adaptation.options import AdaptOptions
-from jostle.models.loading.names import check_known, check_names, registry_of
+from jostle.models.loading.names import check_known, registry_of
 
 if TYPE_CHECKING:
     from jostle.api.benchmarks import Many, ModelEntry
@@ -163,8 +163,7 @@ def _fetch_all(options: Mapping[str, Any], entries: Sequence[ModelEntry]) -> Non
     for one in entries:
         # With several models, one that is wrong or cannot be fetched is reported with the others.
         with suppress(JostleError) if len(entries) > 1 else nullcontext():
-            if not is_toml(benchmark):
-                check_names(benchmark, one.model)
+            api.check_model_name(benchmark, one.model)
             fetch(registry_of(one.model), one.model, one.weights or options.get("weights"))
     fetch("extractors", options.get("extractor"), options.get("extractor_weights"))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
 from jostle.core.registry import Registry
 from jostle.core.types.frame_sets import BoxSets, FrameSets
@@ -35,33 +35,20 @@ class FileCounts:
         return f"{self.made} files made, {self.kept} kept, {self.rebuilt} rebuilt"
 
 
-Annotations = Truth | VideoLabels | FrameSets | BoxSets | QuestionSet | MomentSet
-Task = Literal["detection", "recognition", "frames", "objects", "questions", "moments"]
-_TASKS: dict[type, Task] = {
-    Truth: "detection",
-    VideoLabels: "recognition",
-    FrameSets: "frames",
-    BoxSets: "objects",
-    QuestionSet: "questions",
-    MomentSet: "moments",
-}
-_ANNOTATION_NAMES = {
-    Truth: "segments",
-    VideoLabels: "classes of whole videos",
-    FrameSets: "sets of frames",
-    BoxSets: "boxes of objects",
-    QuestionSet: "questions",
-    MomentSet: "sentences and their moments",
-}
-_UNITS = {
-    Truth: "instances",
-    VideoLabels: "labels",
-    FrameSets: "anchors",
-    BoxSets: "anchors",
-    QuestionSet: "questions",
-    MomentSet: "sentences",
-}
-Kind = TypeVar("Kind", Truth, VideoLabels, FrameSets, BoxSets, QuestionSet, MomentSet)
+class Annotations(Protocol):
+    """Annotations of the videos of a data set, such as `Truth`, `VideoLabels` or a type of a plugin."""
+
+    task: ClassVar[str]  # that they are the truth of
+    holds: ClassVar[str]  # what they are, for messages
+    unit: ClassVar[str]  # what is counted
+
+    @property
+    def videos(self) -> Sequence[str]: ...
+    def of_videos(self, names: Collection[str], /) -> Self: ...
+    def __len__(self) -> int: ...
+
+
+Kind = TypeVar("Kind", bound=Annotations)
 
 
 @dataclass(frozen=True)
@@ -98,44 +85,45 @@ class Dataset:
     fps: Fraction | None = None
 
     @property
-    def task(self) -> Task:
-        """Task of the set: `detection`, `recognition`, `frames`, `objects`, `questions` or `moments`."""
-        return _TASKS[type(self.annotations[0])]
+    def task(self) -> str:
+        """Task of the set: that of its first annotations."""
+        return self.annotations[0].task
 
     @property
     def truth(self) -> Truth:
         """The annotated segments; raises BadValue if there are none."""
-        return self._annotated(Truth)
+        return self.annotated(Truth)
 
     @property
     def labels(self) -> VideoLabels:
         """The classes of whole videos; raises BadValue if there are none."""
-        return self._annotated(VideoLabels)
+        return self.annotated(VideoLabels)
 
     @property
     def frames(self) -> FrameSets:
         """The sets of similar frames; raises BadValue if there are none."""
-        return self._annotated(FrameSets)
+        return self.annotated(FrameSets)
 
     @property
     def objects(self) -> BoxSets:
         """The boxes of objects in similar frames; raises BadValue if there are none."""
-        return self._annotated(BoxSets)
+        return self.annotated(BoxSets)
 
     @property
     def questions(self) -> QuestionSet:
         """The questions with options; raises BadValue if there are none."""
-        return self._annotated(QuestionSet)
+        return self.annotated(QuestionSet)
 
     @property
     def moments(self) -> MomentSet:
         """The sentences and their windows; raises BadValue if there are none."""
-        return self._annotated(MomentSet)
+        return self.annotated(MomentSet)
 
     @property
     def variant(self) -> str | None:
         """Known variant of the ground truth, or None."""
-        return variant_of(self.truth) if self.task == "detection" else None
+        first = self.annotations[0]
+        return variant_of(first) if isinstance(first, Truth) else None
 
     def rate_of(self, name: str) -> Fraction | None:
         """Return the frame rate of a folder of images if it does not state it; None for a video file."""
@@ -152,13 +140,12 @@ class Dataset:
         left = tuple(_without(part, self.missing, self.videos) for part in self.annotations)
         return replace(self, annotations=left, missing=())
 
-    def _annotated(self, kind: type[Kind]) -> Kind:
+    def annotated(self, kind: type[Kind]) -> Kind:
+        """Return the annotations of a type; raises BadValue if there are none."""
         annotations = next((part for part in self.annotations if isinstance(part, kind)), None)
         if annotations is None:
-            held = " and ".join(_ANNOTATION_NAMES[type(part)] for part in self.annotations)
-            raise BadValue(
-                f"{self.name} is annotated with {held}, not with {_ANNOTATION_NAMES[kind]}; it is for {self.task}"
-            )
+            held = " and ".join(part.holds for part in self.annotations)
+            raise BadValue(f"{self.name} is annotated with {held}, not with {kind.holds}; it is for {self.task}")
         return annotations
 
     def __str__(self) -> str:
@@ -177,13 +164,13 @@ class Dataset:
 
     def __repr__(self) -> str:
         first = self.annotations[0]
-        return f"Dataset({self.name} {self.subset}: {len(self.videos)} videos, {len(first)} {_UNITS[type(first)]})"
+        return f"Dataset({self.name} {self.subset}: {len(self.videos)} videos, {len(first)} {first.unit})"
 
 
 def _without(part: Annotations, missing: tuple[str, ...], videos: Mapping[str, Path]) -> Annotations:
     if isinstance(part, FrameSets | BoxSets):
         return part.without(missing)
-    return part.of_videos(videos)
+    return part.of_videos(videos.keys())
 
 
 @dataclass(frozen=True)
@@ -226,7 +213,7 @@ class DatasetKind:
     name: str
     subsets: tuple[str, ...]  # names of the subsets; empty if they depend on the folder
     load: Callable[[Request], Dataset]
-    task: Task | Literal[""] = "detection"  # task of the set; empty if it depends on the folder
+    task: str = "detection"  # task of the set; empty if it depends on the folder
     on_disk: bool = False  # whether the videos are the user's own in a folder; otherwise they are generated
     default_subset: str = "test"  # default subset; empty if it depends on the folder
     # Number of videos of a subset in its publication, to detect incomplete copies.
@@ -253,7 +240,7 @@ def dataset(
     name: str,
     *,
     subsets: tuple[str, ...],
-    task: Task | Literal[""] = "detection",
+    task: str = "detection",
     on_disk: bool = False,
     default_subset: str = "test",
     videos: Mapping[str, int] | None = None,

@@ -20,10 +20,7 @@ from jostle.models.options import ComputeOptions, DeviceOptions, ModelOptions
 from jostle.parallel.options import ExecutionOptions
 
 if TYPE_CHECKING:
-    from jostle.evaluation.recipes.recipe import Recipe
     from jostle.models.adaptation.method import AdaptationOptions
-
-LANGUAGE_TASKS = ("questions", "moments")
 
 
 @dataclass(frozen=True)
@@ -137,20 +134,6 @@ class InferenceConfig(
         from jostle.models.adaptation.method import AdaptationOptions
 
         return AdaptationOptions(self.adapt, self.adapt_protocol, self.adapt_settings or {})
-
-    def check_task(self, recipe: Recipe) -> None:
-        """Raise if an option does not fit the task of a benchmark."""
-        if self.input:
-            self.language_input() if recipe.task in LANGUAGE_TASKS else self.changes()
-        if self.mend is not None and recipe.task in ("frames", "objects"):
-            raise BadValue(
-                f"{recipe.name} uses single frames, and mending needs the frames around them; leave --mend out"
-            )
-        if self.adapt is not None and recipe.task not in ("recognition", "detection"):
-            raise BadValue(
-                f"adaptation is for recognisers and feature extractors, and {recipe.name} is of {recipe.task}; leave "
-                "--adapt out"
-            )
 
     def language_input(self) -> LanguageInput:
         """Return how questions or sentences are put to the model."""

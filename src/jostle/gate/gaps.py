@@ -129,9 +129,11 @@ def _lacking_videos(record: RunRecord, stored: StoredPredictions) -> list[Gap]:
     """Return gaps for videos without a file, videos that failed, and videos that are still to be processed."""
     about, gaps = record.about, []
     if about.missing:
-        what = "frames" if record.task in ("frames", "objects") else "videos"
         gaps.append(
-            Gap(f"{len(about.missing)} annotated {what} of {record.folder} have no file: {join_names(about.missing)}")
+            Gap(
+                f"{len(about.missing)} annotated {record.task.words.unit} of {record.folder} have no file: "
+                f"{join_names(about.missing)}"
+            )
         )
     if stored.state.failed:
         names = sorted(stored.state.failed)

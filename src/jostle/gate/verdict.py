@@ -251,7 +251,7 @@ def _replay(
     budget = Budget(tuple(conditions))
     try:
         rule: SequentialStop | GroupSequentialStop
-        names = annotated_videos(run)
+        names = tuple(run.task.videos)
         if run.metric.mean_over == "videos":
             rule = SequentialStop(scope, names, run.annotations, budget, against, seed=seed)
         else:
@@ -291,19 +291,6 @@ def _replay(
     about = stopped.about.stopped_early
     assert about is not None
     return decided, f"{stopped.folder} stopped early, and is decided by {seen}; this is about {about.about}"
-
-
-def annotated_videos(record: RunRecord) -> tuple[str, ...]:
-    """Return all videos of a run's annotations, whether or not they were processed."""
-    if record.task == "detection":
-        return record.whole_truth.videos
-    if record.task == "recognition":
-        return record.labels.videos
-    if record.task in ("questions", "moments"):
-        items = record.questions.by_video if record.task == "questions" else record.moments.by_video
-        return tuple(items)
-    sets = record.frames.sets if record.task == "frames" else record.objects.sets
-    return tuple(dict.fromkeys(anchor.rpartition("/")[0] for anchor in sets))
 
 
 def _same_predictions(one: RunRecord, other: RunRecord, cells: Collection[str]) -> bool:

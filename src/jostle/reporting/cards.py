@@ -66,29 +66,18 @@ def _scalar(value: str | float | bool | None) -> str:
     return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(value))
 
 
-TASKS = {
-    "detection": ("temporal-action-detection", "Temporal action detection"),
-    "recognition": ("video-classification", "Video classification"),
-    "frames": ("image-classification", "Image classification"),
-    "objects": ("object-detection", "Object detection"),
-    "questions": ("video-text-to-text", "Questions about videos"),
-    "moments": ("video-moment-retrieval", "Moments described by sentences"),
-}
-_WITHOUT_PIPELINE = ("detection", "moments")  # tasks that the hub has no pipeline for
-
-
 def model_card(record: RunRecord, licence: str | None = None) -> str:
     """The card of the model of a run; its licence, as the hub writes it, is left out where it is not given."""
     return "\n\n".join([front_matter(_metadata(record, licence)), *_body(record)]) + "\n"
 
 
 def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
-    task = TASKS[record.task]
+    words = record.task.words
     known: dict[str, Any] = {"license": licence} if licence else {}
-    if record.task not in _WITHOUT_PIPELINE:
-        known["pipeline_tag"] = task[0]
+    if words.has_pipeline:
+        known["pipeline_tag"] = words.tag
     return known | {
-        "tags": ["jostle", "robustness", "video", task[0]],
+        "tags": ["jostle", "robustness", "video", words.tag],
         "model-index": [{"name": record.about.display_name, "results": _results(record)}],
     }
 
@@ -96,7 +85,7 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
 def _results(record: RunRecord) -> list[dict[str, Any]]:
     """One entry a cell, and one with the means."""
     about, scores = record.about, record.scores
-    task = dict(zip(("type", "name"), TASKS[record.task], strict=True))
+    task = {"type": record.task.words.tag, "name": record.task.words.title}
     labels = cell_labels(list(record.values), "_")
     metric = {"type": about.content.metric, "name": scores.metric}
     known = {"mPC": scores.mpc, "rPC": scores.rpc}
@@ -172,29 +161,19 @@ def facts_table(record: RunRecord) -> Table:
     return Table("Facts", (Column(""), Column("")), rows)
 
 
-_HELD = {
-    "detection": "detections in ActivityNet's JSON, times in seconds",
-    "recognition": "`.npz` with `videos` (N,), `scores` (N, C) and `classes` (C,)",
-    "frames": "`.npz` with `frames` (N,) and `scores` (N, C)",
-    "objects": "`.npz` with `frames` (N,), `counts` (N,) of boxes, and `boxes` (M, 6): class, score, x1, y1, x2, y2",
-    "questions": "JSON with `choice`, `probabilities` and `text` by the id of a question, options counted from 0",
-    "moments": "JSON with `windows` by the id of a sentence, each start, end and score, times in seconds",
-}
-
-
 def dataset_card(record: RunRecord, licence: str | None = None) -> str:
     """The card of the predictions of a run; their licence is left out where it is not given."""
     return "\n\n".join([front_matter(_dataset_metadata(record, licence)), *_dataset_body(record)]) + "\n"
 
 
 def _dataset_metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
-    labels = cell_labels(record.cells, "_")
+    labels, words = cell_labels(record.cells, "_"), record.task.words
     known: dict[str, Any] = {"license": licence} if licence else {}
-    if record.task not in _WITHOUT_PIPELINE:
-        known["task_categories"] = [TASKS[record.task][0]]
+    if words.has_pipeline:
+        known["task_categories"] = [words.tag]
     return known | {
         "pretty_name": f"{record.about.display_name} on {benchmark_title(record)}: predictions",
-        "tags": ["jostle", "robustness", "video", TASKS[record.task][0]],
+        "tags": ["jostle", "robustness", "video", words.tag],
         "configs": [
             {
                 "config_name": labels[cell],
@@ -212,7 +191,7 @@ def _dataset_body(record: RunRecord) -> list[str]:
         f"# {markdown_escape(about.display_name)} on {title}: predictions",
         f"Predictions of a model for {about.videos} videos of {markdown_escape(about.dataset)} "
         f"({markdown_escape(about.subset)}), clean and corrupted: one configuration a cell, each a file of "
-        f"{_HELD[record.task]}.",
+        f"{record.task.words.predictions}.",
         "**No video is part of this.** The videos belong to their owners; with a copy of them and the recipe, "
         f"`jostle run {_command(about)} --seed {about.seed}` makes every corrupted frame again.",
         "## Cells",
@@ -245,7 +224,7 @@ def _dataset_cells(record: RunRecord) -> Table:
 
 
 def _file(record: RunRecord, cell: str) -> str:
-    return RunFolder(record.folder, record.suffix).predictions_of(slugify(cell)).name
+    return RunFolder(record.folder, record.task.suffix).predictions_of(slugify(cell)).name
 
 
 def write_cards(record: RunRecord, folder: Path, licence: str | None = None) -> tuple[Path, Path]:

@@ -82,7 +82,7 @@ def _config(record: RunRecord) -> dict[str, str | int]:
     data = ("dataset", "subset", "truth", "seed", "videos")
     config: dict[str, Any] = {name: getattr(about, name) for name in what + data}
     config["adapt"] = format_adaptation(about.adapt)
-    config |= {"metric": record.scores.metric, "task": record.task}
+    config |= {"metric": record.scores.metric, "task": record.task.name}
     config |= {f"version/{package}": version for package, version in about.versions.items()}
     return {name: value for name, value in config.items() if value is not None}
 

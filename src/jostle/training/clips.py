@@ -22,6 +22,7 @@ import torch
 from jostle.core.environment import cache_folder
 from jostle.core.random import key_for, rng_for
 from jostle.core.types.clip import Clip, Frames
+from jostle.core.types.frame_sets import FrameSets
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
@@ -187,7 +188,7 @@ def list_videos(config: ClipsConfig, subset: str, *, seeds: Sequence[int]) -> tu
     for seed in seeds:
         data = kind.load(Request(subset, root, seed, jobs)).at_hand()
         prefix = f"{seed}/" if len(seeds) > 1 else ""
-        if data.task == "frames":
+        if isinstance(data.annotations[0], FrameSets):
             videos += _frame_set_clips(data, prefix, config.k)
             classes = tuple(map(str, range(1 + max(video.label for video in videos)))) if videos else ()
         else:

@@ -13,6 +13,7 @@ from helpers import small_recognition, small_run
 from helpers.numpy_extractor import TwoParts
 from jostle.api.video import corrupt, read
 from jostle.errors import BadValue, DataError, Incomparable, SourceChanged
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.probing.probe import (
     Probe,
     compare_probes,
@@ -21,7 +22,6 @@ from jostle.evaluation.probing.probe import (
     read_probe,
     read_video_probe,
 )
-from jostle.evaluation.runner.runner import BenchmarkModel
 from jostle.evaluation.tasks.task import make_task
 from jostle.reporting.html.report import write_report
 

@@ -85,7 +85,7 @@ def test_comments_and_the_order_of_keys_do_not_matter(file: Path) -> None:
         ('"thumos14"', '"thumos15"', "no protocol is called 'thumos15': did you mean thumos14"),
         ('"mean_ap"', '"pm_k"', "pm_k is a metric for frames, and the task is detection"),
         ('"mean_ap"', '"map"', "no metric is called 'map'"),
-        ('"detection"', '"detect"', "task: 'detect' is not one of 'detection', 'recognition', 'frames'"),
+        ('"detection"', '"detect"', "no task is called 'detect': did you mean detection"),
         ("brightness", "brightnes", "no corruption is called 'brightnes': did you mean brightness"),
         ("corruptions", "corruption", "corruption: no such setting: did you mean corruptions"),
         ("version = 1", 'version = "1"', "version: '1' is not a whole number"),

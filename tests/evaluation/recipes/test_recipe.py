@@ -16,6 +16,7 @@ from jostle.corruptions.engine.spec import Entry, profiles
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe, benchmarks
 from jostle.evaluation.recipes.sampling import Sampling
+from jostle.evaluation.tasks.validation import check_fields, check_recipe
 from jostle.metrics.robustness import robustness
 
 
@@ -131,29 +132,31 @@ def test_different_placements_cannot_be_rounded_for_one_cell() -> None:
         ({"name": "Small C"}, "a benchmark is named in a-z"),
         ({"name": "../up"}, "a benchmark is named in a-z"),
         ({"version": 0}, "version must be at least 1, got 0"),
-        ({"protocol": None}, "a protocol is for detection and must be given there"),
+        ({"protocol": None}, "protocol is missing; a benchmark of detection needs it"),
         ({"protocol": "thumos"}, "no protocol is called 'thumos': did you mean thumos14"),
         ({"tious": (1.5,)}, "thresholds of tIoU lie above 0 and at most at 1"),
-        ({"k": 1}, "k is for recognition, frames and objects"),
-        ({"labels_of": "own"}, "labels_of is for frames"),
+        ({"k": 1}, "k is for frames, objects, recognition; the task is detection"),
+        ({"k": 0}, "k must be at least 1, got 0"),
+        ({"labels_of": "own"}, "labels_of is for frames; the task is detection"),
         ({"sampling": Sampling()}, "sampling is for recognition; the task is detection"),
+        ({"task": "recognition", "protocol": None}, "k is missing; a benchmark of recognition needs it"),
+        ({"task": "detect"}, "no task is called 'detect': did you mean detection"),
         (
-            {"task": "recognition", "protocol": None},
-            "k is for recognition, frames and objects, and at least 1; got None",
+            {"task": "recognition", "protocol": None, "k": 1, "tious": (0.5,)},
+            "tious is for detection; the task is recognition",
         ),
-        ({"task": "recognition", "protocol": None, "k": 1, "tious": (0.5,)}, "tious are for detection"),
     ],
 )
 def test_contradictory_settings_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((BadValue, UnknownName), match=message):
-        recipe(**changes)
+        check_fields(recipe(**changes))
 
 
 def test_a_metric_must_fit_the_task() -> None:
     with pytest.raises(BadValue, match="pm_k is a metric for frames, and the task is detection"):
-        recipe(metric="pm_k").check()
+        check_recipe(recipe(metric="pm_k"))
     with pytest.raises(BadValue, match="it has only the clean cell; give a group of cells"):
-        replace(recipe(), groups=()).check()
+        check_recipe(replace(recipe(), groups=()))
 
 
 def test_thresholds_default_to_those_of_the_protocol() -> None:

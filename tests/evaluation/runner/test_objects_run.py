@@ -16,11 +16,12 @@ from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.class_matching import match_objects
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue, DataError
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.evaluation.runner.runner import Run, run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.pm_k_detection import pm_k_detection
@@ -57,7 +58,7 @@ def test_scores_equal_those_of_the_predicted_boxes(finished_run: Run, videos: di
 def test_a_stopped_run_resumes_by_portions(
     videos: dict[str, Path], finished_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jostle.evaluation.tasks.single_frames.PORTION", 2)
+    monkeypatch.setattr("jostle.evaluation.tasks.similar_frames.PORTION", 2)
 
     class StopRun(Exception):
         pass
@@ -76,8 +77,8 @@ def test_a_stopped_run_resumes_by_portions(
 
 def test_a_finished_run_is_read_and_analysed(finished_run: Run) -> None:
     record = RunRecord.read(finished_run.folder)
-    assert record.objects.classes == CLASSES
-    assert record.objects.sets == {anchor: tuple(others) for anchor, others in SETS.items()}
+    assert record.annotations.classes == CLASSES
+    assert record.annotations.sets == {anchor: tuple(others) for anchor, others in SETS.items()}
     analysis = analyse_run(record, draws=40)
     assert analysis.of("clean").value == finished_run.scores["clean"]
     assert analysis.videos == tuple(NAMES)

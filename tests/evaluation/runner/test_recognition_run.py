@@ -197,7 +197,7 @@ def test_the_journal_records_the_input_frames(finished_runs: dict[str, Path], ta
 @pytest.fixture
 def portions_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store results of frames in portions of two; every video here has three frames."""
-    monkeypatch.setattr("jostle.evaluation.tasks.single_frames.PORTION", 2)
+    monkeypatch.setattr("jostle.evaluation.tasks.similar_frames.PORTION", 2)
 
 
 @pytest.mark.usefixtures("portions_of_two")

@@ -13,12 +13,13 @@ import pytest
 from helpers.numpy_extractor import TwoParts, write_video
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.detection import DetectorGroup, FeatureDetectionPredictor
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.inference.video_detection import ByFeatures, detect_videos
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark, run_together
+from jostle.evaluation.runner.runner import Run, run_benchmark, run_together
 from jostle.features.folder import CorruptionOptions, extract_video
 from jostle.features.options import ReleasedBug, Rule
 from jostle.mending.damage_finders import Mending

@@ -24,7 +24,7 @@ SCORES = {
 
 
 def task(recipe: Recipe = RECIPE, labels: VideoLabels = LABELS) -> RecognitionTask:
-    return RecognitionTask(recipe, Dataset("folder", "test", Path("data"), (labels,), {}))
+    return RecognitionTask.of_data(recipe, Dataset("folder", "test", Path("data"), (labels,), {}))
 
 
 def write_predictions(task: RecognitionTask, folder: Path) -> Path:

@@ -13,7 +13,7 @@ from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
-from jostle.evaluation.tasks.task import action_pairs, known_actions, segments_from_pairs
+from jostle.evaluation.tasks.actions import action_pairs, known_actions, segments_from_pairs
 
 LABELS = VideoLabels(("a", "b"), ("jump",), np.arange(2), np.zeros(2))
 PAIRS = st.lists(

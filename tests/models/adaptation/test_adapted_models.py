@@ -15,11 +15,12 @@ from helpers.small_adaptation import SPEC, small_network, tensors
 from helpers.small_run import RECIPE, TRUTH, Leaning, write_videos
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.benchmark_models import add_adaptation
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.source_statistics import CleanVideos
+from jostle.evaluation.runner.treatments import add_adaptation
 from jostle.models.adaptation.adapted_models import AdaptedExtractor
 from jostle.models.adaptation.method import AdaptationOptions
 from jostle.models.extractors.extractor import Extractor, as_extractor

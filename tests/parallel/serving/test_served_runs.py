@@ -23,13 +23,14 @@ from jostle.core.cuda import CudaStreams
 from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.inference.remote import connect_predictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.journal import WorkDone, read_events
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.parallel.serving.processes import serving
 from jostle.parallel.workers import map_unordered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def test_paired_differences_equal_those_of_compare(detection: RunRecord, robust_
     comparison = compared(one, other)
     cell = comparison.cells[0]
     scores = [
-        jostle.score(run.predictions(cell.what), run.truth, protocol="thumos14")
+        jostle.score(run.predictions(cell.what), run.annotations, protocol="thumos14")
         for run in (detection, robust_detection)
     ]
     expected = jostle.compare(*scores, bootstrap=80)
@@ -42,13 +43,12 @@ def test_run_against_itself_has_no_difference(recognition: RunRecord) -> None:
 
 def test_only_shared_videos_are_compared(detection: RunRecord, tmp_path: Path) -> None:
     class Partial(RunRecord):
-        @property
-        def truth(self):  # type: ignore[no-untyped-def, override]
-            return detection.truth.of_videos(detection.truth.videos[:7])
+        def predictions(self, cell: str) -> Any:
+            return self.task.restrict(super().predictions(cell), detection.annotations.videos[:7])
 
     other = Partial(detection.folder, detection.about, detection.scores)
     one, two = analyse_runs([detection, other], draws=10)
-    assert one.videos == two.videos == detection.truth.videos[:7]
+    assert one.videos == two.videos == detection.annotations.videos[:7]
 
 
 def test_incomparable_runs_are_refused(detection: RunRecord, recognition: RunRecord, tmp_path: Path) -> None:

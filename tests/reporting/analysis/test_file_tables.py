@@ -18,7 +18,7 @@ from jostle.reporting.analysis.file_tables import diagnosis_table, file_names, s
 @pytest.fixture(scope="module")
 def files(detection: RunRecord) -> tuple[Any, list[Any]]:
     names = ("clean", "thumos14-c/black_frame:3")
-    return detection.truth, [detection.predictions(name) for name in names]
+    return detection.annotations, [detection.predictions(name) for name in names]
 
 
 def rows(text: str) -> list[list[str]]:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from helpers.synthetic_runs import write_run
 from jostle.cli.app import app
 from jostle.errors import DataError, UnknownName
-from jostle.evaluation.results.cell_scores import right_answers
+from jostle.evaluation.results.cell_scores import video_values
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import processed_videos
 from jostle.reporting.analysis.group_drops import group_drops, read_groups
@@ -35,8 +35,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_class(record: RunRecord) -> dict[str, list[tuple[str, bool]]]:
     videos = processed_videos(record)
-    right = right_answers(record, "clean", videos).tolist()
-    labels = [record.labels.classes[i] for i in record.labels.of_videos(videos).label]
+    right = [video_values(record, "clean", videos)[name] > 0 for name in videos]
+    labels = [record.annotations.classes[i] for i in record.annotations.of_videos(videos).label]
     answers: dict[str, list[tuple[str, bool]]] = {}
     for video, name, is_right in zip(videos, labels, right, strict=True):
         answers.setdefault(name, []).append((video, is_right))

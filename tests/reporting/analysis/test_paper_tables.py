@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
 from jostle.evaluation.run_folder.metadata import About, Content
 from jostle.evaluation.run_folder.scores import CellScore, CleanDetails, Counted, Coverage, Scores
+from jostle.evaluation.tasks.task import StoredTruth, tasks
 from jostle.reporting.analysis.paper_tables import Layout, NumberColumn, paper_layouts, write_paper_tables
 
 # Printed by Zeng et al. (2024), tables 1 and C, and by Yi et al. (2021), table 1.
@@ -48,7 +50,9 @@ def analyses_of(
     for model, (clean, row) in printed.items():
         values = np.array([clean, *map(float, row.split())]) / 100
         record = RunRecord(Path(model), about_of(recipe, model), scores_of(recipe, cells, values, videos))
-        vars(record).update(truth=Truth((), (), [], [], [], []), labels=VideoLabels((), (), [], []))
+        annotations = {"detection": Truth((), (), [], [], [], []), "recognition": VideoLabels((), (), [], [])}
+        stored = StoredTruth[Any](annotations[recipe.task], None)
+        vars(record)["task"] = tasks[recipe.task](record.about.content, lambda stored=stored: stored)
         empty = np.zeros((len(values), 0))
         analyses.append(
             RunAnalysis(record, ("clean", *cells), (), (), values, empty, empty, np.zeros((0, len(values))))

@@ -27,16 +27,16 @@ def detection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_record_of_a_detection_run(detection: Path) -> None:
     record = RunRecord.read(detection)
-    assert record.task == "detection"
+    assert record.task.name == "detection"
     assert record.cells == ("clean", "thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "freeze:3")
     assert record.counted == record.cells[1:]
-    assert record.truth.fingerprint == small_run.TRUTH.fingerprint == record.about.truth
+    assert record.annotations.fingerprint == small_run.TRUTH.fingerprint == record.about.truth
     assert len(record.predictions("freeze:3")) == 8
     assert set(record.sources) == set(small_run.NAMES)
     assert not record.failures
     diagnosis = record.diagnosis
     assert diagnosis is not None
-    expected = jostle.diagnose(record.predictions("clean"), record.truth, style="thumos14").to_dict()
+    expected = jostle.diagnose(record.predictions("clean"), record.annotations, style="thumos14").to_dict()
     assert list(diagnosis.false_positives.profile) == expected["false_positives"]["profile"]
     assert set(diagnosis.cells) == set(record.cells[1:])
 
@@ -46,7 +46,7 @@ def test_classes_without_actions_are_kept(tmp_path: Path) -> None:
     videos = small_run.write_videos(tmp_path / "videos")
     truth = small_run.TRUTH.with_classes(("never", "action"))
     small_run.run(videos, tmp_path / "run", data=Dataset("folder", "test", Path("data"), (truth,), videos))
-    stored = RunRecord.read(tmp_path / "run").truth
+    stored = RunRecord.read(tmp_path / "run").annotations
     assert stored.classes == ("never", "action")
     assert stored.fingerprint == truth.fingerprint
 
@@ -55,12 +55,12 @@ def test_record_of_a_recognition_run(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     small_recognition.run(small_recognition.write_videos(tmp_path / "videos"), tmp_path / "run")
     record = RunRecord.read(tmp_path / "run")
-    assert record.task == "recognition"
-    names, scores = record.table("clean")
-    assert tuple(names) == record.labels.videos == small_recognition.LABELS.videos
+    assert record.task.name == "recognition"
+    names, scores = record.predictions("clean").names, record.predictions("clean").scores
+    assert names == record.annotations.videos == small_recognition.LABELS.videos
     assert scores.shape == (4, 3)
-    assert record.labels.classes == small_recognition.CLASSES
-    np.testing.assert_array_equal(record.labels.label, small_recognition.LABELS.label)
+    assert record.annotations.classes == small_recognition.CLASSES
+    np.testing.assert_array_equal(record.annotations.label, small_recognition.LABELS.label)
     assert record.diagnosis is None
 
 
@@ -78,4 +78,4 @@ def test_missing_files_are_reported(detection: Path, tmp_path: Path) -> None:
     shutil.copy(detection / "scores.json", copy)
     (copy / "truth.json").unlink()
     with pytest.raises(DataError, match="run again into this folder"):
-        _ = RunRecord.read(copy).truth
+        _ = RunRecord.read(copy).annotations

@@ -16,10 +16,11 @@ from jostle import api
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Group
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import About
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.io.files.records import parse_record
 from jostle.reporting.analysis.replay import cell_of, corrupted_mask, order_for, screened, spans_of
 
@@ -42,13 +43,13 @@ def test_replayed_frames_equal_the_corrupted_ones(run: Path) -> None:
         clean = footage.clean.block(0, len(footage.clean))
         corrupted = footage.under(cell).block(0, len(footage.clean))
         expected = api.corrupt(
-            clean.copy(), CELL, seed=0, video_id="b", segments=record.truth.actions["b"], fps=float(fps)
+            clean.copy(), CELL, seed=0, video_id="b", segments=record.annotations.actions["b"], fps=float(fps)
         )
     np.testing.assert_array_equal(corrupted, expected)
     np.testing.assert_array_equal((corrupted != clean).any(axis=(1, 2, 3)), affected)
     assert 0 < affected.sum() < len(affected)
     (start, end), *_ = spans_of(affected, pts, fps)
-    action = record.truth.actions["b"]
+    action = record.annotations.actions["b"]
     assert action.start[0] < start < end < action.end[0]
 
 

@@ -12,7 +12,7 @@ import jostle
 from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.cell_scores import predictions_on
+from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.pm_k import offset_errors
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run
@@ -34,7 +34,9 @@ def test_values_equal_those_of_the_run(task: str, request: pytest.FixtureRequest
 def test_intervals_equal_those_of_the_bootstrap(detection: RunRecord) -> None:
     cell = detection.cells[1]
     drawn = analyse_run(detection, draws=60, seed=3).of(cell)
-    expected = jostle.score(detection.predictions(cell), detection.truth, protocol="thumos14", bootstrap=60, seed=3)
+    expected = jostle.score(
+        detection.predictions(cell), detection.annotations, protocol="thumos14", bootstrap=60, seed=3
+    )
     assert expected.interval is not None
     assert drawn.value == pytest.approx(expected.average_map)
     assert drawn.interval == pytest.approx(expected.interval.average_map)
@@ -46,26 +48,26 @@ def test_value_of_a_video_is_its_own_score(detection: RunRecord) -> None:
         for v in (0, 5, 11):
             name = analysis.videos[v]
             alone = score(
-                predictions_on(detection, cell, [name]), detection.truth.of_videos([name]), protocol="thumos14"
+                predictions_of(detection, cell, [name]), detection.annotations.of_videos([name]), protocol="thumos14"
             )
             assert analysis.by_video[analysis.place[cell], v] == pytest.approx(alone.average_map, abs=1e-12)
 
 
 def test_classes_of_a_detector_and_of_a_recogniser(detection: RunRecord, recognition: RunRecord) -> None:
     analysis = analyse_run(detection)
-    expected = score(detection.predictions(CLEAN), detection.truth, protocol="thumos14")
+    expected = score(detection.predictions(CLEAN), detection.annotations, protocol="thumos14")
     for i, name in enumerate(analysis.classes):
         assert analysis.by_class[0, i] == pytest.approx(expected.per_class[name].mean())
     accuracies = analyse_run(recognition)
-    videos = np.bincount(recognition.labels.label)
+    videos = np.bincount(recognition.annotations.label)
     assert np.average(accuracies.by_class[0], weights=videos) == pytest.approx(recognition.scores.clean)
     assert set(np.unique(accuracies.by_video)) <= {0.0, 1.0}
 
 
 def test_frame_runs_are_scored_by_anchor(frames: RunRecord) -> None:
     analysis = analyse_run(frames, draws=50)
-    names, scores = frames.table(CLEAN)
-    expected = pm_k(dict(zip(names, scores, strict=True)), frames.frames.sets, frames.frames.labels, 3)
+    table, truth = frames.predictions(CLEAN), frames.annotations
+    expected = pm_k(dict(zip(table.names, table.scores, strict=True)), truth.sets, truth.labels, 3)
     assert analysis.value[0] == pytest.approx(expected.pm_k)
     assert analysis.by_video[0].mean() == pytest.approx(expected.pm_k)  # one anchor a video
     assert analysis.of(CLEAN).interval is not None
@@ -74,7 +76,9 @@ def test_frame_runs_are_scored_by_anchor(frames: RunRecord) -> None:
 def test_subset_of_videos(detection: RunRecord) -> None:
     videos = analyse_run(detection).videos[:5]
     analysis = analyse_run(detection, videos=videos, draws=20)
-    expected = score(predictions_on(detection, CLEAN, videos), detection.truth.of_videos(videos), protocol="thumos14")
+    expected = score(
+        predictions_of(detection, CLEAN, videos), detection.annotations.of_videos(videos), protocol="thumos14"
+    )
     assert analysis.value[0] == pytest.approx(expected.average_map)
     assert analysis.by_video.shape == (5, 5)
 
@@ -104,7 +108,7 @@ def test_missing_predictions_are_named(tmp_path: Path) -> None:
 
 def test_cell_without_a_video_is_named(tmp_path: Path, detection: RunRecord) -> None:
     with pytest.raises(DataError, match="clean lacks 1 videos, as 'nobody'"):
-        analyse_run(detection, videos=[*detection.truth.videos, "nobody"])
+        analyse_run(detection, videos=[*detection.annotations.videos, "nobody"])
 
 
 @pytest.mark.fault("F126")

@@ -272,7 +272,7 @@ def test_language_runs_are_ranked_within_their_benchmark(
     run: RunRecord = request.getfixturevalue(task)
     path = jostle.export_run(run.folder, tmp_path / "sent.json", draws=200)
     summary = read_summary(path)
-    assert (summary.task, summary.clean.value) == (task, run.scores.clean)
+    assert (summary.facts.content.task, summary.clean.value) == (task, run.scores.clean)
     assert summary.chance == (pytest.approx(1 / 3) if task == "questions" else None)
     boards = boards_of([path, recognition.folder], draws=10)
     assert [board.runs for board in boards] == [1, 1]

@@ -39,7 +39,7 @@ def test_confusions_grow_with_corruption(recognition: RunRecord) -> None:
     assert confusion is not None
     np.testing.assert_allclose(confusion.clean.sum(axis=1), 1)
     np.testing.assert_allclose(confusion.corrupted.sum(axis=1), 1)
-    count = np.bincount(recognition.labels.label)
+    count = np.bincount(recognition.annotations.label)
     assert np.average(np.diag(confusion.clean), weights=count) == pytest.approx(recognition.scores.clean)
     assert np.average(np.diag(confusion.corrupted), weights=count) == pytest.approx(recognition.scores.mean_corrupted)
     growth = [one.growth for one in confusion.grew]

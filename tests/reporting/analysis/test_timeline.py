@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from jostle.errors import BadValue, UnknownName
+from jostle.errors import UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.cell_scores import predictions_on
+from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.tasks.views import TimelineView
 from jostle.metrics.score import score
-from jostle.reporting.analysis.video_results import operating_score, timeline_of
 
 CELL = "thumos14-c/black_frame:3"
 
 
+def timeline_of(record: RunRecord, video: str, *, brief: bool = False) -> TimelineView:
+    view = record.view(video, CELL, brief=brief)
+    assert isinstance(view, TimelineView)
+    return view
+
+
 def test_correct_detections_are_those_of_the_score(detection: RunRecord) -> None:
-    for name in detection.truth.videos:
-        timeline = timeline_of(detection, name, CELL)
+    for name in detection.annotations.videos:
+        timeline = timeline_of(detection, name)
         assert timeline.tiou == 0.5
         for cell, detections in ((CLEAN, timeline.clean), (CELL, timeline.corrupted)):
-            truth = detection.truth.of_videos([name])
-            scored = score(predictions_on(detection, cell, [name]), truth, protocol="thumos14", tious=[0.5])
+            truth = detection.annotations.of_videos([name])
+            scored = score(predictions_of(detection, cell, [name]), truth, protocol="thumos14", tious=[0.5])
             right = [one for one in detections if one.kind == "true_positive"]
             assert len(right) == (scored.matches.taken_by >= 0).sum()
             assert len(detections) == 4
@@ -32,7 +38,7 @@ def test_correct_detections_are_those_of_the_score(detection: RunRecord) -> None
 
 
 def test_actions_are_sorted_by_start_and_some_are_missed(detection: RunRecord) -> None:
-    timelines = [timeline_of(detection, name, CELL) for name in detection.truth.videos]
+    timelines = [timeline_of(detection, name) for name in detection.annotations.videos]
     for timeline in timelines:
         assert [action.start for action in timeline.actions] == sorted(action.start for action in timeline.actions)
         assert timeline.end >= max(action.end for action in timeline.actions)
@@ -40,23 +46,15 @@ def test_actions_are_sorted_by_start_and_some_are_missed(detection: RunRecord) -
     assert {one.kind for timeline in timelines for one in timeline.corrupted} > {"true_positive", "background"}
 
 
-def test_detections_below_a_score_can_be_left_out(detection: RunRecord) -> None:
-    threshold = operating_score(detection)
-    timeline = timeline_of(detection, detection.truth.videos[0], CELL, sure=threshold)
+def test_a_brief_view_has_as_many_detections_on_clean_video_as_actions(detection: RunRecord) -> None:
+    timeline = timeline_of(detection, detection.annotations.videos[0], brief=True)
+    threshold = timeline.threshold
     assert all(one.score >= threshold for one in (*timeline.clean, *timeline.corrupted))
-    assert (detection.predictions(CLEAN).score >= threshold).sum() == len(detection.truth)
+    assert (detection.predictions(CLEAN).score >= threshold).sum() == len(detection.annotations)
 
 
-def test_timeline_as_json(detection: RunRecord) -> None:
-    payload = timeline_of(detection, detection.truth.videos[0], CELL).to_dict()
-    assert payload["format"] == 1
-    assert set(payload["clean"][0]) == {"start", "end", "label", "score", "tiou", "kind", "action"}
-
-
-def test_unknown_videos_cells_and_tasks_are_refused(detection: RunRecord, recognition: RunRecord) -> None:
-    with pytest.raises(UnknownName, match=r"no video of .* is called 'video_00'"):
-        timeline_of(detection, "video_00", CELL)
+def test_unknown_videos_and_cells_are_refused(detection: RunRecord) -> None:
+    with pytest.raises(UnknownName, match="no video is called 'video_00'"):
+        detection.view("video_00", CELL)
     with pytest.raises(UnknownName, match=r"no cell of .* is called 'fog:9'"):
-        timeline_of(detection, "video_0000", "fog:9")
-    with pytest.raises(BadValue, match="a run of recognition has no detections"):
-        timeline_of(recognition, "video_0000", CELL)
+        detection.view("video_0000", "fog:9")

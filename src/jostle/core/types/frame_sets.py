@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,10 @@ class FrameSets:
     >>> found.frames, found.videos
     (('v/5.jpg', 'v/4.jpg', 'w/9.jpg'), ('v', 'w'))
     """
+
+    task: ClassVar[str] = "frames"  # that it is the truth of
+    holds: ClassVar[str] = "sets of frames"
+    unit: ClassVar[str] = "anchors"
 
     sets: Mapping[str, Sequence[str]]
     labels: Mapping[str, Sequence[int] | int]
@@ -71,6 +76,10 @@ class BoxSets:
     >>> found.frames, found.videos, len(found)
     (('v/5.jpg', 'v/4.jpg'), ('v',), 1)
     """
+
+    task: ClassVar[str] = "objects"  # that it is the truth of
+    holds: ClassVar[str] = "boxes of objects"
+    unit: ClassVar[str] = "anchors"
 
     classes: tuple[str, ...]
     sets: Mapping[str, Sequence[str]]

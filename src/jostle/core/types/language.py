@@ -123,6 +123,9 @@ class QuestionSet(VideoItems[QuestionItem]):
     """Questions about the videos of a data set, in the order of the file."""
 
     noun = "question"
+    task: ClassVar[str] = "questions"
+    holds: ClassVar[str] = "questions"
+    unit: ClassVar[str] = "questions"
 
     def of_kind(self, kind: str) -> QuestionSet:
         """Return the questions of one type."""
@@ -239,6 +242,9 @@ class MomentSet(VideoItems[MomentItem]):
     """Sentences about the videos of a data set, in the order of the file."""
 
     noun = "sentence"
+    task: ClassVar[str] = "moments"
+    holds: ClassVar[str] = "sentences and their moments"
+    unit: ClassVar[str] = "sentences"
 
     @property
     def actions(self) -> dict[str, Segments]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,10 @@ class Truth:
     >>> len(truth), truth.counts.tolist(), truth.fingerprint[:19]
     (2, [2], 'sha256:e91fab475024')
     """
+
+    task: ClassVar[str] = "detection"  # that it is the truth of
+    holds: ClassVar[str] = "segments"
+    unit: ClassVar[str] = "instances"
 
     videos: tuple[str, ...]
     classes: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,10 @@ class VideoLabels:
     >>> VideoLabels(("a", "b"), ("Jump", "Run"), [0, 1, 1], [0, 0, 1])
     VideoLabels(3 true labels of 2 videos, 2 classes)
     """
+
+    task: ClassVar[str] = "recognition"  # that it is the truth of
+    holds: ClassVar[str] = "classes of whole videos"
+    unit: ClassVar[str] = "labels"
 
     videos: tuple[str, ...]
     classes: tuple[str, ...]

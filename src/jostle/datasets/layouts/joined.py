@@ -22,6 +22,7 @@ import numpy as np
 from jostle.core.environment import cache_folder
 from jostle.core.random import key_for, rng_for
 from jostle.core.types.truth import Truth
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.generated_files import fill
 from jostle.datasets.layouts.folder import folder as load_folder
@@ -143,7 +144,7 @@ class JoinedAnnotations:
 def joined_clips(request: Request) -> Dataset:
     """Untrimmed videos joined from your folder of trimmed clips, with known boundaries, by a seed."""
     clips_of = load_folder(request)
-    if clips_of.task != "recognition":
+    if not isinstance(clips_of.annotations[0], VideoLabels):
         raise DataError(
             f"{request.root}: joined videos need one class a clip, and the folder is annotated for {clips_of.task}"
         )

@@ -83,7 +83,7 @@ class ProbePredictor:
     """Predictor that searches the breaking points of a video with a model's own predictor."""
 
     predict: Predictor[Any]
-    task: Task[Any]
+    task: Task[Any, Any]
     settings: ProbeSettings
 
     def __call__(self, job: VideoJob) -> VideoResult[VideoProbe]:

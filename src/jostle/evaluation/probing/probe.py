@@ -15,12 +15,13 @@ from jostle.core.notebook import format_percent, html_table
 from jostle.core.random import rng_for
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue, DataError, Incomparable, JostleError
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import JobEngine, Predictor, WorkerFactory
 from jostle.evaluation.probing.predictor import ProbePredictor, ProbeSettings, VideoProbe
 from jostle.evaluation.probing.search import BreakingPoint, severities_of
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Recipe
 from jostle.evaluation.run_folder.folder import RunFolder
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.state import usable_videos
 from jostle.evaluation.tasks.task import Task, make_task
 from jostle.io.files.atomic import write_text
@@ -198,7 +199,7 @@ def parse_kinds(kinds: Iterable[str] | None) -> dict[str, tuple[int, ...]]:
     return parsed
 
 
-def _why_none(task: Task[Any], failed: Mapping[str, str]) -> str:
+def _why_none(task: Task[Any, Any], failed: Mapping[str, str]) -> str:
     """Say why no video of a data set could be probed."""
     parts = [" ".join(message.split()) or f"video {name} failed" for name, message in failed.items()]
     if len(parts) > MOST_REASONS:
@@ -230,7 +231,7 @@ def probe_benchmark(
         SourceChanged: if the folder holds the run of another model, or a probe with other settings.
     """
     task = make_task(recipe, data)
-    if not task.loss_rule:
+    if not task.words.loss_rule:
         raise BadValue(f"{recipe.name} is of {recipe.task}, which has no breaking points")
     if step < 1:
         raise BadValue(f"step must be at least 1 frame, got {step}")
@@ -270,7 +271,9 @@ def probe_benchmark(
     return probe
 
 
-def _load_predictor(load: Callable[[], Predictor[Any]], task: Task[Any], settings: ProbeSettings) -> ProbePredictor:
+def _load_predictor(
+    load: Callable[[], Predictor[Any]], task: Task[Any, Any], settings: ProbeSettings
+) -> ProbePredictor:
     return ProbePredictor(load(), task, settings)
 
 
@@ -306,7 +309,7 @@ def _read_finished(folder: ProbeFolder, name: str, manifest: Manifest, key: str)
 def _summarize(
     recipe: Recipe,
     model: str,
-    task: Task[Any],
+    task: Task[Any, Any],
     settings: ProbeSettings,
     seed: int,
     probes: Sequence[VideoProbe],
@@ -318,7 +321,7 @@ def _summarize(
         benchmark=recipe.name,
         model=model,
         task=recipe.task,
-        loss_rule=task.loss_rule,
+        loss_rule=task.words.loss_rule,
         threshold=settings.threshold,
         kinds=settings.kinds,
         step=settings.step,

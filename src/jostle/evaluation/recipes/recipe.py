@@ -17,15 +17,12 @@ from jostle.corruptions.engine.placement import parse_placement as parse_placeme
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.metrics.metric import find_metric, metrics, statistics
+from jostle.metrics.metric import find_metric
 from jostle.metrics.protocol import check_tious, protocols
 from jostle.metrics.robustness import split_cell
 
 CLEAN = "clean"  # the first cell of every benchmark
 _NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
-
-Task = Literal["detection", "recognition", "frames", "objects", "questions", "moments"]
-WITHOUT_K = ("detection", "questions", "moments")  # tasks without a number of guesses or a radius
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,8 @@ class Recipe:
         dataset: the name of a data set, of `jostle names datasets`.
         subset: part of it that is evaluated; by default that of the data set; everything in a folder without subsets.
         task: `detection` (of actions in long videos), `recognition` (one label a video), `frames` (one a frame),
-            `objects` (boxes in frames), `questions` (with options) or `moments` (that sentences describe).
+            `objects` (boxes in frames), `questions` (with options), `moments` (that sentences describe), or one of a
+            plugin.
         metric: metric of a cell, of `jostle names metrics`.
         groups: groups of cells besides the clean one, in the order of the tables.
         title: name as papers print it; by default `name`.
@@ -158,7 +156,7 @@ class Recipe:
     version: int
     dataset: str
     subset: str = ""
-    task: Task
+    task: str
     metric: str
     groups: tuple[Group, ...] = ()
     title: str = ""
@@ -179,16 +177,8 @@ class Recipe:
             raise BadValue(f"a benchmark is named in a-z, 0-9, '-', '_' and '.', got {self.name!r}")
         if self.version < 1:
             raise BadValue(f"{self.name}: version must be at least 1, got {self.version}")
-        if (self.protocol is not None) != (self.task == "detection"):
-            raise BadValue(f"{self.name}: a protocol is for detection and must be given there; the task is {self.task}")
-        if (self.k is None) != (self.task in WITHOUT_K) or (self.k or 1) < 1:
-            raise BadValue(f"{self.name}: k is for recognition, frames and objects, and at least 1; got {self.k}")
-        if (self.labels_of is None) != (self.task != "frames"):
-            raise BadValue(f"{self.name}: labels_of is for frames and must be given there; the task is {self.task}")
-        if self.sampling is not None and self.task != "recognition":
-            raise BadValue(f"{self.name}: sampling is for recognition; the task is {self.task}")
-        if self.tious and self.task != "detection":
-            raise BadValue(f"{self.name}: tious are for detection; the task is {self.task}")
+        if self.k is not None and self.k < 1:
+            raise BadValue(f"{self.name}: k must be at least 1, got {self.k}")
         if self.protocol is not None:
             chosen = self.tious or protocols[self.protocol].tious
             object.__setattr__(self, "tious", tuple(check_tious(chosen).tolist()))
@@ -240,22 +230,6 @@ class Recipe:
             if cell.name == name:
                 return cell
         raise UnknownName(f"cell of {self.name}", name, [cell.name for cell in self.cells])
-
-    def check(self) -> None:
-        """Raise unless every name in the recipe exists, and its metric suits its task."""
-        own = self.metric in metrics
-        known = metrics[self.metric] if own or self.metric not in statistics else statistics[self.metric]
-        if known.task != self.task:
-            raise BadValue(f"{self.name}: {self.metric} is a metric for {known.task}, and the task is {self.task}")
-        if not own:
-            names = " or ".join(name for name in metrics if metrics[name].task == self.task)
-            raise BadValue(
-                f"{self.name}: cells of {self.task} are scored by {names}, and {self.metric} would be replaced by it, "
-                "as it is a statistic; name one of these or a Metric class of yours, and compute the other from the "
-                "predictions"
-            )
-        if len(self.cells) == 1 and self.task not in ("frames", "objects"):
-            raise BadValue(f"{self.name}: it has only the clean cell; give a group of cells")
 
     @property
     def measure(self) -> str:

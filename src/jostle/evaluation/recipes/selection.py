@@ -10,6 +10,7 @@ from jostle.corruptions.engine.spec import profiles
 from jostle.datasets.dataset import Dataset, datasets
 from jostle.errors import BadValue, JostleError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe, benchmarks
+from jostle.evaluation.tasks.validation import check_fields, check_recipe
 
 GROUP = "group:"
 ALL = "all"
@@ -130,14 +131,18 @@ def check_task(recipe: Recipe, data: Dataset) -> None:
 
 def load_benchmark(source: str | Path) -> Recipe:
     """Return the benchmark of a name, or read it from a TOML file."""
-    return read_benchmark(source) if is_toml(source) else benchmarks[str(source)]
+    if is_toml(source):
+        return read_benchmark(source)
+    recipe = benchmarks[str(source)]
+    check_fields(recipe)
+    return recipe
 
 
 def read_benchmark(path: str | Path) -> Recipe:
     """Read a recipe from a TOML file, and check every name in it."""
     try:
         recipe = read_settings(Recipe, path)
-        recipe.check()
+        check_recipe(recipe)
         data = datasets[recipe.dataset]
         data.check_subset(recipe.subset or data.default_subset)
         if data.task not in ("", recipe.task):

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from jostle.core.types.boxes import FrameBoxes
-from jostle.core.types.columns import Flags, Floats
-from jostle.core.types.language import AnswerSet, MomentPredictions
-from jostle.core.types.predictions import Predictions
-from jostle.core.types.score_table import ScoreTable
+from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.results.record import RunRecord
-from jostle.metrics.accuracy import videos_within_top_k
 from jostle.metrics.measured import Measured, Weights
-from jostle.metrics.metric import measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +64,7 @@ def class_scores(record: RunRecord, cell: str, videos: Sequence[str], weights: W
 
 def measure_cell(record: RunRecord, cell: str, videos: Sequence[str]) -> Measured:
     """Measure one cell on these videos by the metric of the run, as the run itself did for its scores."""
-    truth = record.annotations.of_videos(videos)
-    return measure(record.metric, truth, predictions_of(record, cell, videos), record.about.content)
+    return record.task.measured(predictions_of(record, cell, videos), videos)
 
 
 def video_values(record: RunRecord, cell: str, videos: Sequence[str]) -> dict[str, float]:
@@ -110,78 +103,10 @@ def predictions_of(record: RunRecord, cell: str, videos: Sequence[str]) -> Any:
     Raises:
         DataError: if the cell lacks one of the videos.
     """
-    return _READERS[record.task](record, cell, videos)
-
-
-def predictions_on(record: RunRecord, cell: str, videos: Sequence[str]) -> Predictions:
-    """Return a detector's predictions for these videos."""
     predictions = record.predictions(cell)
-    names = set(videos)
-    _refuse_lacking(record, cell, predictions.videos, sorted(names))
-    if names == set(predictions.videos):
-        return predictions
-    mask = np.array([name in names for name in predictions.videos], np.bool_)
-    rows = mask[predictions.video]
-    place = np.cumsum(mask, dtype=np.int32) - 1
-    return replace(
-        predictions,
-        videos=tuple(name for name in predictions.videos if name in names),
-        video=place[predictions.video[rows]],
-        start=predictions.start[rows],
-        end=predictions.end[rows],
-        label=predictions.label[rows],
-        score=predictions.score[rows],
-    )
-
-
-def table_on(record: RunRecord, cell: str, videos: Sequence[str]) -> ScoreTable:
-    """Return the scores of a recogniser in a cell, in the order of the videos."""
-    table = ScoreTable(*record.table(cell))
-    _refuse_lacking(record, cell, table.names, videos)
-    return table.of(videos)
-
-
-def table_rows(record: RunRecord, cell: str, videos: Sequence[str]) -> Floats:
-    """(videos, classes) scores of a recogniser in a cell, in the order of the videos."""
-    return table_on(record, cell, videos).scores.astype(np.float64)
-
-
-def right_answers(record: RunRecord, cell: str, videos: Sequence[str]) -> Flags:
-    """(videos,) whether a recogniser has any class of each video among its guesses."""
-    labels, k = record.labels.of_videos(videos), record.about.content.k or 1
-    return videos_within_top_k(labels, table_on(record, cell, videos), k)
-
-
-def described_videos(record: RunRecord, items: Collection[str]) -> tuple[str, ...]:
-    """Return the videos that answers or windows are about, by their ids, in the order of the annotations."""
-    return tuple(video for video, own in record.annotations.by_video.items() if own[0].id in items)
-
-
-def _answers_on(record: RunRecord, cell: str, videos: Sequence[str]) -> AnswerSet:
-    answers = record.answers(cell)
-    _refuse_lacking(record, cell, described_videos(record, answers.answers), videos)
-    return answers
-
-
-def _windows_on(record: RunRecord, cell: str, videos: Sequence[str]) -> MomentPredictions:
-    windows = record.windows(cell)
-    _refuse_lacking(record, cell, described_videos(record, windows.predictions), videos)
-    return windows
-
-
-def _refuse_lacking(record: RunRecord, cell: str, known: Collection[str], videos: Sequence[str]) -> None:
-    names = set(known)
+    names = set(record.task.videos_of(predictions))
     if lacking := [name for name in videos if name not in names]:
         raise DataError(
             f"{record.folder}: {cell} lacks {len(lacking)} videos, as {lacking[0]!r}; run again, which adds them"
         )
-
-
-_READERS: dict[str, Callable[[RunRecord, str, Sequence[str]], Any]] = {
-    "detection": predictions_on,
-    "recognition": table_on,
-    "frames": lambda record, cell, videos: ScoreTable(*record.table(cell)),
-    "objects": lambda record, cell, videos: FrameBoxes(*record.boxes(cell)),
-    "questions": _answers_on,
-    "moments": _windows_on,
-}
+    return record.task.restrict(predictions, videos)

@@ -83,7 +83,7 @@ def chance_of(run: RunAnalysis | RunRecord) -> Chance:
     record = run if isinstance(run, RunRecord) else run.record
     videos = processed_videos(record) if isinstance(run, RunRecord) else run.videos
     read = partial(predictions_of, record, CLEAN, videos)
-    return record.metric.chance(record.annotations.of_videos(videos), read, record.about.content)
+    return record.metric.chance(record.task.truth_of(videos), read, record.about.content)
 
 
 _VERSIONS = "versions of a benchmark"

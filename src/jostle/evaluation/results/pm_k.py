@@ -51,9 +51,7 @@ class OffsetErrors:
 
 
 def offset_errors(record: RunRecord) -> list[OffsetErrors]:
-    """The errors in every cell, the clean one first; empty for other tasks."""
-    if record.task != "frames":
-        return []
+    """The errors in every cell, the clean one first; empty where runs have none."""
     cells = [(CLEAN, record.scores.clean_more.pm_k), *((one.cell, one.pm_k) for one in record.scores.listed)]
     return [_errors(cell, _over_videos(record, cell, result)) for cell, result in cells if result is not None]
 
@@ -94,9 +92,7 @@ class ObjectFinding:
 
 
 def object_findings(record: RunRecord) -> list[ObjectFinding]:
-    """Both measures in every cell, the clean one first; empty for other tasks."""
-    if record.task != "objects":
-        return []
+    """Both measures in every cell, the clean one first; empty where runs have none."""
     cell_objects = [
         (CLEAN, record.scores.clean_more.objects),
         *((one.cell, one.objects) for one in record.scores.listed),

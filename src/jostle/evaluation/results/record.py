@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -14,24 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import check_rate
-from jostle.core.types.frame_sets import BoxSets, FrameSets
-from jostle.core.types.language import AnswerSet, MomentPredictions, MomentSet, QuestionSet
-from jostle.core.types.predictions import Predictions
-from jostle.core.types.segments import Segments
-from jostle.core.types.truth import Truth
-from jostle.core.types.video_labels import VideoLabels
-from jostle.errors import BadValue, DataError, JostleError, UnknownName
+from jostle.errors import DataError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
-from jostle.evaluation.run_folder.annotations import (
-    ActionSpans,
-    BoxedFrames,
-    DescribedVideos,
-    LabelledFrames,
-    LabelledVideos,
-    QuestionedVideos,
-)
 from jostle.evaluation.run_folder.folder import RunFolder, run_folder
 from jostle.evaluation.run_folder.journal import (
     Event,
@@ -41,21 +25,14 @@ from jostle.evaluation.run_folder.journal import (
     check_regular_file,
     read_events,
 )
-from jostle.evaluation.run_folder.metadata import About, Task
+from jostle.evaluation.run_folder.metadata import About
 from jostle.evaluation.run_folder.scores import Scores
-from jostle.evaluation.tasks.language import refusing_rows
-from jostle.evaluation.tasks.moments import parse_windows
-from jostle.evaluation.tasks.questions import parse_answer
-from jostle.evaluation.tasks.score_tables import read_table
-from jostle.evaluation.tasks.task import segments_from_pairs
-from jostle.io.files.annotations import read_predictions, read_truth
+from jostle.evaluation.tasks.task import Task, tasks
+from jostle.evaluation.tasks.views import VideoView
 from jostle.io.files.ledger import read_lines
 from jostle.io.files.records import Share, ValidationError, parse_record, read_record
-from jostle.io.files.text import read_json
-from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.metrics.metric import Metric, find_metric
-from jostle.metrics.protocol import Protocol, protocols
 
 Numbers = dict[str, float | None]
 Buckets = Mapping[str, Mapping[str, float | None]]  # by characteristic and bucket
@@ -136,7 +113,6 @@ def _plain_numbers(content: object) -> Numbers:
 
 
 _SCORES_ANEW = "the same `jostle run` goes on and writes it anew"
-_TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
 
 
 @dataclass(frozen=True)
@@ -167,10 +143,13 @@ class RunRecord:
             raise DataError(f"{folder.scores}: a cell has no {needed}; {_SCORES_ANEW}", fault="F110")
         return cls(folder.path, about, scores)
 
-    @property
-    def task(self) -> Task:
-        """Task of the benchmark."""
-        return self.about.content.task
+    @cached_property
+    def task(self) -> Task[Any, Any]:
+        """Task of the benchmark, with the annotations of the run."""
+        about = self.about
+        return tasks[about.content.task].of_file(
+            about.content, RunFolder(self.folder).truth, about.classes, about.missing
+        )
 
     @property
     def metric(self) -> Metric:
@@ -179,27 +158,13 @@ class RunRecord:
 
     @property
     def annotations(self) -> Any:
-        """Annotations that the metric measures by; those of detection are of the processed videos only."""
-        parts: dict[str, Callable[[], Any]] = {
-            "detection": lambda: self.truth,
-            "recognition": lambda: self.labels,
-            "frames": lambda: self.frames,
-            "objects": lambda: self.objects,
-            "questions": lambda: self.questions,
-            "moments": lambda: self.moments,
-        }
-        return parts[self.task]()
+        """Annotations of all videos, as the metric takes them."""
+        return self.task.annotations
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
         """Names that scores are broken down by, such as the classes of a detector or the types of questions."""
         return self.metric.classes(self.annotations)
-
-    @property
-    def rules(self) -> Protocol:
-        """Protocol that detections are scored by; detection only."""
-        assert self.about.content.protocol is not None
-        return protocols[self.about.content.protocol]
 
     @property
     def name(self) -> str:
@@ -220,77 +185,6 @@ class RunRecord:
     def counted(self) -> tuple[str, ...]:
         """Cells that the means are over."""
         return tuple(one.cell for one in self.scores.cells)
-
-    @cached_property
-    def whole_truth(self) -> Truth:
-        """Annotated segments of all videos; detection only."""
-        try:
-            return read_truth(self._truth_file).with_classes(self.about.classes)
-        except JostleError as error:  # also a class that the run does not know
-            raise DataError(f"{error}; {_TRUTH_ANEW}", fault="F110") from None
-
-    @cached_property
-    def truth(self) -> Truth:
-        """Annotated segments of the processed videos; detection only."""
-        whole = self.whole_truth
-        return whole.of_videos(self.predictions(CLEAN).videos) if CLEAN in self.cells else whole
-
-    @cached_property
-    def labels(self) -> VideoLabels:
-        """The classes of videos; for runs of recognition."""
-        labelled = self._labelled_videos
-        index = {name: k for k, name in enumerate(labelled.classes)}
-        pairs = [(v, index[name]) for v, names in enumerate(labelled.videos.values()) for name in names]
-        video, label = np.array(pairs, np.int32).reshape(-1, 2).T
-        return VideoLabels(tuple(labelled.videos), labelled.classes, video, label)
-
-    @cached_property
-    def frames(self) -> FrameSets:
-        """Sets of frames; for runs of pm-k."""
-        return FrameSets(self._labelled_frames.sets, self._labelled_frames.labels)
-
-    @cached_property
-    def objects(self) -> BoxSets:
-        """Sets of frames and the objects in them; for runs of object detectors."""
-        held = self._boxed_frames
-        boxes = {}
-        for frame, rows in held.boxes.items():
-            table = np.array(rows, np.float64).reshape(-1, 5)
-            boxes[frame] = Boxes(table[:, 1:], table[:, 0].astype(np.int64))
-        return BoxSets(held.classes, held.sets, boxes)
-
-    @cached_property
-    def questions(self) -> QuestionSet:
-        """Questions about the videos; for runs of questions."""
-        with self._refusing_items():
-            return QuestionSet(self._questioned_videos.questions).answered
-
-    @cached_property
-    def moments(self) -> MomentSet:
-        """Sentences about the videos, with their windows; for runs of moments."""
-        with self._refusing_items():
-            return MomentSet(self._described_videos.moments).located
-
-    @contextmanager
-    def _refusing_items(self) -> Iterator[None]:
-        """Raise DataError F110 for a question or sentence of truth.json that is impossible."""
-        try:
-            yield
-        except BadValue as error:
-            raise DataError(f"{self._truth_file}: {error}; {_TRUTH_ANEW}", fault="F110") from None
-
-    @cached_property
-    def actions(self) -> dict[str, Segments] | None:
-        """Action spans of videos, for all tasks but detection; None in older runs."""
-        annotations: dict[str, Callable[[], Any]] = {
-            "recognition": lambda: self._labelled_videos,
-            "frames": lambda: self._labelled_frames,
-            "objects": lambda: self._boxed_frames,
-            "questions": lambda: self._questioned_videos,
-            "moments": lambda: self._described_videos,
-        }
-        places: ActionSpans | None = annotations[self.task]().actions
-        return None if places is None else segments_from_pairs(places)
 
     @cached_property
     def diagnosis(self) -> StoredDiagnosis | None:
@@ -354,79 +248,28 @@ class RunRecord:
             portions.setdefault(video, []).append(event)
         return portions
 
-    def predictions(self, cell: str) -> Predictions:
-        """Return the detections of a cell."""
-        return read_predictions(self.predictions_file(cell))
-
-    def table(self, cell: str) -> tuple[list[str], npt.NDArray[np.float32]]:
-        """Videos, or frames, and their rows of class scores in a cell."""
+    def predictions(self, cell: str) -> Any:
+        """Return the predictions of a cell, as the metric takes them."""
         path = self.predictions_file(cell)
         check_regular_file(path)
-        return read_table(path, "frames" if self.task == "frames" else "videos")
+        return self.task.read_predictions(path)
 
-    def boxes(self, cell: str) -> tuple[dict[str, Boxes], tuple[str, ...]]:
-        """Return the boxes detected in each frame of a cell, and the classes the detector knows."""
-        path = self.predictions_file(cell)
-        check_regular_file(path)
-        return read_boxes(path)
+    def view(self, video: str, cell: str, *, tiou: float | None = None, brief: bool = False) -> VideoView | None:
+        """Return a video clean and under a cell, to be drawn; None where nothing can be drawn.
 
-    def answers(self, cell: str) -> AnswerSet:
-        """Return the answers of a cell by the ids of questions."""
-        path, questions = self.predictions_file(cell), self.questions
-        with refusing_rows(path, self.task):
-            rows = self._rows(path)
-            answers = {name: parse_answer(rows[name]) for name in questions.by_id if name in rows}
-            return AnswerSet(answers).checked(questions)
+        Args:
+            tiou: overlap from which something in time is right; by default the benchmark's.
+            brief: for a report, which has room for the most confident predictions only.
 
-    def windows(self, cell: str) -> MomentPredictions:
-        """Return the predicted windows of a cell by the ids of sentences."""
-        path, moments = self.predictions_file(cell), self.moments
-        with refusing_rows(path, self.task):
-            rows = self._rows(path)
-            windows = {name: parse_windows(rows[name]) for name in moments.by_id if name in rows}
-            return MomentPredictions(windows).checked(moments)
-
-    def _rows(self, path: Path) -> dict[str, Any]:
-        check_regular_file(path)
-        rows: dict[str, Any] = read_json(path)
-        return rows
-
-    @property
-    def suffix(self) -> str:
-        """Suffix of the predictions files of this task."""
-        return ".json" if self.task in ("detection", "questions", "moments") else ".npz"
+        Raises:
+            UnknownName: if the run has no such video or cell.
+        """
+        clean = self.predictions(CLEAN)
+        corrupted = clean if cell == CLEAN else self.predictions(cell)
+        return self.task.view(video, clean, corrupted, tiou=tiou, brief=brief)
 
     def predictions_file(self, cell: str) -> Path:
         """Return the path of the predictions of a cell."""
         if self.about.content.cell(cell) is None:
             raise UnknownName(f"cell of {self.folder}", cell, [one.cell for one in self.about.content.cells])
-        return RunFolder(self.folder, self.suffix).predictions_of(slugify(cell))
-
-    @property
-    def _truth_file(self) -> Path:
-        path = RunFolder(self.folder).truth
-        if not path.exists():
-            raise DataError(f"{path}: not there; run again into this folder, which writes it")
-        return path
-
-    @cached_property
-    def _labelled_videos(self) -> LabelledVideos:
-        return read_record(LabelledVideos, self._truth_file, _TRUTH_ANEW)
-
-    @cached_property
-    def _questioned_videos(self) -> QuestionedVideos:
-        with self._refusing_items():
-            return read_record(QuestionedVideos, self._truth_file, _TRUTH_ANEW)
-
-    @cached_property
-    def _described_videos(self) -> DescribedVideos:
-        with self._refusing_items():
-            return read_record(DescribedVideos, self._truth_file, _TRUTH_ANEW)
-
-    @cached_property
-    def _boxed_frames(self) -> BoxedFrames:
-        return read_record(BoxedFrames, self._truth_file, _TRUTH_ANEW)
-
-    @cached_property
-    def _labelled_frames(self) -> LabelledFrames:
-        return read_record(LabelledFrames, self._truth_file, _TRUTH_ANEW)
+        return RunFolder(self.folder, self.task.suffix).predictions_of(slugify(cell))

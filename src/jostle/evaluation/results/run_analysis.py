@@ -11,7 +11,7 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.cell_scores import described_videos, measured_cell
+from jostle.evaluation.results.cell_scores import measured_cell
 from jostle.evaluation.results.record import RunRecord
 from jostle.metrics.bootstrap import bias_corrected, unseen_weights, video_weights, warn_of_few
 from jostle.metrics.proportion import clopper_pearson
@@ -184,15 +184,7 @@ def processed_videos(record: RunRecord) -> tuple[str, ...]:
         raise DataError(
             f"{record.folder}: the predictions on clean video are gone; the same `jostle run` makes them again"
         )
-    if record.task == "detection":
-        return record.truth.videos
-    if record.task in ("questions", "moments"):
-        items = record.answers(CLEAN).answers if record.task == "questions" else record.windows(CLEAN).predictions
-        return described_videos(record, items)
-    names = list(record.boxes(CLEAN)[0]) if record.task == "objects" else record.table(CLEAN)[0]
-    if record.task in ("frames", "objects"):
-        return tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))
-    return tuple(names)
+    return tuple(record.task.videos_of(record.predictions(CLEAN)))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 from jostle.errors import DataError
 from jostle.evaluation.run_folder.metadata import About, RunFacts
 from jostle.evaluation.run_folder.scores import Scores
+from jostle.evaluation.tasks.validation import check_content
 from jostle.io.files.ledger import check_same
-from jostle.io.files.records import read_record
+from jostle.io.files.records import ValidationError, read_record
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,13 @@ class RunFolder:
         """Read the metadata of the run."""
         if not self.about.exists() and not self.about.is_symlink():
             raise DataError(f"{self.path}: no run.json there; give the folder that `jostle run` wrote")
-        return read_record(About, self.about, "restore it from a copy, or start again in a new folder")
+        remedy = "restore it from a copy, or start again in a new folder"
+        about = read_record(About, self.about, remedy)
+        try:
+            check_content(about.content)
+        except ValidationError as error:
+            raise DataError(f"{self.about}: {error.under('content')}; {remedy}", fault="F110") from None
+        return about
 
     def read_scores(self) -> Scores:
         """Read the scores of the run.

@@ -60,7 +60,7 @@ class OnlineRun:
         self._states: OnlineStates | None = None
         self._saved_at = time.monotonic()
 
-    def plan(self, plan: Plan, state: State, task: Task[Any], seed: int) -> Plan:
+    def plan(self, plan: Plan, state: State, task: Task[Any, Any], seed: int) -> Plan:
         """Return the work that is left in the order of the run; a cell goes on from its last state, or begins anew."""
         names = [name for name in self._order if name not in plan.failed]
         histories = [SOURCE]

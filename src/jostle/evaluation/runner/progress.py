@@ -45,7 +45,7 @@ Watch = Callable[[ProgressUpdate], None]
 class ProgressTracker:
     """Counts results per cell and reports them to a callback."""
 
-    def __init__(self, task: Task[Any], watch: Watch | None) -> None:
+    def __init__(self, task: Task[Any, Any], watch: Watch | None) -> None:
         self._task, self._watch = task, watch
         self._cells: dict[str, CellProgress] = {cell.name: CellProgress() for cell in task.recipe.cells}
         self.failed, self.unit = 0, "videos"

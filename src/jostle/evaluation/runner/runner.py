@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,11 +25,11 @@ from jostle.core.timing import LIMITS
 from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.detection import ByDetector, DetectorGroup, MultiDetectorResult
 from jostle.evaluation.inference.jobs import (
     JobEngine,
     JobResult,
-    Predictor,
     VideoAdaptation,
     VideoJob,
     VideoResult,
@@ -190,16 +190,6 @@ class StoppingRule(Protocol):
         """Return why the run stopped."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchmarkModel(TreatmentFacts, ModelFacts):
-    """Model of a benchmark run: how it is loaded, and what a run records of it."""
-
-    load: Callable[[], Predictor[Any]] = field(kw_only=False)  # predictor factory, called once per process
-    requested: tuple[str, ...] = ()  # names or import paths that the caller gave for it and its extractor
-    apart: bool = False  # whether the model runs in processes of its own, which workers call
-    source_statistics: bytes | None = None  # of clean videos, as a file that the run folder keeps; None if not needed
-
-
 def run_benchmark(
     recipe: Recipe,
     data: Dataset,
@@ -318,7 +308,7 @@ def run_benchmark(
     return Run(out, scores, failures, spent[0], spent[1], work, stopped_early=early, adaptation=adaptation)
 
 
-def _finished_videos(folder: RunFolder, state: State, plan: Plan, task: Task[Any]) -> list[str]:
+def _finished_videos(folder: RunFolder, state: State, plan: Plan, task: Task[Any, Any]) -> list[str]:
     """Return the videos whose results for every cell are stored."""
     needed = {cell.name for cell in plan.cells}
     return [
@@ -328,7 +318,7 @@ def _finished_videos(folder: RunFolder, state: State, plan: Plan, task: Task[Any
     ]
 
 
-def _video_scores(folder: RunFolder, state: State, task: Task[Any], name: str) -> dict[str, float | None] | None:
+def _video_scores(folder: RunFolder, state: State, task: Task[Any, Any], name: str) -> dict[str, float | None] | None:
     """Return the scores of a video by finished cell, None if it could not be used."""
     if name in state.failed:
         return None
@@ -354,7 +344,7 @@ def plan_benchmark(
     return plan_work(folder, state, task, cells, seed=seed, retry_failed=retry_failed)
 
 
-def _facts(task: Task[Any], model: BenchmarkModel, seed: int) -> RunFacts:
+def _facts(task: Task[Any, Any], model: BenchmarkModel, seed: int) -> RunFacts:
     recipe, data = task.recipe, task.data
     own = {one.name: getattr(model, one.name) for group in (TreatmentFacts, ModelFacts) for one in fields(group)}
     if model.adapt is not None:
@@ -375,7 +365,7 @@ def _facts(task: Task[Any], model: BenchmarkModel, seed: int) -> RunFacts:
     )
 
 
-def _open_journal(folder: RunFolder, facts: RunFacts, task: Task[Any]) -> Ledger[Event]:
+def _open_journal(folder: RunFolder, facts: RunFacts, task: Task[Any, Any]) -> Ledger[Event]:
     """Return the journal of a run folder, and initialise the folder if it is new."""
     try:
         if not folder.check(facts, library_versions()):
@@ -400,7 +390,7 @@ def _record_failure(job: VideoJob, error: JostleError, note: Note) -> None:
 
 
 def _store_results(
-    folder: RunFolder, state: State, task: Task[Any], job: VideoJob, result: VideoResult[Any], note: Note
+    folder: RunFolder, state: State, task: Task[Any, Any], job: VideoJob, result: VideoResult[Any], note: Note
 ) -> None:
     """Store the results of a video durably: first the file, then the line of the journal."""
     new_outputs = {cell.name: result.outputs[cell.name] for cell in job.cells}
@@ -437,7 +427,7 @@ def _store_results(
     )
 
 
-def _write_failures(folder: RunFolder, state: State, task: Task[Any]) -> tuple[dict[str, str], ...]:
+def _write_failures(folder: RunFolder, state: State, task: Task[Any, Any]) -> tuple[dict[str, str], ...]:
     events = [event_to_dict(state.failed[name]) for name in usable_videos(task) if name in state.failed]
     failures = tuple({key: one[key] for key in ("video", "error", "message", "fault")} for one in events)
     write_text(folder.failures, [json.dumps(failure) + "\n" for failure in failures])
@@ -445,7 +435,7 @@ def _write_failures(folder: RunFolder, state: State, task: Task[Any]) -> tuple[d
 
 
 def _write_predictions(
-    folder: RunFolder, state: State, plan: Plan, task: Task[Any], names: list[str], note: Note
+    folder: RunFolder, state: State, plan: Plan, task: Task[Any, Any], names: list[str], note: Note
 ) -> None:
     """Write the predictions of cells that lack a file or a video."""
     lacking = [cell for cell in plan.cells if plan.there.get(cell.name) != frozenset(names)]
@@ -477,13 +467,13 @@ def _write_predictions(
             os.replace(new, path)
 
 
-def _altered_message(folder: RunFolder, state: State, task: Task[Any], name: str, cell: Cell) -> str:
+def _altered_message(folder: RunFolder, state: State, task: Task[Any, Any], name: str, cell: Cell) -> str:
     """Return the message that names the results file that changed since the run began."""
     bad = next(one for one in task.portions(name) if cell.name not in load_results(folder, state, task, name, one))
     return f"{results_file(folder, name, bad)}: not what this run wrote; delete it, and its video is processed again"
 
 
-def _write_diagnosis(folder: RunFolder, plan: Plan, task: Task[Any], names: list[str]) -> None:
+def _write_diagnosis(folder: RunFolder, plan: Plan, task: Task[Any, Any], names: list[str]) -> None:
     """Write the diagnosis of the clean videos, with those of all other cells under `cells`."""
     diagnoses = {cell.name: task.diagnose(folder.predictions_of(cell.slug), names) for cell in plan.cells}
     clean = diagnoses.pop(CLEAN)

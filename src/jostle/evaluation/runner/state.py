@@ -122,7 +122,7 @@ class Plan:
         }
 
 
-def usable_videos(task: Task[Any]) -> dict[str, Path]:
+def usable_videos(task: Task[Any, Any]) -> dict[str, Path]:
     """Return the videos that are annotated and have a file, in the order of the annotations."""
     videos = task.data.videos
     return {name: videos[name] for name in task.videos if name in videos and task.uses_video(name)}
@@ -131,7 +131,7 @@ def usable_videos(task: Task[Any]) -> dict[str, Path]:
 def plan_work(
     folder: RunFolder,
     state: State,
-    task: Task[Output],
+    task: Task[Any, Output],
     cells: Sequence[Cell],
     *,
     seed: int,
@@ -189,7 +189,7 @@ def file_size(path: Path) -> int:
 
 
 def load_results(
-    folder: RunFolder, state: State, task: Task[Output], video: str, portion: int | None
+    folder: RunFolder, state: State, task: Task[Any, Output], video: str, portion: int | None
 ) -> dict[str, Output]:
     """Load the stored predictions for a portion of a video, by cell, as far as the folder still has them."""
     event = state.videos.get((video, portion))
@@ -197,7 +197,7 @@ def load_results(
     return {} if stored is None else task.unpack(*stored)
 
 
-def load_complete_results(folder: RunFolder, state: State, task: Task[Output], video: str) -> dict[str, Output]:
+def load_complete_results(folder: RunFolder, state: State, task: Task[Any, Output], video: str) -> dict[str, Output]:
     """Load the predictions for a video in the cells of which all portions are stored."""
     results = [load_results(folder, state, task, video, portion) for portion in task.portions(video)]
     cells = [cell for cell in results[0] if all(cell in one for one in results)]
@@ -205,7 +205,7 @@ def load_complete_results(folder: RunFolder, state: State, task: Task[Output], v
 
 
 def _cells_with_results(
-    folder: RunFolder, state: State, task: Task[Any], video: str, portion: int | None
+    folder: RunFolder, state: State, task: Task[Any, Any], video: str, portion: int | None
 ) -> frozenset[str]:
     """Return the cells with stored results of a video; the file is read only if it changed."""
     event, every = state.videos[video, portion], task.recipe.cells

@@ -87,7 +87,7 @@ def check_run(path: Path) -> RunCheck:
             lacking.append(f"predictions/{slug}{folder.suffix} was written and is gone")
     lacking += [f"{video} could not be used: {event.message}" for video, event in state.failed.items()]
     if about.missing:
-        what = "frames" if about.content.task in ("frames", "objects") else "videos"
+        what = tasks[about.content.task].words.unit
         lacking.append(f"{len(about.missing)} annotated {what} have no file: {join_names(about.missing)}")
     covered = frozenset.intersection(*whole.values()) if whole else frozenset()
     lacking += [f"{cell} lacks {len(videos ^ covered)} videos" for cell, videos in whole.items() if videos != covered]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,31 +16,44 @@ from jostle.errors import DataError
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.inference.language import BASELINES
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
-from jostle.evaluation.tasks.task import Array, Task
+from jostle.evaluation.tasks.task import Annotations, Array, Task
 from jostle.io.files.atomic import write_text
 from jostle.io.files.text import read_json
+
+if TYPE_CHECKING:
+    from jostle.evaluation.config import InferenceConfig
 
 # Corruptions that destroy the order of events over the whole video; `jumble` only shuffles within short pieces.
 DISORDERED = frozenset(("box_jumble", "reverse_sampling"))
 Plain = dict[str, Any]
 
 
-class LanguageTask(Task[Output]):
+class LanguageTask(Task[Annotations, Output]):
     """Base of tasks whose model gets frames and words, several items a video."""
 
-    suffix: ClassVar[str] = ".json"
+    models: ClassVar[str | None] = None
+    refuses: ClassVar[Mapping[str, str]] = {
+        "adapt": "puts words to a model, and adaptation is for recognisers and feature extractors",
+    }
 
     @property
     def by_video(self) -> Mapping[str, Sequence[Any]]:
         """Questions or sentences of each video."""
-        by_video: Mapping[str, Sequence[Any]] = self.annotations.by_video
+        annotations: Any = self.annotations
+        by_video: Mapping[str, Sequence[Any]] = annotations.by_video
         return by_video
+
+    @classmethod
+    def check_input(cls, config: InferenceConfig) -> None:
+        config.language_input()
+
+    def tries_model(self, *, begun: bool) -> bool:
+        return not begun  # to ask a server twice costs money
 
     def make_job(
         self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None
     ) -> VideoJob:
-        items = tuple(self.by_video[name])
-        return VideoJob(name, path, cells, seed, self.actions.get(name), fps=self.data.rate_of(name), items=items)
+        return replace(super().make_job(name, path, cells, seed, portion), items=tuple(self.by_video[name]))
 
     @abstractmethod
     def to_rows(self, output: Output) -> list[Plain]:
@@ -65,7 +79,7 @@ class LanguageTask(Task[Output]):
         write_text(path, [json.dumps(rows, indent=0), "\n"])
 
     def read(self, path: Path) -> dict[str, Output]:
-        with refusing_rows(path, self.recipe.task):
+        with self.refusing_rows(path):
             rows = read_json(path)
             return {
                 name: self.from_rows([rows[item.id] for item in items])
@@ -73,25 +87,28 @@ class LanguageTask(Task[Output]):
                 if items[0].id in rows
             }
 
+    def videos_with(self, ids: Collection[str]) -> tuple[str, ...]:
+        """Return the videos that items are about, in the order of the annotations."""
+        return tuple(video for video, items in self.by_video.items() if items[0].id in ids)
+
+    @contextmanager
+    def refusing_rows(self, path: Path) -> Iterator[None]:
+        """Raise DataError F101 for whatever is wrong with the rows of a predictions file."""
+        try:
+            yield
+        except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
+            why = str(error).removeprefix(f"{path}: ").partition(";")[0]
+            raise DataError(
+                f"{path}: no predictions of {self.name}: {why}; delete it, and the cell is run again", fault="F101"
+            ) from None
+
     def cell_of(self, path: Path) -> Cell:
-        """Return the cell of a predictions file."""
+        """Return the cell of a predictions file of a benchmark."""
         return next(cell for cell in self.recipe.cells if cell.slug == path.name.removesuffix(self.suffix))
 
     def clean_path(self, path: Path) -> Path:
         """Return the predictions file of the clean cell beside another one."""
         return path.with_name(f"{CLEAN}{self.suffix}")
-
-
-@contextmanager
-def refusing_rows(path: Path, task: str) -> Iterator[None]:
-    """Raise DataError F101 for whatever is wrong with the rows of a predictions file."""
-    try:
-        yield
-    except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
-        why = str(error).removeprefix(f"{path}: ").partition(";")[0]
-        raise DataError(
-            f"{path}: no predictions of {task}: {why}; delete it, and the cell is run again", fault="F101"
-        ) from None
 
 
 def failures_of(outputs: Mapping[str, Any]) -> dict[str, str]:

@@ -1,28 +1,42 @@
-"""Base class and registry of tasks: annotations, predictions, their storage and their metric."""
+"""Base class and registry of tasks: everything that depends on what a model is asked about a video."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from jostle.core.registry import Registry
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.segments import Segments
-from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, datasets
+from jostle.errors import BadValue, DataError, JostleError, UnknownName
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
+from jostle.evaluation.run_folder.metadata import Content
+from jostle.evaluation.tasks.actions import known_actions
+from jostle.evaluation.tasks.views import VideoView
+from jostle.io.files.records import ValidationError
+from jostle.metrics.measured import Measured
 from jostle.metrics.metric import Metric, check_value, find_metric, measure
+from jostle.models.loading.names import check_model
+
+if TYPE_CHECKING:
+    from jostle.evaluation.config import InferenceConfig
 
 Array = npt.NDArray[Any]
-Kind = TypeVar("Kind", bound="Task[Any]")
+Kind = TypeVar("Kind", bound="Task[Any, Any]")
+Annotations = TypeVar("Annotations")
+Need = Literal["required", "allowed"]  # of a field of a recipe
+
+_TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
 
 
 @dataclass(frozen=True)
@@ -44,30 +58,173 @@ class Item:
     text: str = ""  # question or sentence, where the item is one
 
 
-class Task(ABC, Generic[Output]):
-    """One benchmark on one data set: everything in a run that depends on the task."""
+@dataclass(frozen=True)
+class Words:
+    """What readers call things in runs of a task.
 
-    suffix: ClassVar[str]  # of predictions files
-    loss_rule: ClassVar[str] = ""  # when the model loses an item, in words; empty for a task without items
+    Attributes:
+        title: the task, for headings and cards.
+        tag: the task as model hubs write it.
+        has_pipeline: whether the hub has a pipeline of that name.
+        predictions: what a predictions file has.
+        unit: what lacks a file where annotations have more than a copy of the data set.
+        group: that by which scores are broken down.
+        long_group: the same, where nothing around it says of what.
+        group_score: the score of a group; None for the metric of the run.
+        groups_note: which groups there are; empty where their names say it.
+        video_note: what the score of a single video is; empty where it is the metric.
+        interval_note: what is special about intervals of a single cell; empty where nothing is.
+        loss_rule: when a model loses an item; empty for a task without items.
+    """
 
-    def __init__(self, recipe: Recipe, data: Dataset) -> None:
-        self.recipe, self.data = recipe, data
+    title: str
+    tag: str
+    predictions: str
+    has_pipeline: bool = True
+    unit: str = "videos"
+    group: str = "class"
+    long_group: str = "class"
+    group_score: str | None = None
+    groups_note: str = ""
+    video_note: str = ""
+    interval_note: str = ""
+    loss_rule: str = ""
+
+
+@dataclass(frozen=True)
+class StoredTruth(Generic[Annotations]):
+    """Annotations of all videos, with the spans of their actions."""
+
+    annotations: Annotations
+    spans: Mapping[str, Segments] | None  # actions of each video, for placements; None in older runs
+
+
+class Task(ABC, Generic[Annotations, Output]):
+    """One benchmark with its annotations: everything in a run that depends on the task.
+
+    A task is made from a data set, for a run, or from the truth.json of a run folder.
+
+    Attributes:
+        name: in recipes; the decorator sets it.
+        words: what readers call things.
+        reads: type of its annotations in a data set.
+        models: registry that names its models, as `jostle names` lists it; None if they are not registered.
+        takes: fields of a recipe that it needs or allows, besides those of every benchmark.
+        refuses: why an option of a run does not suit its models, by the name of the option.
+        suffix: of predictions files.
+        clean_is_enough: whether a benchmark may consist of the clean cell alone.
+    """
+
+    name: ClassVar[str] = ""
+    words: ClassVar[Words]
+    reads: ClassVar[type]
+    models: ClassVar[str | None] = "models"
+    takes: ClassVar[Mapping[str, Need]] = {}
+    refuses: ClassVar[Mapping[str, str]] = {}
+    suffix: ClassVar[str] = ".json"
+    clean_is_enough: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        benchmark: Recipe | Content,
+        load: Callable[[], StoredTruth[Annotations]],
+        missing: Collection[str] = (),
+        data: Dataset | None = None,
+    ) -> None:
+        """Hold the task of a benchmark.
+
+        Args:
+            load: reads the annotations, when they are first needed.
+            missing: ids that are annotated and have no file.
+            data: with the videos, where the task is to be run.
+        """
+        self.benchmark, self.missing, self._load, self._data = benchmark, missing, load, data
+
+    @property
+    def recipe(self) -> Recipe:
+        """Recipe of the benchmark, of a task that is to be run."""
+        assert isinstance(self.benchmark, Recipe), "this task was read from a run folder"
+        return self.benchmark
+
+    @property
+    def data(self) -> Dataset:
+        """Data set with the videos, of a task that is to be run."""
+        assert self._data is not None, "this task was read from a run folder"
+        return self._data
+
+    # The annotations.
+
+    @classmethod
+    def of_data(cls: type[Kind], recipe: Recipe, data: Dataset) -> Kind:
+        """Return the task of a benchmark on a data set."""
+
+        def load() -> StoredTruth[Any]:
+            annotations = cls.annotations_in(data)
+            return StoredTruth(annotations, cls.actions_in(data, annotations))
+
+        return cls(recipe, load, data.missing, data)
+
+    @classmethod
+    def of_file(
+        cls: type[Kind], content: Content, path: Path, classes: Sequence[str], missing: Collection[str]
+    ) -> Kind:
+        """Return the task of a run from the truth.json in its folder.
+
+        Args:
+            classes: all classes of the run, where predictions files name them.
+        """
+
+        def load() -> StoredTruth[Any]:
+            if not path.exists():
+                raise DataError(f"{path}: not there; run again into this folder, which writes it")
+            with _refusing_truth(path):
+                return cls.read_truth(path, classes)
+
+        return cls(content, load, missing)
+
+    @classmethod
+    def annotations_in(cls, data: Dataset) -> Annotations:
+        """Return the annotations of a data set that the task is scored by; raises BadValue if there are none."""
+        return data.annotated(cls.reads)
+
+    @classmethod
+    def actions_in(cls, data: Dataset, annotations: Annotations) -> Mapping[str, Segments]:
+        """Return the actions of each video, for placements; by default those annotated besides."""
+        return known_actions(data)
+
+    @classmethod
+    @abstractmethod
+    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[Annotations]:
+        """Read what `write_truth` wrote; whatever is wrong with it raises JostleError."""
+
+    @abstractmethod
+    def write_truth(self, path: Path) -> None:
+        """Write the annotations as JSON."""
+
+    @cached_property
+    def truth(self) -> StoredTruth[Annotations]:
+        """Annotations of all videos, with the spans of their actions."""
+        return self._load()
+
+    @property
+    def annotations(self) -> Annotations:
+        """Annotations that the task is scored by."""
+        return self.truth.annotations
 
     @property
     @abstractmethod
-    def annotations(self) -> Any:
-        """Annotations that the task is scored by."""
+    def fingerprint(self) -> str:
+        """`sha256:` and a hash of the annotations."""
 
     @property
     def videos(self) -> Sequence[str]:
         """Ids of the annotated videos, in the order of the annotations."""
-        videos: Sequence[str] = self.annotations.videos
+        videos: Sequence[str] = self.annotations.videos  # type: ignore[attr-defined]
         return videos
 
-    @cached_property
-    def metric(self) -> Metric:
-        """Metric of the benchmark."""
-        return find_metric(self.recipe.metric)
+    def uses_video(self, name: str) -> bool:
+        """Whether the task uses a video."""
+        return True
 
     @property
     def classes(self) -> Sequence[str]:
@@ -88,27 +245,45 @@ class Task(ABC, Generic[Output]):
             coverage |= {"classes": used, "of_classes": max(every, 0 if kind is None else kind.classes)}
         return coverage
 
-    @cached_property
-    def actions(self) -> dict[str, Segments]:
-        """Actions of each video that the data set annotates besides its labels, for placements."""
-        return known_actions(self.data)
+    # The model.
 
-    def uses_video(self, name: str) -> bool:
-        """Whether the task uses a video."""
+    @classmethod
+    @abstractmethod
+    def build_model(
+        cls, recipe: Recipe, data: Dataset, config: InferenceConfig, device: str, *, here: bool
+    ) -> BenchmarkModel:
+        """Resolve what was requested of a model into a loadable one with its name and fingerprints.
+
+        Args:
+            here: whether this machine has the device, so that the model can be loaded and checked before the run.
+
+        Raises:
+            BadValue: if the model does not suit the benchmark, or its classes are not those of the data set.
+            CheckpointError: if the weights do not fit.
+        """
+
+    @classmethod
+    def check_model(cls, benchmark: str, model: object) -> None:
+        """Raise BadValue or UnknownName unless a named model suits the task; other models are checked later."""
+        check_model(benchmark, cls.name, cls.models, model)
+
+    @classmethod
+    def check_options(cls, recipe: Recipe, config: InferenceConfig) -> None:
+        """Raise BadValue if an option does not suit the task of a benchmark."""
+        if config.input:
+            cls.check_input(config)
+        for name, why in cls.refuses.items():
+            if getattr(config, name) is not None:
+                raise BadValue(f"{recipe.name} {why}; leave --{name} out")
+
+    @classmethod
+    def check_input(cls, config: InferenceConfig) -> None:
+        """Raise unless the changes to the model's input are settings of its kind of model."""
+        config.changes()
+
+    def tries_model(self, *, begun: bool) -> bool:
+        """Whether a model is tried on one video before a run; `begun` says whether the run goes on."""
         return True
-
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """`sha256:` and a hash of the annotations."""
-
-    @abstractmethod
-    def write_truth(self, path: Path) -> None:
-        """Write the annotations as JSON."""
-
-    def diagnose(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
-        """Diagnose the errors of the predictions in a file on these videos; None if not applicable."""
-        return None
 
     def portions(self, name: str) -> Sequence[int | None]:
         """Return the numbers of the portions that results of a video are stored by; (None,) for the whole."""
@@ -119,11 +294,14 @@ class Task(ABC, Generic[Output]):
         (whole,) = outputs
         return whole
 
-    @abstractmethod
     def make_job(
         self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None
     ) -> VideoJob:
         """Return the job for a video, or for a portion of it."""
+        spans = self.truth.spans or {}
+        return VideoJob(name, path, cells, seed, spans.get(name), fps=self.data.rate_of(name))
+
+    # Predictions.
 
     @abstractmethod
     def pack(self, outputs: Mapping[str, Output]) -> tuple[dict[str, Array], list[str]]:
@@ -141,38 +319,57 @@ class Task(ABC, Generic[Output]):
     def read(self, path: Path) -> dict[str, Output]:
         """Read the predictions that `write` wrote, by video."""
 
-    def measured_truth(self, names: Sequence[str]) -> Any:
-        """Return the annotations of some videos, as the metric takes them."""
-        return self.annotations.of_videos(names)
-
     @abstractmethod
     def to_predictions(self, outputs: Mapping[str, Output]) -> Any:
         """Join predictions by video to what the metric takes."""
 
-    def read_predictions(self, path: Path, truth: Any) -> Any:
+    @abstractmethod
+    def read_predictions(self, path: Path) -> Any:
         """Read the predictions of a cell as the metric takes them."""
-        return self.to_predictions(self.read(path))
+
+    @abstractmethod
+    def videos_of(self, predictions: Any) -> Sequence[str]:
+        """Return the videos that predictions are about."""
+
+    def restrict(self, predictions: Any, names: Sequence[str]) -> Any:
+        """Return the predictions for these videos, where the metric does not leave out the others itself."""
+        return predictions
+
+    # What they are worth.
+
+    @cached_property
+    def metric(self) -> Metric:
+        """Metric of the benchmark."""
+        return find_metric(self.benchmark.metric)
+
+    def truth_of(self, names: Sequence[str]) -> Any:
+        """Return the annotations of some videos, as the metric takes them."""
+        return self.annotations.of_videos(names)  # type: ignore[attr-defined]
+
+    def measured(self, predictions: Any, names: Sequence[str]) -> Measured:
+        """Measure the predictions of a cell on these videos."""
+        return measure(self.metric, self.truth_of(names), self.restrict(predictions, names), self.benchmark)
 
     def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
-        """Compute the metric of the predictions in a file on these videos."""
-        truth = self.measured_truth(names)
-        predictions = self.read_predictions(path, truth)
-        measured = measure(self.metric, truth, predictions, self.recipe)
+        """Compute the metric of the predictions in a file on these videos, and what scores.json has beside it."""
+        predictions = self.read_predictions(path)
+        measured = self.measured(predictions, names)
         value = check_value(self.metric, measured.value)
-        return MetricValue(value, measured.more | self.further_values(path, truth, predictions))
+        return MetricValue(value, measured.more | self.further_values(path, predictions, names))
 
-    def further_values(self, path: Path, truth: Any, predictions: Any) -> dict[str, Any]:
+    def further_values(self, path: Path, predictions: Any, names: Sequence[str]) -> dict[str, Any]:
         """Return values for scores.json that need more than the predictions of a cell, as what it changes."""
         return {}
 
     def video_score(self, name: str, output: Output) -> float | None:
         """Return the score of one video whose mean over videos is the value of a cell; None if there is none."""
-        if self.metric.mean_over != "videos":
+        if self.metric.mean_over != "videos" or not len(self.truth_of([name])):
             return None
-        truth = self.measured_truth([name])
-        if not len(truth):
-            return None
-        return measure(self.metric, truth, self.to_predictions({name: output}), self.recipe).value
+        return self.measured(self.to_predictions({name: output}), [name]).value
+
+    def diagnose(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
+        """Diagnose the errors of the predictions in a file on these videos; None if not applicable."""
+        return None
 
     def items(self, name: str) -> Sequence[Item]:
         """Return the parts of a video that `judge` judges; none for a task without."""
@@ -186,49 +383,59 @@ class Task(ABC, Generic[Output]):
         """Return a score for each item of a video, higher where it is safer, and whether the model gets it right."""
         raise NotImplementedError
 
+    # What a reader sees of a video.
 
-ActionPairs = dict[str, list[list[float]]]
+    def view(
+        self, name: str, clean: Any, corrupted: Any, *, tiou: float | None = None, brief: bool = False
+    ) -> VideoView | None:
+        """Return a video with predictions of two cells, to be drawn; None where nothing can be drawn.
 
+        Args:
+            tiou: overlap from which something in time is right; by default the benchmark's.
+            brief: for a report, which has room for the most confident predictions only.
 
-def known_actions(data: Dataset) -> dict[str, Segments]:
-    """Return the actions of each video that the data set annotates besides its labels.
+        Raises:
+            UnknownName: if no such video is annotated.
+        """
+        return None
 
-    A video without any counts as one action from beginning to end.
-    """
-    truth = next((part for part in data.annotations if isinstance(part, Truth)), None)
-    return {} if truth is None else truth.actions
-
-
-def action_pairs(actions: Mapping[str, Segments], videos: Iterable[str]) -> ActionPairs:
-    """Return starts and ends in seconds by video, JSON-serializable, for those of `videos` with known actions."""
-    known = ((name, actions[name]) for name in videos if name in actions)
-    return {name: np.stack([segments.start, segments.end], 1).tolist() for name, segments in known}
-
-
-def segments_from_pairs(places: Mapping[str, Iterable[Sequence[float]]]) -> dict[str, Segments]:
-    """Invert `action_pairs`, without the labels, which placements do not need."""
-    return {name: Segments.from_pairs(pairs) for name, pairs in places.items()}
+    def check_video(self, name: str) -> None:
+        """Raise UnknownName unless a video is annotated."""
+        if name not in self.videos:
+            raise UnknownName("video", name, self.videos)
 
 
-tasks: Registry[type[Task[Any]]] = Registry("task", "jostle.evaluation.tasks")
+@contextmanager
+def _refusing_truth(path: Path) -> Iterator[None]:
+    """Raise DataError F110 for whatever is wrong with a truth.json."""
+    try:
+        yield
+    except (BadValue, ValidationError) as error:
+        raise DataError(f"{path}: {error}; {_TRUTH_ANEW}", fault="F110") from None
+    except JostleError as error:
+        raise DataError(f"{error}; {_TRUTH_ANEW}", fault="F110") from None
+
+
+tasks: Registry[type[Task[Any, Any]]] = Registry("task", "jostle.evaluation.tasks")
 
 
 def task(name: str) -> Callable[[type[Kind]], type[Kind]]:
-    """Register a task class under its name in recipes."""
+    """Register a `Task` class under its name in recipes."""
 
     def register(kind: type[Kind]) -> type[Kind]:
+        kind.name = name
         tasks.add(name, kind)
         return kind
 
     return register
 
 
-def make_task(recipe: Recipe, data: Dataset) -> Task[Any]:
+def make_task(recipe: Recipe, data: Dataset) -> Task[Any, Any]:
     """Return the task of a benchmark on a data set.
 
     Raises:
         BadValue: if the data set has other annotations.
     """
-    instance = tasks[recipe.task](recipe, data)
+    instance = tasks[recipe.task].of_data(recipe, data)
     instance.videos  # noqa: B018
     return instance

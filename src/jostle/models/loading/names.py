@@ -15,7 +15,6 @@ from jostle.models.weights.shipped import (
     default_weights,
     index_of_names,
     shipped_names,
-    task_of_benchmark,
     trained_weights,
 )
 from jostle.models.weights.shipped.sources import is_fetched
@@ -40,7 +39,6 @@ KIND = {
     "objectdetectors": "object detector",
 }
 TITLES = {"detectors": "detector", "models": "recogniser", "objectdetectors": "object detector"}
-FITTING = {"detection": "detectors", "objects": "objectdetectors"}  # models that are recognisers fit all other tasks
 
 
 def check_known(registry: str, name: str) -> None:
@@ -81,33 +79,22 @@ def registry_of(model: str) -> str:
     return next((registry for registry in TITLES if model in names_of(registry)), "models")
 
 
-def check_names(benchmark: str, model: object) -> None:
-    """Raise unless the names of a benchmark and a model are known and compatible, by the index of names.
-
-    Raises:
-        BadValue: if the model is one for another task.
-        UnknownName: if there is no such benchmark or model.
-    """
-    check_known("benchmarks", benchmark)
-    task = task_of_benchmark(benchmark)
-    if task is not None:  # a plugin's is known when it is loaded
-        check_model(benchmark, task, model)
-
-
-def check_model(benchmark: str, task: str, model: object) -> None:
+def check_model(benchmark: str, task: str, registry: str | None, model: object) -> None:
     """Raise unless a named model suits the task of a benchmark; other models are checked later.
+
+    Args:
+        registry: of the models for the task; None if they are not registered.
 
     Raises:
         BadValue: if it is the name of a model for another task.
         UnknownName: if it is none at all.
     """
-    if not isinstance(model, str) or is_import_path(model) or task in ("questions", "moments"):
+    if not isinstance(model, str) or is_import_path(model) or registry is None:
         return
-    right = FITTING.get(task, "models")
     for other in TITLES:
-        if model not in names_of(right) and model in names_of(other):
+        if model not in names_of(registry) and model in names_of(other):
             raise BadValue(f"{model} is a {TITLES[other]}, and {benchmark} is a benchmark of {task}")
-    check_known(right, model)
+    check_known(registry, model)
 
 
 DESCRIBED = ("models", "extractors", "detectors", "objectdetectors", "languagemodels")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.core.types.columns import Floats
+from jostle.core.types.video_labels import VideoLabels
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.cell_scores import table_rows
+from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.record import Buckets, CellDiagnosis, RunRecord
 from jostle.evaluation.results.run_analysis import Progress, processed_videos
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
@@ -120,7 +121,7 @@ class Confusion:
 def confusion_of(
     record: RunRecord, cells: Sequence[str] | None = None, progress: Progress | None = None
 ) -> Confusion | None:
-    """The confusions of a run of recognition; None for other tasks, and where there are no cells.
+    """The confusions of a run on labelled videos; None for others, and where there are no cells.
 
     A video counts by its most confident class. With several true classes it is right with any, and else counts for
     each.
@@ -129,13 +130,13 @@ def confusion_of(
         cells: by default those that count.
     """
     selected = [cell for cell in (record.counted if cells is None else cells) if cell in record.cells]
-    if record.task != "recognition" or not selected:
+    if not isinstance(record.annotations, VideoLabels) or not selected:
         return None
-    labels = record.labels.of_videos(processed_videos(record))
+    labels = record.annotations.of_videos(processed_videos(record))
     count = np.bincount(labels.label, minlength=len(labels.classes))
     tables = []
     for cell in (CLEAN, *selected):
-        guess = table_rows(record, cell, labels.videos).argmax(axis=1)
+        guess = predictions_of(record, cell, labels.videos).scores.argmax(axis=1)
         own = np.zeros((len(labels.videos), len(labels.classes)), np.bool_)
         own[labels.video, labels.label] = True
         right = own[np.arange(len(guess)), guess]

@@ -16,13 +16,13 @@ import numpy as np
 
 from jostle.errors import DataError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.results.cell_scores import right_answers
+from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, estimate, processed_videos
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows
 from jostle.io.files.video_ids import id_of
-from jostle.metrics.accuracy import TopKAccuracy
+from jostle.metrics.accuracy import TopKAccuracy, videos_within_top_k
 from jostle.metrics.bootstrap import video_weights
 
 FILE_COLUMNS = ("filename", "file_name", "video", "path", "video_id")
@@ -117,8 +117,9 @@ def _answers(record: RunRecord) -> list[tuple[str, str, bool]]:
     if not isinstance(record.metric, TopKAccuracy):
         raise DataError(f"{record.folder}: only accuracies of recognisers are compared by group")
     videos = processed_videos(record)
-    right = dict(zip(videos, right_answers(record, CLEAN, videos).tolist(), strict=True))
-    labels = record.labels.of_videos(videos)
+    labels = record.annotations.of_videos(videos)
+    answers = videos_within_top_k(labels, predictions_of(record, CLEAN, videos), record.about.content.k or 1)
+    right = dict(zip(videos, answers.tolist(), strict=True))
     pairs = zip(labels.video.tolist(), labels.label.tolist(), strict=True)
     return [(labels.videos[video], labels.classes[label], right[labels.videos[video]]) for video, label in pairs]
 

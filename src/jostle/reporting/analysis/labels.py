@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.run_folder.metadata import format_adaptation, format_model
-from jostle.metrics.moments import RANGES
 from jostle.metrics.robustness import split_cell
 
 if TYPE_CHECKING:
@@ -57,54 +56,6 @@ def _folder(record: RunRecord) -> str:
     name, about = record.folder.resolve().name, record.about
     mend, adapt = about.mend, format_adaptation(about.adapt)
     return format_model(name, None if "mended" in name else mend, None if "adapted" in name else adapt)
-
-
-@dataclass(frozen=True)
-class TaskWords:
-    """What readers call things in runs of a task.
-
-    Attributes:
-        group: that by which scores are broken down.
-        long_group: the same, where nothing around it says of what.
-        group_score: the score of a group; None for the metric of the run.
-        groups_note: which groups there are; empty where their names say it.
-        video_note: what the score of a single video is; empty where it is the metric.
-        interval_note: what is special about intervals of a single cell; empty where nothing is.
-    """
-
-    group: str = "class"
-    long_group: str = "class"
-    group_score: str | None = "accuracy"
-    groups_note: str = ""
-    video_note: str = ""
-    interval_note: str = ""
-
-
-_LENGTHS = ", ".join(f"{length} up to {high:g} s" for length, (_, high) in RANGES.items())
-_WORDS = {
-    "detection": TaskWords(
-        group_score="AP", video_note="The score of a single video is its own mAP over the classes it has."
-    ),
-    "recognition": TaskWords(interval_note="; of a single cell exact"),
-    "frames": TaskWords(interval_note="; of a single cell exact where each anchor is of a video of its own"),
-    "questions": TaskWords("type", "type of question", interval_note=", each with all its questions"),
-    "moments": TaskWords(
-        "length",
-        "length of moment",
-        group_score=None,
-        groups_note=f"By the length of the true windows: {_LENGTHS}.",
-        interval_note=", each with all its sentences",
-    ),
-}
-
-
-def words_of(task: str) -> TaskWords:
-    """Return the words for runs of a task.
-
-    >>> words_of("recognition").group, words_of("questions").group, words_of("moments").group
-    ('class', 'type', 'length')
-    """
-    return _WORDS.get(task, TaskWords())
 
 
 def plural(word: str) -> str:

@@ -67,8 +67,8 @@ def baseline_rows(record: RunRecord) -> list[tuple[str, float | None, tuple[floa
 
 
 def answers_table(record: RunRecord, name: str) -> Table | None:
-    """Return the kinds of answers and their calibration in every cell; None for other tasks."""
-    if record.task != "questions" or record.scores.clean_more.count is None:
+    """Return the kinds of answers and their calibration in every cell; None where runs have none."""
+    if record.scores.clean_more.unreadable is None:
         return None
     rows: list[tuple[Value, ...]] = []
     count = record.scores.clean_more.count or 1
@@ -171,8 +171,8 @@ def types_table(record: RunRecord, name: str) -> Table | None:
 
 
 def windows_table(record: RunRecord, name: str) -> Table | None:
-    """Return R@1, mean IoU and mAP in every cell; None for other tasks."""
-    if record.task != "moments" or record.scores.clean_more.recall is None:
+    """Return R@1, mean IoU and mAP in every cell; None where runs have none."""
+    if record.scores.clean_more.recall is None:
         return None
     tious = list(record.scores.clean_more.recall)
     rows: list[tuple[Value, ...]] = []

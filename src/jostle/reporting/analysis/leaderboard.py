@@ -138,7 +138,7 @@ def _board(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Board:
     ranked = [_group(benchmark, members) for members in groups.values()]
     ranked.sort(key=lambda group: (-len(group.entries), group.scope))
     title = benchmarks[benchmark].title if benchmark in benchmarks else benchmark
-    frames = first.task == "frames" and not any(summary.cells for summary, _ in held)
+    frames = first.has_pm_k and not any(summary.cells for summary, _ in held)
     return Board(benchmark, title, first.metric, frames, tuple(ranked), published_models(benchmark))
 
 

@@ -60,7 +60,7 @@ def literature_on(records: Sequence[RunRecord]) -> Literature | None:
         return None
     remarks = dict.fromkeys(remark for record in records for remark in apart(record))
     title = f"Published on {benchmarks[name].title}, not measured here"
-    return Literature(title, models, records[0].task == "frames", (*remarks, ALWAYS))
+    return Literature(title, models, records[0].metric.recorded == "pm_k", (*remarks, ALWAYS))
 
 
 def apart(record: RunRecord) -> list[str]:

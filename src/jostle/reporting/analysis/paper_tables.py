@@ -373,13 +373,11 @@ def write_paper_tables(analyses: Sequence[RunAnalysis], folder: Path, *, interva
         DataError: if no cell counts, so that there is nothing to set.
     """
     files = {layout.file: layout.latex(intervals=intervals) for layout in paper_layouts(analyses)}
-    if analyses[0].record.task == "frames":
-        names = run_names([analysis.record for analysis in analyses])
-        rows_of_offsets = [
-            (name, one)
-            for name, analysis in zip(names, analyses, strict=True)
-            for one in offset_errors(analysis.record)
-        ]
+    names = run_names([analysis.record for analysis in analyses])
+    rows_of_offsets = [
+        (name, one) for name, analysis in zip(names, analyses, strict=True) for one in offset_errors(analysis.record)
+    ]
+    if rows_of_offsets:
         files["pm-k"] = "\n".join(
             [r"\begin{table}", r"\centering", offsets_table(rows_of_offsets).latex(), r"\end{table}", ""]
         )

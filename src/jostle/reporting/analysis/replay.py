@@ -97,17 +97,16 @@ def spans_of(mask: Mask, pts: Times, fps: Fraction) -> list[tuple[float, float]]
 
 
 def _actions(record: RunRecord, video: str, cell: str) -> Segments | None:
-    if record.task == "detection":
-        return record.truth.actions[video]
     known = record.about.content.cell(cell)
     if known is None or all(step.placement == WHOLE for step in known.done):
         return None
-    if record.actions is None:
+    spans = record.task.truth.spans
+    if spans is None:
         raise DataError(
             f"{cell}: this run does not say where in {video} the action is; delete {record.folder / 'truth.json'}, and "
             "the same `jostle run` writes it anew"
         )
-    return record.actions.get(video)
+    return spans.get(video)
 
 
 def _plain(value: Any) -> Any:

@@ -62,9 +62,9 @@ def stabilities(records: Sequence[RunRecord]) -> Stabilities:
         BadValue: if they are of another task.
         Incomparable: if they are of different benchmarks or ground truths.
     """
-    other = next((record for record in records if record.task != "frames"), None)
+    other = next((record for record in records if not offset_errors(record)), None)
     if other is not None:
-        raise BadValue(f"{other.folder}: is a run of {other.task}; accuracy against pm-k is for frame classifiers")
+        raise BadValue(f"{other.folder}: is a run of {other.task.name}; accuracy against pm-k is for frame classifiers")
     check_comparable(records)
     results = []
     for name, record in zip(run_names(records), records, strict=True):

@@ -20,12 +20,14 @@ from jostle.evaluation.results.comparison import Standing
 from jostle.evaluation.results.pm_k import offset_errors
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
-from jostle.evaluation.run_folder.metadata import RunFacts, Task
+from jostle.evaluation.run_folder.metadata import RunFacts
 from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
+from jostle.evaluation.tasks.task import Words, tasks
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
 from jostle.metrics.accuracy import TopKAccuracy
-from jostle.metrics.metric import Chance, find_metric, metrics
+from jostle.metrics.answers import AnswerAccuracy
+from jostle.metrics.metric import Chance, Metric, find_metric, metrics
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.labels import benchmark_title
 
@@ -78,9 +80,19 @@ class RunSummary:
     stopped_early: str | None = None  # why the run ended before all videos were processed
 
     @property
-    def task(self) -> Task:
-        """Task of the benchmark."""
-        return self.facts.content.task
+    def words(self) -> Words:
+        """What readers call things in runs of the task."""
+        return tasks[self.facts.content.task].words
+
+    @property
+    def metric_kind(self) -> Metric:
+        """Metric of the benchmark."""
+        return find_metric(self.facts.content.metric)
+
+    @property
+    def has_pm_k(self) -> bool:
+        """Whether the clean score is an accuracy on anchors, and pm-k the second number where there are no cells."""
+        return self.metric_kind.recorded == "pm_k"
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -275,7 +287,7 @@ def _check_numbers(summary: RunSummary) -> None:
         left = mean / summary.clean.value if summary.clean.value else None
         _check_near(summary.relative.value, left, "and the others give", "relative")
     else:
-        pm_k = summary.task == "frames"  # without cells its second number is pm-k, which is at most the accuracy
+        pm_k = summary.has_pm_k  # without cells its second number is pm-k, which is at most the accuracy
         if (summary.corrupted.value is not None) != pm_k:
             raise ValidationError(f"is {summary.corrupted.value}, without cells").under("corrupted")
         if summary.relative.value is not None:
@@ -310,14 +322,14 @@ def _check_interval(summary: RunSummary, name: str, number: Number | CellNumber)
     ends, value = number.interval, number.value
     if ends is None:
         return
-    if value is None or not (summary.draws or summary.task == "frames"):
+    if value is None or not (summary.draws or summary.has_pm_k):
         raise ValidationError(f"has an interval {list(ends)} without {'a value' if value is None else 'draws'}").under(
             name
         )
     if ends[0] > ends[1] or (name != "relative" and ends[1] > 1):
         raise ValidationError(f"has {list(ends)} as interval, which is none of shares").under(name)
     # Draws of a mean average precision may all lie above it, those of a share of videos lie on both sides.
-    share = summary.task not in ("detection", "objects") and name != "relative" and summary.draws >= ENOUGH_DRAWS
+    share = summary.metric_kind.mean_over and name != "relative" and summary.draws >= ENOUGH_DRAWS
     if share and not ends[0] - NEAR <= value <= ends[1] + NEAR:
         raise ValidationError(f"is {value}, outside of its interval {list(ends)}").under(name)
 
@@ -349,13 +361,11 @@ def _check_recipe(summary: RunSummary) -> None:
     listed = 0 if kind is None else kind.videos.get(facts.subset, 0)
     if summary.coverage.of < listed:
         raise ValidationError(f"is of {summary.coverage.of} videos, and {facts.dataset} has {listed}").under("coverage")
-    if isinstance(find_metric(content.metric), TopKAccuracy):
+    if isinstance(summary.metric_kind, TopKAccuracy):
         _check_answers(summary, content.k or 1)
-    elif content.task == "questions":
+    elif isinstance(summary.metric_kind, AnswerAccuracy):
         _check_chance(summary)
-    elif content.task in ("detection", "moments") and summary.guesses != Chance(summary.chance or 0.0, None).explains(
-        summary.clean.value, summary.clean.interval
-    ):
+    elif summary.guesses != Chance(summary.chance or 0.0, None).explains(summary.clean.value, summary.clean.interval):
         raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 

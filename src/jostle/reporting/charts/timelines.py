@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
+from jostle.evaluation.tasks.views import AnnotatedAction, Detection, TimelineView
 from jostle.reporting.charts.bars import NAMES
 from jostle.reporting.charts.drawing import Drawing, Scale, cut, ticks, width_of
 
@@ -12,7 +12,7 @@ WIDE, LEFT, TRACK, GAP = 900.0, 96.0, 20, 12
 Span = tuple[float, float]
 
 
-def draw_timeline(timeline: VideoTimeline, corrupted: Sequence[Span] | None, end_s: float) -> Drawing:
+def draw_timeline(timeline: TimelineView, corrupted: Sequence[Span] | None, end_s: float) -> Drawing:
     """Three bands of tracks over one axis; a wrong detection is open and says what is wrong with it.
 
     Args:

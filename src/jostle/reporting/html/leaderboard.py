@@ -15,7 +15,6 @@ from jostle.evaluation.run_folder.metadata import format_adaptation
 from jostle.io.files.atomic import write_text
 from jostle.io.files.video_ids import file_name_for
 from jostle.metrics.bootstrap import warn_of_few
-from jostle.reporting.analysis.labels import words_of
 from jostle.reporting.analysis.leaderboard import (
     Board,
     LeaderboardEntry,
@@ -173,7 +172,7 @@ def _interval_text(own: RunSummary) -> str:
     if not own.draws:
         return "none"
     few = "; too narrow, as videos are few" if warn_of_few(own.coverage.videos) else ""
-    return f"95 %, {own.draws} draws of the videos{words_of(own.task).interval_note}{few}"
+    return f"95 %, {own.draws} draws of the videos{own.words.interval_note}{few}"
 
 
 def _origin(entry: LeaderboardEntry) -> str:

@@ -12,8 +12,8 @@ from jostle.errors import BadValue, JostleError
 from jostle.evaluation.results.comparison import RunComparison, compared
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import RunAnalysis
+from jostle.evaluation.tasks.task import Words
 from jostle.gate.verdict import Check
-from jostle.reporting.analysis.labels import TaskWords, words_of
 from jostle.reporting.html.blocks import Block, Blocks, Heading
 
 TAKEN = ("content", "status", "texts")  # addresses of the page itself
@@ -57,9 +57,9 @@ class Report:
         return str(self.runs[0].record.scores.metric)
 
     @property
-    def words(self) -> TaskWords:
+    def words(self) -> Words:
         """Words for what is special about the task."""
-        return words_of(self.runs[0].record.task)
+        return self.runs[0].record.task.words
 
     @cached_property
     def comparisons(self) -> tuple[tuple[ReportedRun, RunComparison], ...]:

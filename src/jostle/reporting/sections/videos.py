@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from jostle.core.tables import Column, Table
 from jostle.errors import JostleError
 from jostle.evaluation.results.run_analysis import Drop, RunAnalysis, losing, video_drops
+from jostle.evaluation.tasks.views import AnsweredItem, ClassScoresView, ItemTableView, TimelineView, VideoView
 from jostle.reporting.analysis.cell_tables import drops_table
-from jostle.reporting.analysis.video_language import AnsweredQuestion
-from jostle.reporting.analysis.video_results import Answers, VideoTimeline
-from jostle.reporting.analysis.video_views import SentenceTimeline, VideoView, view_of
 from jostle.reporting.charts.timelines import draw_timeline
 from jostle.reporting.html.blocks import Article, Bare, Block, Figure, Film, FilmStrip, Fold, Heading, Strong, Text
 from jostle.reporting.html.pictures import Span, Strip, strip_of
@@ -75,12 +73,13 @@ class Album:
     def remark(self, views: Sequence[VideoView | None]) -> str:
         """Return what explains the pictures and the timelines beside them."""
         parts = []
-        if any(isinstance(view, SentenceTimeline) for view in views):
+        timelines = [view for view in views if isinstance(view, TimelineView)]
+        if any(view.by_sentence for view in timelines):
             parts.append(
                 "The first window of each sentence is drawn: full where it overlaps a true one by half, else open; "
                 "shaded stretches are corrupted."
             )
-        elif any(isinstance(view, VideoTimeline) for view in views):
+        elif timelines:
             parts.append(
                 "The most confident detections are drawn, on clean video as many as there are actions. A full bar is "
                 "right, an open one wrong; shaded stretches are corrupted."
@@ -93,11 +92,10 @@ class Album:
 
 
 def _worst_of(report: Report, run: ReportedRun, album: Album) -> Iterator[tuple[VideoView | None, Article]]:
-    view = view_of(run.record)
     for number, drop in enumerate(video_drops(run.analysis)[: count_worst(len(report.runs))]):
         if drop.loss <= 0:
             break
-        found = view(drop.name, drop.worst_cell)
+        found = run.record.view(drop.name, drop.worst_cell, brief=True)
         aside = f"under {drop.worst_cell}{'' if report.alone else f', {run.name}'}"
         pictures = _pictures(run, drop, found, f"video-{run.number}-{number}", album)
         yield found, Article("video", Heading(drop.name, aside), *_words(found, drop), *pictures)
@@ -108,32 +106,31 @@ def _words(view: VideoView | None, drop: Drop) -> Iterator[Block]:
     """Yield what a video loses, in words."""
     falls = f"falls from {100 * drop.clean:.1f} to {100 * drop.worst:.1f}."
     match view:
-        case Answers():
+        case ClassScoresView():
             clean = max(view.scores, key=lambda one: one.clean).label
             corrupted = max(view.scores, key=lambda one: one.corrupted).label
             true = Strong(", ".join(one.label for one in view.scores if one.true))
             guesses = (Strong(clean), " on clean video and ", Strong(corrupted), " on corrupted video.")
             yield Text(("The true class is ", true, "; the predicted class is ", *guesses))
-        case SentenceTimeline():
-            yield f"Its own score {falls} {_lost(view.timeline, '; ')}".strip()
-        case VideoTimeline():
-            yield f"Its own mAP {falls} {_lost(view, ', ')}".strip()
-        case tuple():
+        case TimelineView():
+            score, joint = ("score", "; ") if view.by_sentence else ("mAP", ", ")
+            yield f"Its own {score} {falls} {_lost(view, joint)}".strip()
+        case ItemTableView():
             yield (
                 f"Of its questions {100 * drop.clean:.0f} % are answered right on clean video, "
                 f"{100 * drop.worst:.0f} % here."
             )
-            yield Bare(_changed_answers(view))
-        case None:
+            yield Bare(_changed_answers(view.items))
+        case _:
             yield f"Its score {falls}"
 
 
-def _lost(timeline: VideoTimeline, joint: str) -> str:
+def _lost(timeline: TimelineView, joint: str) -> str:
     lost = [action.label.strip(".") for action in timeline.actions if action.lost]
     return f"Lost: {joint.join(lost)}." if lost else ""
 
 
-def _changed_answers(questions: Sequence[AnsweredQuestion]) -> Table:
+def _changed_answers(questions: Sequence[AnsweredItem]) -> Table:
     """Return the questions that are answered otherwise under the corruption; all if none is."""
     changed = [one for one in questions if one.clean.text != one.corrupted.text] or list(questions)
     columns = (Column("question"), Column("right"), Column("clean"), Column("corrupted"))
@@ -143,8 +140,7 @@ def _changed_answers(questions: Sequence[AnsweredQuestion]) -> Table:
 
 def _pictures(run: ReportedRun, drop: Drop, view: VideoView | None, file: str, album: Album) -> Iterator[Block]:
     """Yield a strip of frames, the timeline where there is one, and a short clip."""
-    timeline = view.timeline if isinstance(view, SentenceTimeline) else view
-    timeline = timeline if isinstance(timeline, VideoTimeline) else None
+    timeline = view if isinstance(view, TimelineView) else None
     strip, why = album.strip(run.analysis, drop, None if timeline is None else _stretch(timeline))
     yield Text(why, "pale") if strip is None else FilmStrip(drop.name, strip.shots, strip.size)
     if timeline is not None:
@@ -155,7 +151,7 @@ def _pictures(run: ReportedRun, drop: Drop, view: VideoView | None, file: str, a
         yield Fold("Play: clean left, corrupted right", Film(drop.name, strip.clip, (height, 2 * width)))
 
 
-def _stretch(timeline: VideoTimeline) -> Span | None:
+def _stretch(timeline: TimelineView) -> Span | None:
     """Return the longest missed action with some margin, or else the longest action."""
     chosen = [action for action in timeline.actions if action.lost] or list(timeline.actions)
     if not chosen:

@@ -17,24 +17,25 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.comparison import chance_of
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis, processed_videos
+from jostle.evaluation.tasks.views import (
+    BoxedFrame,
+    BoxesView,
+    ClassScoresView,
+    Detection,
+    FrameAnswer,
+    FrameSetAnswers,
+    FrameSetsView,
+    ItemTableView,
+    TimelineView,
+)
 from jostle.io.formats.boxes import boxes_to_lists
 from jostle.metrics.frame_sets import frame_number
-from jostle.metrics.moments import RECALL_TIOU, RECALL_TIOUS
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.breaking_points import describe_probe, frail_item, probe_of
 from jostle.reporting.analysis.labels import grid_of, short_name
 from jostle.reporting.analysis.language import baseline_rows
 from jostle.reporting.analysis.loss_steps import step_of
 from jostle.reporting.analysis.verdict import percent, verdict_of
-from jostle.reporting.analysis.video_language import moment_timeline, question_answers
-from jostle.reporting.analysis.video_results import (
-    Detection,
-    VideoTimeline,
-    answers_of,
-    frame_answers,
-    operating_score,
-    timeline_of,
-)
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting, cell_key
 
 VIDEOS_PER_PAGE = 200  # videos of a cell by default
@@ -74,7 +75,7 @@ def heading(snapshot: Snapshot) -> dict[str, Any]:
         "benchmark": record.about.benchmark,
         "model": record.about.display_name,
         "folder": record.folder.resolve().name,
-        "task": record.task,
+        "task": record.task.name,
         "metric": record.scores.metric,
     }
 
@@ -394,39 +395,41 @@ def video_page(snapshot: Snapshot, cell: str, video: str, *, tiou: float | None 
         "cells": _cells(snapshot),
         **_place(snapshot, cell, video),
     }
-    makers = {
-        "detection": _detection,
-        "recognition": _recognition,
-        "frames": _frames,
-        "objects": _objects,
-        "questions": _questions,
-        "moments": _moments,
-    }
-    return content | makers[snapshot.record.task](snapshot, cell, video, tiou)
+    return content | _draw(snapshot.record, cell, video, tiou)
 
 
-def _detection(snapshot: Snapshot, cell: str, video: str, tiou: float | None) -> dict[str, Any]:
-    record = snapshot.record
-    timeline = timeline_of(record, video, cell, tiou=tiou)
-    at = record.truth.videos.index(video)
-    known = finite(float(record.truth.duration[at]))
+def _draw(record: RunRecord, cell: str, video: str, tiou: float | None) -> dict[str, Any]:
+    """Return what the page draws of a video, by the kind of its view; nothing where there is none."""
+    match record.view(video, cell, tiou=tiou):
+        case TimelineView() as view:
+            return _timeline(record, cell, view)
+        case ClassScoresView() as view:
+            return {"answers": {"format": 1, **asdict(view)}}
+        case ItemTableView() as view:
+            return {"questions": [asdict(item) for item in view.items]}
+        case FrameSetsView() as view:
+            return {"sets": [_frame_set(one) for one in view.sets], "k": view.k}
+        case BoxesView() as view:
+            frames = [_boxed_frame(frame, cell) for frame in view.frames]
+            return {"objects": {"classes": view.classes, "frames": frames, "k": view.k}}
+        case _:
+            return {}
+
+
+def _timeline(record: RunRecord, cell: str, view: TimelineView) -> dict[str, Any]:
+    """Return actions and detections along a video, the frames found damaged, and how many detections are left out."""
+    length = finite(view.length)
     return {
-        "duration": known if known is not None else timeline.end,
-        "tiou": timeline.tiou,
-        "tious": record.about.content.tious,
-        "score": operating_score(record),
-        "clean": _most_confident(timeline.clean),
-        "corrupted": [] if cell == CLEAN else _most_confident(timeline.corrupted),
-        **_along(record, timeline),
-    }
-
-
-def _along(record: RunRecord, timeline: VideoTimeline) -> dict[str, Any]:
-    """Return the true segments of a timeline, the frames found damaged, and how many predictions are left out."""
-    return {
-        "actions": [asdict(action) for action in timeline.actions],
-        "found_struck": record.found_struck(timeline.video, timeline.cell),
-        "left_out": max(len(timeline.clean) - DETECTIONS, len(timeline.corrupted) - DETECTIONS, 0),
+        "duration": max(view.end, length or 0.0) if view.by_sentence or length is None else length,
+        "tiou": view.tiou,
+        "tious": view.tious,
+        "score": view.threshold,
+        "by_sentence": view.by_sentence,
+        "actions": [asdict(action) for action in view.actions],
+        "clean": _most_confident(view.clean),
+        "corrupted": [] if cell == CLEAN else _most_confident(view.corrupted),
+        "found_struck": record.found_struck(view.video, cell),
+        "left_out": max(len(view.clean) - DETECTIONS, len(view.corrupted) - DETECTIONS, 0),
     }
 
 
@@ -437,63 +440,25 @@ def _most_confident(detections: tuple[Detection, ...]) -> list[dict[str, Any]]:
     return [asdict(one) for one in detections]
 
 
-def _recognition(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
-    return {"answers": answers_of(snapshot.record, video, cell).to_dict()}
+def _frame_set(one: FrameSetAnswers) -> dict[str, Any]:
+    return {"anchor": _frame(one.anchor), "neighbours": [_frame(frame) for frame in one.neighbours]}
 
 
-def _questions(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
-    return {"questions": [one.to_dict() for one in question_answers(snapshot.record, video, cell)]}
+def _frame(answer: FrameAnswer) -> dict[str, Any]:
+    right = {"right_clean": answer.right_clean, "right_corrupted": answer.right_corrupted}
+    name, number = answer.frame.rpartition("/")[2], frame_number(answer.frame)[1]
+    return {**asdict(answer), **right, "name": name, "number": number}
 
 
-def _moments(snapshot: Snapshot, cell: str, video: str, tiou: float | None) -> dict[str, Any]:
-    """Return the true and the predicted windows of a video, those that count for R@1 marked as `first`."""
-    record, overlap = snapshot.record, RECALL_TIOU if tiou is None else tiou
-    timeline = moment_timeline(record, video, cell, tiou=overlap)
-    best = moment_timeline(record, video, cell, tiou=overlap, most=1)
-    ends = [item.duration for item in record.moments.by_video[video] if item.duration is not None]
+def _boxed_frame(frame: BoxedFrame, cell: str) -> dict[str, Any]:
     return {
-        "duration": max([timeline.end, *ends]),
-        "tiou": overlap,
-        "tious": RECALL_TIOUS,
-        "score": 0.0,
-        "clean": _windows(timeline.clean, best.clean),
-        "corrupted": [] if cell == CLEAN else _windows(timeline.corrupted, best.corrupted),
-        **_along(record, timeline),
+        "name": frame.frame.rpartition("/")[2],
+        "number": frame_number(frame.frame)[1],
+        "anchor": frame.anchor,
+        "true": boxes_to_lists(frame.true),
+        "clean": _most_confident_boxes(frame.clean),
+        "corrupted": [] if cell == CLEAN else _most_confident_boxes(frame.corrupted),
     }
-
-
-def _windows(windows: tuple[Detection, ...], first: tuple[Detection, ...]) -> list[dict[str, Any]]:
-    return [asdict(one) | {"first": one in first} for one in windows[:DETECTIONS]]
-
-
-def _frames(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
-    sets = []
-    for one in frame_answers(snapshot.record, video, cell):
-        content = one.to_dict()
-        for frame in (content["anchor"], *content["neighbours"]):
-            frame["name"] = frame["frame"].rpartition("/")[2]
-            frame["number"] = frame_number(frame["frame"])[1]
-        sets.append(content)
-    return {"sets": sets, "k": snapshot.record.about.content.k}
-
-
-def _objects(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
-    """Return the boxes in the evaluated frames of a video: true, detected clean, detected in the cell."""
-    record = snapshot.record
-    frames = [frame for frame in record.objects.frames if frame.rpartition("/")[0] == video]
-    boxes = {name: record.boxes(name)[0] for name in dict.fromkeys((CLEAN, cell))}
-    content = [
-        {
-            "name": frame.rpartition("/")[2],
-            "number": frame_number(frame)[1],
-            "anchor": frame in record.objects.sets,
-            "true": boxes_to_lists(record.objects.boxes[frame]),
-            "clean": _most_confident_boxes(boxes[CLEAN].get(frame)),
-            "corrupted": [] if cell == CLEAN else _most_confident_boxes(boxes[cell].get(frame)),
-        }
-        for frame in frames
-    ]
-    return {"objects": {"classes": record.objects.classes, "frames": content, "k": record.about.content.k}}
 
 
 def _most_confident_boxes(boxes: Boxes | None) -> list[list[float]]:

@@ -24,7 +24,7 @@ from jostle.errors import DataError, MediaError
 from jostle.evaluation.inference.footage import Footage
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.record import RunRecord
-from jostle.evaluation.tasks.task import action_pairs
+from jostle.evaluation.tasks.actions import action_pairs
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer, viewing_codec
 from jostle.io.video.source import identity_of
@@ -79,9 +79,8 @@ class Showing:
         return _key(self.path, "cell", self.video, about.seed, about.truth, done, self._places())
 
     def _places(self) -> list[list[float]] | None:
-        """Return the actions that a cell may corrupt; in detection runs they follow from the ground truth."""
-        known = {} if self.record.task == "detection" else self.record.actions or {}
-        return action_pairs(known, [self.video]).get(self.video)
+        """Return the actions that a cell may corrupt."""
+        return action_pairs(self.record.task.truth.spans, [self.video]).get(self.video)
 
     def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> RenderedVideo:
         """Write the video, unless browsers play the source as it is.

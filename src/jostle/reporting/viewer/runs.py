@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
 from jostle.evaluation.results.record import RunRecord
@@ -86,8 +85,8 @@ _keeping = threading.Lock()
 class KeptRecord(RunRecord):
     """A run whose last few files of predictions stay in memory, as one page after another asks for them."""
 
-    def predictions(self, cell: str) -> Predictions:
-        """Return the detections of a cell."""
+    def predictions(self, cell: str) -> Any:
+        """Return the predictions of a cell, as the metric takes them."""
         with _keeping:
             if cell in self._held:
                 self._held.move_to_end(cell)
@@ -108,7 +107,7 @@ class KeptRecord(RunRecord):
                 vars(self).pop(name, None)
 
     @cached_property
-    def _held(self) -> OrderedDict[str, Predictions]:
+    def _held(self) -> OrderedDict[str, Any]:
         return OrderedDict()
 
 

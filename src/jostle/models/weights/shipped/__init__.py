@@ -15,15 +15,9 @@ TREATMENTS = ("clean", "robust")  # how a shipped model was trained
 
 @cache
 def index_of_names() -> dict[str, Collection[str]]:
-    """Return the names of jostle's networks by registry, and of its benchmarks with their tasks."""
+    """Return the names of jostle's networks and benchmarks by registry."""
     names: dict[str, Collection[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
     return names
-
-
-def task_of_benchmark(name: str) -> str | None:
-    """Return the task of one of jostle's benchmarks; None for any other."""
-    tasks = index_of_names()["benchmarks"]
-    return tasks.get(name) if isinstance(tasks, dict) else None
 
 
 def shipped_names() -> list[str]:

@@ -111,7 +111,7 @@ export function renderVideoPage(main, data) {
   async function updateRank() {
     replaceContent(rank, data.rank ? el('span', { class: 'quiet' }, `${data.rank} of ${data.of}`) : null,
       renderVideoLink(data.before, '‹ previous'), renderVideoLink(data.after, 'next ›'));
-    videoScore.hidden = !data.value || data.run.task === 'recognition';
+    videoScore.hidden = !data.value || Boolean(data.answers);
     if (data.value) videoScore.textContent = `${data.run.metric} of this video alone: ${formatPercent(data.value.clean)} % clean${hasCorrupted ? `, ${formatPercent(data.value.corrupted)} % corrupted` : ''}`;
     if (data.surveyed) return;
     await new Promise((resolve) => setTimeout(resolve, 800));
@@ -144,7 +144,8 @@ function createPanel(data, players, screens, hasCorrupted) {
   if (data.answers) return createAnswersPanel(data, hasCorrupted);
   if (data.questions) return createQuestionsPanel(data, players, hasCorrupted);
   if (data.objects) return createObjectsPanel(data, players, screens);
-  return createFramesPanel(data, players, hasCorrupted);
+  if (data.sets) return createFramesPanel(data, players, hasCorrupted);
+  return { node: el('p', { class: 'quiet' }, 'Nothing is drawn of the results for a single video of this task.'), setFilm() {}, setCorruptedSpans() {}, setTime() {} };
 }
 
 const DETECTION_TEXTS = { truths: 'actions', lost: 'action lost', predictions: 'Detections', label: 'Class' };
@@ -153,7 +154,7 @@ const MOMENT_TEXTS = { truths: 'true windows', lost: 'moment lost', predictions:
 /** Panel of action detection and moment retrieval: the timeline with its filters, legend and table. */
 function createTimelinePanel(data, players, hasCorrupted) {
   const timeline = new Timeline({ seek: (time) => players.seek(time), hasCorrupted });
-  const moments = data.run.task === 'moments';
+  const moments = data.by_sentence;
   const texts = moments ? MOMENT_TEXTS : DETECTION_TEXTS;
   const allWindows = el('input', { type: 'checkbox', checked: queryParameter('windows', '') === 'all', onchange: () => { filterDetections(); updateQuery({ windows: allWindows.checked ? 'all' : null }); } });
   const maxScore = Math.max(1, ...data.clean.map((detection) => detection.score), ...data.corrupted.map((detection) => detection.score));

@@ -4,49 +4,90 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
+from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.language import BASELINES, VideoAnswers
+from jostle.evaluation.recipes.recipe import Recipe
+from jostle.evaluation.tasks.actions import ActionSpans, action_pairs, check_spans, segments_from_pairs
 from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.task import Item, action_pairs, task
+from jostle.evaluation.tasks.questions.view import draw_answers
+from jostle.evaluation.tasks.task import Item, StoredTruth, Words, task
+from jostle.evaluation.tasks.views import ItemTableView
 from jostle.io.files.atomic import write_text
+from jostle.io.files.records import ValidationError, parse_record
+from jostle.io.files.text import read_json
 from jostle.metrics.answers import AnswerAccuracy, compare_answers, score_answers, temporal_sensitivity
+
+if TYPE_CHECKING:
+    from jostle.evaluation.config import InferenceConfig
+
+
+@dataclass(frozen=True)
+class QuestionedVideos:
+    """Content of truth.json: questions about videos."""
+
+    questions: tuple[QuestionItem, ...]
+    actions: ActionSpans | None = None  # spans of the actions in videos, where known
+
+    def __post_init__(self) -> None:
+        check_spans(self.actions)
+        if not self.questions:
+            raise ValidationError("must not be empty").under("questions")
 
 
 @task("questions")
-class QuestionsTask(LanguageTask[VideoAnswers]):
-    """Task with one option for each question about a video."""
+class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
+    """Task with one option for each question about a video whose right option is known."""
 
-    loss_rule: ClassVar[str] = "the answer to the question is not the right option"
+    words = Words(
+        title="Questions about videos",
+        tag="video-text-to-text",
+        predictions="JSON with `choice`, `probabilities` and `text` by the id of a question, options counted from 0",
+        group="type",
+        long_group="type of question",
+        group_score="accuracy",
+        interval_note=", each with all its questions",
+        loss_rule="the answer to the question is not the right option",
+    )
+    reads = QuestionSet
 
-    @cached_property
-    def questions(self) -> QuestionSet:
-        """Questions whose right option is known; others cannot be scored."""
-        known = self.data.questions.answered
+    @classmethod
+    def annotations_in(cls, data: Dataset) -> QuestionSet:
+        known = data.questions.answered
         if not len(known):
-            raise BadValue(f"{self.data.name}: no right option is known for any question; give annotations with them")
+            raise BadValue(f"{data.name}: no right option is known for any question; give annotations with them")
         return known
 
-    @property
-    def annotations(self) -> QuestionSet:
-        return self.questions
+    @classmethod
+    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[QuestionSet]:
+        stored = parse_record(QuestionedVideos, read_json(path))
+        return StoredTruth(QuestionSet(stored.questions).answered, segments_from_pairs(stored.actions))
+
+    def write_truth(self, path: Path) -> None:
+        rows = [asdict(item) for item in self.annotations.items]
+        actions = action_pairs(self.truth.spans, self.videos)
+        write_text(path, [json.dumps({"format": 1, "questions": rows, "actions": actions}, indent=0), "\n"])
 
     @property
     def fingerprint(self) -> str:
-        return self.questions.fingerprint
+        return self.annotations.fingerprint
 
-    def write_truth(self, path: Path) -> None:
-        rows = [asdict(item) for item in self.questions.items]
-        actions = action_pairs(self.actions, self.videos)
-        write_text(path, [json.dumps({"format": 1, "questions": rows, "actions": actions}, indent=0), "\n"])
+    @classmethod
+    def build_model(
+        cls, recipe: Recipe, data: Dataset, config: InferenceConfig, device: str, *, here: bool
+    ) -> BenchmarkModel:
+        from jostle.evaluation.tasks.questions.model import build_question_model
+
+        return build_question_model(recipe, config, device)
 
     def to_rows(self, output: VideoAnswers) -> list[Plain]:
         rows = [_to_plain(answer) for answer in output.answers]
@@ -68,16 +109,23 @@ class QuestionsTask(LanguageTask[VideoAnswers]):
     def to_predictions(self, outputs: Mapping[str, VideoAnswers]) -> AnswerSet:
         return self._answer_set({name: output.answers for name, output in outputs.items()})
 
-    def read_predictions(self, path: Path, truth: QuestionSet) -> AnswerSet:
-        return self.to_predictions(self.read(path)).checked(truth)
+    def read_predictions(self, path: Path) -> AnswerSet:
+        questions = self.annotations
+        with self.refusing_rows(path):
+            rows = read_json(path)
+            answers = {name: parse_answer(rows[name]) for name in questions.by_id if name in rows}
+            return AnswerSet(answers).checked(questions)
 
-    def further_values(self, path: Path, truth: QuestionSet, predictions: AnswerSet) -> dict[str, Any]:
+    def videos_of(self, predictions: AnswerSet) -> Sequence[str]:
+        return self.videos_with(predictions.answers)
+
+    def further_values(self, path: Path, predictions: AnswerSet, names: Sequence[str]) -> dict[str, Any]:
         if not isinstance(self.metric, AnswerAccuracy):  # baselines and changes are in accuracies
             return {}
-        cell = self.cell_of(path)
+        cell, truth = self.cell_of(path), self.truth_of(names)
         if not cell.specs:
             return {"baselines": self._baselines(self.read(path), truth)}
-        clean = self.to_predictions(self.read(self.clean_path(path)))
+        clean = self.read_predictions(self.clean_path(path))
         more = {"change": compare_answers(clean, predictions, truth).to_dict()}
         if any(spec.entry.corruption in DISORDERED for spec in cell.parsed):
             more["temporal_sensitivity"] = temporal_sensitivity(clean, predictions, truth).to_dict()
@@ -109,6 +157,12 @@ class QuestionsTask(LanguageTask[VideoAnswers]):
     def _answer_set(self, outputs: Mapping[str, Sequence[QuestionAnswer]]) -> AnswerSet:
         pairs = ((self.by_video[name], answers) for name, answers in outputs.items())
         return AnswerSet({item.id: one for items, answers in pairs for item, one in zip(items, answers, strict=True)})
+
+    def view(
+        self, name: str, clean: AnswerSet, corrupted: AnswerSet, *, tiou: float | None = None, brief: bool = False
+    ) -> ItemTableView:
+        self.check_video(name)
+        return draw_answers(name, self.by_video[name], (clean.answers, corrupted.answers))
 
 
 def _margin(item: QuestionItem, answer: QuestionAnswer) -> float:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import MomentItem, MomentPrediction, MomentPredictions, MomentSet
 from jostle.core.types.segments import Segments
+from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.language import BASELINES, VideoMoments
+from jostle.evaluation.recipes.recipe import Recipe
+from jostle.evaluation.tasks.actions import ActionSpans, action_pairs, check_spans, segments_from_pairs
 from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.task import Item, action_pairs, task
+from jostle.evaluation.tasks.moments.view import draw_windows
+from jostle.evaluation.tasks.task import Item, StoredTruth, Words, task
+from jostle.evaluation.tasks.views import TimelineView
 from jostle.io.files.atomic import write_text
+from jostle.io.files.records import ValidationError, parse_record
+from jostle.io.files.text import read_json
 from jostle.metrics.moments import (
+    RANGES,
     RECALL_TIOU,
     MomentMetric,
     MomentScore,
@@ -26,37 +34,74 @@ from jostle.metrics.moments import (
     score_moments,
 )
 
+if TYPE_CHECKING:
+    from jostle.evaluation.config import InferenceConfig
+
+_LENGTHS = ", ".join(f"{length} up to {high:g} s" for length, (_, high) in RANGES.items())
+
+
+@dataclass(frozen=True)
+class DescribedVideos:
+    """Content of truth.json: sentences about videos."""
+
+    moments: tuple[MomentItem, ...]
+    actions: ActionSpans | None = None  # the windows of each video, each once
+
+    def __post_init__(self) -> None:
+        check_spans(self.actions)
+        if not self.moments:
+            raise ValidationError("must not be empty").under("moments")
+
 
 @task("moments")
-class MomentsTask(LanguageTask[VideoMoments]):
+class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
     """Task with scored windows for each sentence about a video; placements refer to the true windows."""
 
-    loss_rule: ClassVar[str] = "the first window of the sentence overlaps every true one by less than the threshold"
+    words = Words(
+        title="Moments described by sentences",
+        tag="video-moment-retrieval",
+        has_pipeline=False,
+        predictions="JSON with `windows` by the id of a sentence, each start, end and score, times in seconds",
+        group="length",
+        long_group="length of moment",
+        groups_note=f"By the length of the true windows: {_LENGTHS}.",
+        interval_note=", each with all its sentences",
+        loss_rule="the first window of the sentence overlaps every true one by less than the threshold",
+    )
+    reads = MomentSet
 
-    @cached_property
-    def moments(self) -> MomentSet:
-        """Sentences whose windows are known; others cannot be scored."""
-        known = self.data.moments.located
+    @classmethod
+    def annotations_in(cls, data: Dataset) -> MomentSet:
+        known = data.moments.located
         if not len(known):
-            raise BadValue(f"{self.data.name}: no window is known for any sentence; give the annotations with them")
+            raise BadValue(f"{data.name}: no window is known for any sentence; give the annotations with them")
         return known
 
-    @property
-    def annotations(self) -> MomentSet:
-        return self.moments
+    @classmethod
+    def actions_in(cls, data: Dataset, annotations: MomentSet) -> Mapping[str, Segments]:
+        return annotations.actions
 
-    @cached_property
-    def actions(self) -> dict[str, Segments]:
-        return self.moments.actions
+    @classmethod
+    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[MomentSet]:
+        stored = parse_record(DescribedVideos, read_json(path))
+        return StoredTruth(MomentSet(stored.moments).located, segments_from_pairs(stored.actions))
+
+    def write_truth(self, path: Path) -> None:
+        rows = [asdict(item) for item in self.annotations.items]
+        actions = action_pairs(self.truth.spans, self.videos)
+        write_text(path, [json.dumps({"format": 1, "moments": rows, "actions": actions}, indent=0), "\n"])
 
     @property
     def fingerprint(self) -> str:
-        return self.moments.fingerprint
+        return self.annotations.fingerprint
 
-    def write_truth(self, path: Path) -> None:
-        rows = [asdict(item) for item in self.moments.items]
-        actions = action_pairs(self.actions, self.videos)
-        write_text(path, [json.dumps({"format": 1, "moments": rows, "actions": actions}, indent=0), "\n"])
+    @classmethod
+    def build_model(
+        cls, recipe: Recipe, data: Dataset, config: InferenceConfig, device: str, *, here: bool
+    ) -> BenchmarkModel:
+        from jostle.evaluation.tasks.moments.model import build_moment_model
+
+        return build_moment_model(recipe, config, device)
 
     def to_rows(self, output: VideoMoments) -> list[Plain]:
         rows = [_to_plain(prediction) for prediction in output.predictions]
@@ -78,13 +123,20 @@ class MomentsTask(LanguageTask[VideoMoments]):
     def to_predictions(self, outputs: Mapping[str, VideoMoments]) -> MomentPredictions:
         return self._prediction_set({name: one.predictions for name, one in outputs.items()})
 
-    def read_predictions(self, path: Path, truth: MomentSet) -> MomentPredictions:
-        return self.to_predictions(self.read(path)).checked(truth)
+    def read_predictions(self, path: Path) -> MomentPredictions:
+        moments = self.annotations
+        with self.refusing_rows(path):
+            rows = read_json(path)
+            windows = {name: parse_windows(rows[name]) for name in moments.by_id if name in rows}
+            return MomentPredictions(windows).checked(moments)
 
-    def further_values(self, path: Path, truth: MomentSet, predictions: MomentPredictions) -> dict[str, Any]:
+    def videos_of(self, predictions: MomentPredictions) -> Sequence[str]:
+        return self.videos_with(predictions.predictions)
+
+    def further_values(self, path: Path, predictions: MomentPredictions, names: Sequence[str]) -> dict[str, Any]:
         if not isinstance(self.metric, MomentMetric) or self.cell_of(path).specs:
             return {}
-        return {"baselines": self._baselines(self.metric, self.read(path), truth)}
+        return {"baselines": self._baselines(self.metric, self.read(path), self.truth_of(names))}
 
     def items(self, name: str) -> Sequence[Item]:
         return tuple(_to_item(item) for item in self.by_video[name])
@@ -118,6 +170,20 @@ class MomentsTask(LanguageTask[VideoMoments]):
         return MomentPredictions(
             {item.id: one for items, predictions in pairs for item, one in zip(items, predictions, strict=True)}
         )
+
+    def view(
+        self,
+        name: str,
+        clean: MomentPredictions,
+        corrupted: MomentPredictions,
+        *,
+        tiou: float | None = None,
+        brief: bool = False,
+    ) -> TimelineView:
+        """Return the windows along a video; in brief the first of each sentence."""
+        self.check_video(name)
+        sides, overlap = (clean.predictions, corrupted.predictions), RECALL_TIOU if tiou is None else tiou
+        return draw_windows(name, self.by_video[name], sides, overlap, most=1 if brief else None)
 
 
 def _summary(metric: MomentMetric, score: MomentScore) -> dict[str, Any]:
