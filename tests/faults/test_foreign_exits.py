@@ -16,7 +16,7 @@ from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import DataError, ForeignExit
 from jostle.evaluation.inference import remote
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
-from jostle.evaluation.inference.detection import FrameDetectionPredictor
+from jostle.evaluation.inference.detection import WholeVideoPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import run_benchmark
@@ -32,8 +32,8 @@ def exiting(frames: np.ndarray) -> Segments:
     sys.exit(0)
 
 
-def exiting_predictor() -> FrameDetectionPredictor:
-    return FrameDetectionPredictor(exiting)
+def exiting_predictor() -> WholeVideoPredictor:
+    return WholeVideoPredictor(exiting)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from jostle.core.types import Segments
 from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import CheckpointError, DataError, NonFiniteOutput
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
-from jostle.evaluation.inference.detection import FeatureDetectionPredictor, FrameDetectionPredictor
+from jostle.evaluation.inference.detection import FeatureDetectionPredictor, WholeVideoPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import run_benchmark
@@ -168,8 +168,8 @@ PREDICTORS: dict[str, tuple[Any, Any, str]] = {
         "the extractor, features: ",
     ),
     "detector": (
-        FrameDetectionPredictor(lambda frames: Segments([0.2], [1.2], [0], [0.5], ("action",))),
-        FrameDetectionPredictor(nan_times),
+        WholeVideoPredictor(lambda frames: Segments([0.2], [1.2], [0], [0.5], ("action",))),
+        WholeVideoPredictor(nan_times),
         "the model failed",
     ),
 }

@@ -31,7 +31,7 @@ from helpers.small_run import RECIPE, data_of, write_videos
 from jostle.core.types import Segments
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
-from jostle.evaluation.inference.detection import FeatureDetectionPredictor, FrameDetectionPredictor
+from jostle.evaluation.inference.detection import FeatureDetectionPredictor, WholeVideoPredictor
 from jostle.evaluation.recipes.selection import load_benchmark, select_cells
 from jostle.evaluation.run_folder.journal import VideoKept, event_to_dict, journal_of, read_events
 from jostle.evaluation.runner.runner import run_benchmark
@@ -181,7 +181,7 @@ def test_f61_missing_weights_and_data_are_reported(tmp_path: Path) -> None:
 @pytest.mark.fault("F63")
 def test_f63_a_video_that_kills_workers_is_skipped(videos: dict[str, Path], tmp_path: Path) -> None:
     mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
-    benchmark_model = BenchmarkModel(partial(FrameDetectionPredictor, tiny_run.deadly), model="theirs")
+    benchmark_model = BenchmarkModel(partial(WholeVideoPredictor, tiny_run.deadly), model="theirs")
     done = run_benchmark(RECIPE, data_of(mixed), benchmark_model, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
     assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
     assert done.scores["cells"][0]["videos"] == 3
@@ -508,8 +508,8 @@ def returning_nan(frames: np.ndarray) -> Segments:
     return Segments([0.1], [0.2], [0], [float("nan")], ("action",))
 
 
-def frame_predictor(model: Callable[..., Any]) -> FrameDetectionPredictor:
-    return FrameDetectionPredictor(model)
+def frame_predictor(model: Callable[..., Any]) -> WholeVideoPredictor:
+    return WholeVideoPredictor(model)
 
 
 @pytest.mark.fault("F78")

@@ -11,7 +11,7 @@ import numpy as np
 from helpers import small_recognition
 from helpers.small_recognition import Weigher
 from jostle.core.types import Segments
-from jostle.evaluation.inference.detection import ClipDetectionPredictor, FrameDetectionPredictor
+from jostle.evaluation.inference.detection import ClipDetectionPredictor, WholeVideoPredictor
 
 
 class BatchingWeigher(Weigher):
@@ -34,8 +34,8 @@ def detect_brightness(frames: np.ndarray, fps: float) -> Segments:
     return Segments([0.1], [0.5 + light + fps / 100], [0], [light], ("action",))
 
 
-def frame_detection_predictor() -> FrameDetectionPredictor:
-    return FrameDetectionPredictor(detect_brightness)
+def frame_detection_predictor() -> WholeVideoPredictor:
+    return WholeVideoPredictor(detect_brightness)
 
 
 def clip_detection_predictor() -> ClipDetectionPredictor:

@@ -132,7 +132,7 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `statistics`, `formats`, `styles`,
             `detectors`, `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
-            `published`, `sections` or `trackers`. Names with capitals are forms: put yours in their place.
+            `published`, `sections`, `tasks` or `trackers`. Names with capitals are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -257,6 +257,7 @@ KINDS = {
     "benchmarks": "jostle.evaluation.recipes.recipe:benchmarks",
     "published": "jostle.reporting.published.table:published",
     "sections": "jostle.reporting.html.section:sections",
+    "tasks": "jostle.evaluation.tasks.task:tasks",
     "trackers": "jostle.reporting.trackers:trackers",
 }
 

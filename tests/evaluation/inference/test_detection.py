@@ -12,7 +12,7 @@ from jostle.evaluation.inference import detection
 from jostle.evaluation.inference.detection import (
     CallableDetector,
     FeatureDetectionPredictor,
-    FrameDetectionPredictor,
+    WholeVideoPredictor,
     bind_supported_arguments,
 )
 from jostle.evaluation.inference.jobs import VideoJob
@@ -51,7 +51,7 @@ class FrameModel:
 
 def test_a_callable_receives_the_frames_of_every_cell(job: VideoJob) -> None:
     model = FrameModel()
-    result = FrameDetectionPredictor(model)(job)
+    result = WholeVideoPredictor(model)(job)
     frames = np.array(read(job.path).frames)
     assert result.outputs["clean"].score.tolist() == [frames.mean()]
     frames[3:9] = 0
@@ -74,13 +74,13 @@ def test_a_callable_on_features_is_a_detector(job: VideoJob) -> None:
 @pytest.mark.parametrize("output", [None, [1.0, 2.0], Segments([0.0], [1.0], [0], classes=("Jump",))])
 def test_anything_but_scored_segments_is_refused(job: VideoJob, output: object) -> None:
     with pytest.raises(DataError, match=r"the model failed .TypeError: it"):
-        FrameDetectionPredictor(lambda frames: output)(job)
+        WholeVideoPredictor(lambda frames: output)(job)
 
 
 def test_a_video_too_long_for_a_callable_is_refused(job: VideoJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detection, "MOST_BYTES", 1000)
     with pytest.raises(DataError, match="its 40 frames are too many to be passed at once"):
-        FrameDetectionPredictor(FrameModel())(job)
+        WholeVideoPredictor(FrameModel())(job)
 
 
 def test_only_supported_arguments_are_passed() -> None:
@@ -93,7 +93,7 @@ def test_only_supported_arguments_are_passed() -> None:
 
 def test_a_mended_callable_receives_the_nearest_undamaged_frames(job: VideoJob) -> None:
     model = FrameModel()
-    result = FrameDetectionPredictor(model, mending=Mending())(job)
+    result = WholeVideoPredictor(model, mending=Mending())(job)
     frames = np.array(read(job.path).frames)
     frames[3:6], frames[6:9] = frames[2], frames[9]
     assert result.outputs[CELLS[1].name].score.tolist() == [frames.mean()]

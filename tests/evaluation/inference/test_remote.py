@@ -20,7 +20,7 @@ from jostle.errors import JostleError
 from jostle.evaluation.inference.detection import (
     ClipDetectionPredictor,
     FeatureDetectionPredictor,
-    FrameDetectionPredictor,
+    WholeVideoPredictor,
 )
 from jostle.evaluation.inference.jobs import VideoJob, WorkerFactory
 from jostle.evaluation.inference.remote import connect_predictor
@@ -48,8 +48,8 @@ def load_two_stream_predictor() -> Any:
     return replace(load_predictor(), extractor=load_extractor("i3d_flow", weights="random"))
 
 
-def load_frame_predictor() -> FrameDetectionPredictor:
-    return FrameDetectionPredictor(detect_brightness)
+def load_frame_predictor() -> WholeVideoPredictor:
+    return WholeVideoPredictor(detect_brightness)
 
 
 def detect_brightness(frames: np.ndarray, fps: float) -> Segments:

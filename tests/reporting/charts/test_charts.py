@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
+
 from jostle.evaluation.results.pm_k import OffsetErrors
 from jostle.evaluation.results.run_analysis import Drop, Estimate
 from jostle.reporting.analysis.labels import grid_of
-from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
 from jostle.reporting.charts.curves import Curve, draw_curves, draw_offsets
 from jostle.reporting.charts.heat_maps import Square, draw_heat_map
 from jostle.reporting.charts.rows import MOST_CLASSES, draw_classes

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from jostle.evaluation.inference.feature_detection import (
     submit_detection,
 )
 from jostle.evaluation.inference.footage import open_footage, open_video
-from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model, first_corrupted
+from jostle.evaluation.inference.jobs import Output, VideoJob, VideoResult, call_model, first_corrupted
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames
 from jostle.features.engine import Corruptions, VideoFeatures
@@ -210,8 +210,8 @@ class ClipDetectionPredictor:
 
 
 @dataclass(frozen=True)
-class FrameDetectionPredictor:
-    """Predictor of a callable from (T, H, W, 3) uint8 frames to scored Segments, in seconds.
+class WholeVideoPredictor(Generic[Output]):
+    """Predictor of a callable from the (T, H, W, 3) uint8 frames of a whole video, as one to scored Segments.
 
     The callable may also accept `fps`, `duration` and `pts` as keyword arguments.
     """
@@ -219,13 +219,14 @@ class FrameDetectionPredictor:
     model: Callable[..., Any]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
+    check: Callable[[Any], Any] = check_segments  # converts its output, or refuses it
 
-    def __call__(self, job: VideoJob) -> VideoResult[Segments]:
-        outputs: dict[str, Segments] = {}
+    def __call__(self, job: VideoJob) -> VideoResult[Output]:
+        outputs: dict[str, Output] = {}
         with self.guard(), open_footage(job) as footage:
             facts = {"fps": float(footage.clean.fps), "duration": footage.end_s, "pts": footage.clean.pts}
             clean, calls = Cost(), 0
-            known: dict[bytes, Segments] = {}
+            known: dict[bytes, Output] = {}
             states = {cell.name: footage.under(cell) for cell in job.cells}
             corrupted = None if self.mending is None else find_damaged(self.mending, footage.clean, states)
             for cell in job.cells:
@@ -236,7 +237,7 @@ class FrameDetectionPredictor:
                 if key in known and (came_from != MADE).all():
                     outputs[cell.name] = known[key]
                     continue
-                outputs[cell.name] = known[key] = self._detect(job.name, cell.name, top, indices, facts)
+                outputs[cell.name] = known[key] = self._predict(job.name, cell.name, top, indices, facts)
                 calls += 1
                 if cell.name == CLEAN:
                     clean = Cost(footage.decoded, len(top), 1)
@@ -249,7 +250,7 @@ class FrameDetectionPredictor:
         )
         return VideoResult(outputs, clean, others, mended=mended)
 
-    def _detect(self, name: str, cell: str, top: PipelineSource, indices: Indices, facts: dict[str, Any]) -> Segments:
+    def _predict(self, name: str, cell: str, top: PipelineSource, indices: Indices, facts: dict[str, Any]) -> Output:
         size = len(top) * top.size[0] * top.size[1] * 3
         if size > MOST_BYTES:
             raise DataError(
@@ -258,7 +259,8 @@ class FrameDetectionPredictor:
             )
         frames = top.block(0, len(top))[indices]  # a copy: a model may write into its input
         call = bind_supported_arguments(self.model, facts)
-        return call_model(name, lambda: check_segments(call(frames)), cell=cell)
+        output: Output = call_model(name, lambda: self.check(call(frames)), cell=cell)
+        return output
 
 
 @dataclass(frozen=True)

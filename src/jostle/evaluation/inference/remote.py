@@ -339,7 +339,7 @@ def _call(predictor: Any, frames: Frames, facts: dict[str, Any]) -> Any:
     from jostle.evaluation.inference.detection import bind_supported_arguments
 
     with predictor.guard():
-        return check_segments(bind_supported_arguments(predictor.model, facts)(frames))
+        return predictor.check(bind_supported_arguments(predictor.model, facts)(frames))
 
 
 @lru_cache(1024)

@@ -9,9 +9,12 @@ from pathlib import Path
 from jostle.errors import DataError
 from jostle.evaluation.run_folder.metadata import About, RunFacts
 from jostle.evaluation.run_folder.scores import Scores
+from jostle.evaluation.tasks.task import tasks
 from jostle.evaluation.tasks.validation import check_content
 from jostle.io.files.ledger import check_same
 from jostle.io.files.records import ValidationError, read_record
+
+_REMEDY = "restore it from a copy, or start again in a new folder"
 
 
 @dataclass(frozen=True)
@@ -81,15 +84,22 @@ class RunFolder:
 
     def read_about(self) -> About:
         """Read the metadata of the run."""
-        if not self.about.exists() and not self.about.is_symlink():
-            raise DataError(f"{self.path}: no run.json there; give the folder that `jostle run` wrote")
-        remedy = "restore it from a copy, or start again in a new folder"
-        about = read_record(About, self.about, remedy)
+        about = self.read_record()
         try:
             check_content(about.content)
         except ValidationError as error:
-            raise DataError(f"{self.about}: {error.under('content')}; {remedy}", fault="F110") from None
+            if ways := [part.way for part in about.parts if part.shelf == "tasks" and part.name not in tasks]:
+                raise DataError(
+                    f"{self.path}: a run of {about.content.task}, a task that is not here; to install it: {ways[0]}"
+                ) from None
+            raise DataError(f"{self.about}: {error.under('content')}; {_REMEDY}", fault="F110") from None
         return about
+
+    def read_record(self) -> About:
+        """Read the metadata of the run, whatever its task."""
+        if not self.about.exists() and not self.about.is_symlink():
+            raise DataError(f"{self.path}: no run.json there; give the folder that `jostle run` wrote")
+        return read_record(About, self.about, _REMEDY)
 
     def read_scores(self) -> Scores:
         """Read the scores of the run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from jostle.core.plugins import Part, get_part, is_import_path, origin_of
+from jostle.core.plugins import Part, get_part, is_import_path, load, origin_of
 from jostle.errors import JostleError
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.run_folder.folder import RunFolder
@@ -14,12 +14,14 @@ from jostle.evaluation.run_folder.metadata import UsedPart
 
 def find_plugins(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[UsedPart, ...]:
     """Return the plugin parts that a run uses; models are names or import paths."""
-    used = {("benchmarks", recipe.name), ("datasets", dataset), ("metrics", recipe.metric)}
+    used = {("benchmarks", recipe.name), ("datasets", dataset), ("metrics", recipe.metric), ("tasks", recipe.task)}
     used.add(("protocols", recipe.protocol or ""))
     for cell in recipe.cells:
         for spec in cell.parsed:
             used |= {("corruptions", spec.entry.corruption), ("profiles", spec.profile or "")}
             used.add(("placements", (cell.placement or spec.placement).partition(":")[0]))
+    for registry, _ in used:
+        load(registry)  # a part that nothing has asked for yet is one as well
     parts = {get_part(registry, name) for registry, name in used}
     for name in models:
         if is_import_path(name):
@@ -35,7 +37,7 @@ def find_plugins(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[U
 def describe_plugins(folder: Path) -> str:
     """Describe the plugins that a run used and how to install them; empty if there are none."""
     try:
-        about = RunFolder(folder, "").read_about()
+        about = RunFolder(folder).read_record()
     except JostleError:
         return ""
     if not about.parts:

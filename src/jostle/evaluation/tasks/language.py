@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from jostle.errors import DataError
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.inference.language import BASELINES
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
-from jostle.evaluation.tasks.task import Annotations, Array, Task
+from jostle.evaluation.tasks.task import Annotations, Task
 from jostle.io.files.atomic import write_text
 from jostle.io.files.text import read_json
 
@@ -32,6 +28,7 @@ class LanguageTask(Task[Annotations, Output]):
     """Base of tasks whose model gets frames and words, several items a video."""
 
     models: ClassVar[str | None] = None
+    indent = 0
     refuses: ClassVar[Mapping[str, str]] = {
         "adapt": "puts words to a model, and adaptation is for recognisers and feature extractors",
     }
@@ -56,33 +53,20 @@ class LanguageTask(Task[Annotations, Output]):
         return replace(super().make_job(name, path, cells, seed, portion), items=tuple(self.by_video[name]))
 
     @abstractmethod
-    def to_rows(self, output: Output) -> list[Plain]:
+    def to_plain(self, output: Output) -> list[Plain]:
         """Convert the output for a video to plain values, one an item; baselines are beside, by their names."""
-
-    @abstractmethod
-    def from_rows(self, rows: Sequence[Plain]) -> Output:
-        """Convert the rows of `to_rows` back to answers."""
-
-    def pack(self, outputs: Mapping[str, Output]) -> tuple[dict[str, Array], list[str]]:
-        arrays: dict[str, Array] = {}
-        for cell, output in outputs.items():
-            arrays[cell] = np.frombuffer(json.dumps(self.to_rows(output)).encode(), np.uint8)
-        return arrays, []
-
-    def unpack(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Output]:
-        return {cell: self.from_rows(json.loads(array.tobytes())) for cell, array in arrays.items()}
 
     def write(self, path: Path, outputs: Mapping[str, Output]) -> None:
         rows: dict[str, Plain] = {}
         for name, output in outputs.items():
-            rows |= {item.id: row for item, row in zip(self.by_video[name], self.to_rows(output), strict=True)}
+            rows |= {item.id: row for item, row in zip(self.by_video[name], self.to_plain(output), strict=True)}
         write_text(path, [json.dumps(rows, indent=0), "\n"])
 
     def read(self, path: Path) -> dict[str, Output]:
         with self.refusing_rows(path):
             rows = read_json(path)
             return {
-                name: self.from_rows([rows[item.id] for item in items])
+                name: self.from_plain([rows[item.id] for item in items])
                 for name, items in self.by_video.items()
                 if items[0].id in rows
             }
@@ -90,17 +74,6 @@ class LanguageTask(Task[Annotations, Output]):
     def videos_with(self, ids: Collection[str]) -> tuple[str, ...]:
         """Return the videos that items are about, in the order of the annotations."""
         return tuple(video for video, items in self.by_video.items() if items[0].id in ids)
-
-    @contextmanager
-    def refusing_rows(self, path: Path) -> Iterator[None]:
-        """Raise DataError F101 for whatever is wrong with the rows of a predictions file."""
-        try:
-            yield
-        except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
-            why = str(error).removeprefix(f"{path}: ").partition(";")[0]
-            raise DataError(
-                f"{path}: no predictions of {self.name}: {why}; delete it, and the cell is run again", fault="F101"
-            ) from None
 
     def cell_of(self, path: Path) -> Cell:
         """Return the cell of a predictions file of a benchmark."""

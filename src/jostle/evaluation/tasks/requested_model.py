@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
+from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.models.loading.models import ImportedModel, ModelObject, ModelSource
 from jostle.models.loading.names import need_torch
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
+    from jostle.evaluation.inference.detection import WholeVideoPredictor
 
 _TITLES = {"extractor": "an extractor"}
 
@@ -60,3 +63,27 @@ def refuse_others(recipe: Recipe, config: InferenceConfig, *names: str) -> None:
             what = _TITLES.get(name, name)
             raise BadValue(f"{what} is for other models, and {recipe.name} is of {recipe.task}; leave it out")
     refuse_features(config, f"{recipe.name} is of {recipe.task}, which needs none")
+
+
+def whole_video_model(recipe: Recipe, config: InferenceConfig, check: Callable[[Any], Any]) -> BenchmarkModel:
+    """Resolve a callable from the frames of a whole video to a prediction.
+
+    Args:
+        check: converts what the callable returns, or refuses it; a function of a module, as workers import it.
+
+    Raises:
+        BadValue: if it is a name, or options of other models are given.
+    """
+    refuse_others(recipe, config, "extractor", "spec", "input")
+    source = own_model(config)
+    if source is None:
+        raise BadValue(
+            f"{config.model}: no model of {recipe.task} has this name; give a callable or package.module:name"
+        )
+    return BenchmarkModel(partial(_load_predictor, source, check), **identify(source))
+
+
+def _load_predictor(source: ModelSource, check: Callable[[Any], Any]) -> WholeVideoPredictor[Any]:
+    from jostle.evaluation.inference.detection import WholeVideoPredictor
+
+    return WholeVideoPredictor(source.get(), one_thread(), check=check)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from jostle.core.registry import Registry
@@ -21,9 +24,11 @@ from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
 from jostle.evaluation.run_folder.metadata import Content
-from jostle.evaluation.tasks.actions import known_actions
+from jostle.evaluation.tasks.actions import action_pairs, known_actions, segments_from_pairs
 from jostle.evaluation.tasks.views import VideoView
-from jostle.io.files.records import ValidationError
+from jostle.io.files.atomic import write_text
+from jostle.io.files.records import ValidationError, parse_record
+from jostle.io.files.text import read_json
 from jostle.metrics.measured import Measured
 from jostle.metrics.metric import Metric, check_value, find_metric, measure
 from jostle.models.loading.names import check_model
@@ -111,6 +116,8 @@ class Task(ABC, Generic[Annotations, Output]):
         models: registry that names its models, as `jostle names` lists it; None if they are not registered.
         takes: fields of a recipe that it needs or allows, besides those of every benchmark.
         refuses: why an option of a run does not suit its models, by the name of the option.
+        stored: dataclass of what truth.json has, with `annotations()`, and `actions` where spans of actions are kept.
+        indent: of truth.json.
         suffix: of predictions files.
         clean_is_enough: whether a benchmark may consist of the clean cell alone.
     """
@@ -121,6 +128,8 @@ class Task(ABC, Generic[Annotations, Output]):
     models: ClassVar[str | None] = "models"
     takes: ClassVar[Mapping[str, Need]] = {}
     refuses: ClassVar[Mapping[str, str]] = {}
+    stored: ClassVar[type]
+    indent: ClassVar[int | None] = None
     suffix: ClassVar[str] = ".json"
     clean_is_enough: ClassVar[bool] = False
 
@@ -193,13 +202,20 @@ class Task(ABC, Generic[Annotations, Output]):
         return known_actions(data)
 
     @classmethod
-    @abstractmethod
     def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[Annotations]:
-        """Read what `write_truth` wrote; whatever is wrong with it raises JostleError."""
+        """Read what `write_truth` wrote; whatever is wrong with it raises JostleError or ValidationError."""
+        stored: Any = parse_record(cls.stored, read_json(path))
+        return StoredTruth(stored.annotations(), segments_from_pairs(getattr(stored, "actions", None)))
 
-    @abstractmethod
     def write_truth(self, path: Path) -> None:
         """Write the annotations as JSON."""
+        actions = action_pairs(self.truth.spans, self.videos)
+        content = {"format": 1, **self.plain_truth(), "actions": actions}
+        write_text(path, [json.dumps(content, indent=self.indent), "\n"])
+
+    def plain_truth(self) -> Mapping[str, Any]:
+        """Return the annotations as plain values, in the fields of `stored`."""
+        raise NotImplementedError
 
     @cached_property
     def truth(self) -> StoredTruth[Annotations]:
@@ -212,9 +228,9 @@ class Task(ABC, Generic[Annotations, Output]):
         return self.truth.annotations
 
     @property
-    @abstractmethod
     def fingerprint(self) -> str:
         """`sha256:` and a hash of the annotations."""
+        return hash_json(self.plain_truth())
 
     @property
     def videos(self) -> Sequence[str]:
@@ -301,35 +317,57 @@ class Task(ABC, Generic[Annotations, Output]):
         spans = self.truth.spans or {}
         return VideoJob(name, path, cells, seed, spans.get(name), fps=self.data.rate_of(name))
 
-    # Predictions.
+    # Predictions; by default of one plain value a video, and JSON.
 
-    @abstractmethod
+    def to_plain(self, output: Output) -> Any:
+        """Convert the prediction for a video to plain values; by default it is one."""
+        return output
+
+    def from_plain(self, value: Any, /) -> Output:
+        """Convert the plain values of `to_plain` back; what is malformed raises KeyError, TypeError or ValueError."""
+        output: Output = value
+        return output
+
     def pack(self, outputs: Mapping[str, Output]) -> tuple[dict[str, Array], list[str]]:
         """Convert the predictions for a video, by cell, to arrays and the class names they index."""
+        texts = {cell: json.dumps(self.to_plain(output)).encode() for cell, output in outputs.items()}
+        return {cell: np.frombuffer(text, np.uint8) for cell, text in texts.items()}, []
 
-    @abstractmethod
     def unpack(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Output]:
         """Convert the arrays of `pack` back to predictions."""
+        return {cell: self.from_plain(json.loads(array.tobytes())) for cell, array in arrays.items()}
 
-    @abstractmethod
     def write(self, path: Path, outputs: Mapping[str, Output]) -> None:
         """Write the predictions of one cell, by video."""
+        write_text(path, [json.dumps({name: self.to_plain(output) for name, output in outputs.items()}), "\n"])
 
-    @abstractmethod
     def read(self, path: Path) -> dict[str, Output]:
         """Read the predictions that `write` wrote, by video."""
+        with self.refusing_rows(path):
+            return {name: self.from_plain(value) for name, value in read_json(path).items()}
 
-    @abstractmethod
+    @contextmanager
+    def refusing_rows(self, path: Path) -> Iterator[None]:
+        """Raise DataError F101 for whatever is wrong with the content of a predictions file."""
+        try:
+            yield
+        except (JostleError, KeyError, TypeError, ValueError, AttributeError) as error:
+            why = str(error).removeprefix(f"{path}: ").partition(";")[0]
+            raise DataError(
+                f"{path}: no predictions of {self.name}: {why}; delete it, and the cell is run again", fault="F101"
+            ) from None
+
     def to_predictions(self, outputs: Mapping[str, Output]) -> Any:
-        """Join predictions by video to what the metric takes."""
+        """Join predictions by video to what the metric takes; by default a mapping."""
+        return dict(outputs)
 
-    @abstractmethod
     def read_predictions(self, path: Path) -> Any:
         """Read the predictions of a cell as the metric takes them."""
+        return self.to_predictions(self.read(path))
 
-    @abstractmethod
     def videos_of(self, predictions: Any) -> Sequence[str]:
         """Return the videos that predictions are about."""
+        return tuple(predictions)
 
     def restrict(self, predictions: Any, names: Sequence[str]) -> Any:
         """Return the predictions for these videos, where the metric does not leave out the others itself."""
@@ -428,6 +466,11 @@ def task(name: str) -> Callable[[type[Kind]], type[Kind]]:
         return kind
 
     return register
+
+
+def hash_json(content: Any) -> str:
+    """Return `sha256:` and the hash of plain values as JSON, whatever the order of keys."""
+    return f"sha256:{hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()}"
 
 
 def make_task(recipe: Recipe, data: Dataset) -> Task[Any, Any]:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.inference.detection import (
         ClipDetectionPredictor,
         FeatureDetectionPredictor,
-        FrameDetectionPredictor,
+        WholeVideoPredictor,
     )
     from jostle.evaluation.inference.feature_detection import DetectsInFeatures
     from jostle.features.options import ReleasedBug, Rule
@@ -124,8 +125,8 @@ def _load_frame_detector(model: str, weights: Path, device: str, truth: Truth) -
 
 def _load_user_detector(
     user_model: ModelSource, features: _Features | None, device: str
-) -> FeatureDetectionPredictor | FrameDetectionPredictor:
-    from jostle.evaluation.inference.detection import CallableDetector, FrameDetectionPredictor
+) -> FeatureDetectionPredictor | WholeVideoPredictor[Segments]:
+    from jostle.evaluation.inference.detection import CallableDetector, WholeVideoPredictor
 
     model = user_model.get()
     detects = hasattr(model, "detect")
@@ -134,7 +135,7 @@ def _load_user_detector(
     if features is None:
         if detects:
             raise BadValue(f"{user_model.name}: detects actions in features; name an extractor, --extractor NAME")
-        return FrameDetectionPredictor(model, one_thread())
+        return WholeVideoPredictor(model, one_thread())
     if detects and hasattr(model, "to"):
         model.to(device)
     return features.predictor(model if detects else CallableDetector(model), device)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,15 +16,12 @@ from jostle.datasets.class_matching import Scores
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.evaluation.tasks.actions import ActionSpans, action_pairs, check_spans, segments_from_pairs
+from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.frames.view import draw_frame_sets
 from jostle.evaluation.tasks.score_tables import read_table, write_table
 from jostle.evaluation.tasks.similar_frames import SimilarFramesTask, check_sets
-from jostle.evaluation.tasks.task import Array, Item, Need, StoredTruth, Words, task
+from jostle.evaluation.tasks.task import Array, Item, Need, Words, hash_json, task
 from jostle.evaluation.tasks.views import FrameSetsView
-from jostle.io.files.atomic import write_text
-from jostle.io.files.records import parse_record
-from jostle.io.files.text import read_json
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -44,6 +39,10 @@ class LabelledFrames:
         check_spans(self.actions)
         check_sets(self.sets, self.labels, "labels")
 
+    def annotations(self) -> FrameSets:
+        """Return the sets that were stored."""
+        return FrameSets(self.sets, self.labels)
+
 
 @task("frames")
 class FramesTask(SimilarFramesTask[FrameSets, Scores]):
@@ -59,30 +58,25 @@ class FramesTask(SimilarFramesTask[FrameSets, Scores]):
         loss_rule="the best class of the anchor frame is none of its labels",
     )
     reads = FrameSets
+    stored = LabelledFrames
     takes: ClassVar[Mapping[str, Need]] = {"k": "required", "labels_of": "required"}
     refuses: ClassVar[Mapping[str, str]] = {
         **SimilarFramesTask.refuses,
         "adapt": "is of frames, and adaptation is for recognisers and feature extractors",
     }
 
-    @classmethod
-    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[FrameSets]:
-        stored = parse_record(LabelledFrames, read_json(path))
-        return StoredTruth(FrameSets(stored.sets, stored.labels), segments_from_pairs(stored.actions))
-
-    def write_truth(self, path: Path) -> None:
-        whole = self.annotations
-        sets = {anchor: list(others) for anchor, others in whole.sets.items()}
-        labels = {frame: whole.labels[frame] for frame in whole.frames}
-        actions = action_pairs(self.truth.spans, self.videos)
-        write_text(path, [json.dumps({"format": 1, "sets": sets, "labels": labels, "actions": actions}), "\n"])
+    def plain_truth(self) -> Mapping[str, Any]:
+        return {"sets": self._plain_sets(), "labels": self._plain_labels()}
 
     @property
     def fingerprint(self) -> str:
-        whole = self.annotations
-        labels = {frame: whole.labels[frame] for frame in whole.frames}
-        text = json.dumps([{a: list(others) for a, others in whole.sets.items()}, labels], sort_keys=True)
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        return hash_json([self._plain_sets(), self._plain_labels()])
+
+    def _plain_sets(self) -> dict[str, list[str]]:
+        return {anchor: list(others) for anchor, others in self.annotations.sets.items()}
+
+    def _plain_labels(self) -> dict[str, Any]:
+        return {frame: self.annotations.labels[frame] for frame in self.annotations.frames}
 
     @classmethod
     def build_model(

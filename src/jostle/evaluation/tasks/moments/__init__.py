@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,13 +15,12 @@ from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.language import BASELINES, VideoMoments
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.evaluation.tasks.actions import ActionSpans, action_pairs, check_spans, segments_from_pairs
+from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
 from jostle.evaluation.tasks.moments.view import draw_windows
-from jostle.evaluation.tasks.task import Item, StoredTruth, Words, task
+from jostle.evaluation.tasks.task import Item, Words, task
 from jostle.evaluation.tasks.views import TimelineView
-from jostle.io.files.atomic import write_text
-from jostle.io.files.records import ValidationError, parse_record
+from jostle.io.files.records import ValidationError
 from jostle.io.files.text import read_json
 from jostle.metrics.moments import (
     RANGES,
@@ -52,6 +50,10 @@ class DescribedVideos:
         if not self.moments:
             raise ValidationError("must not be empty").under("moments")
 
+    def annotations(self) -> MomentSet:
+        """Return the sentences whose windows are known."""
+        return MomentSet(self.moments).located
+
 
 @task("moments")
 class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
@@ -69,6 +71,7 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
         loss_rule="the first window of the sentence overlaps every true one by less than the threshold",
     )
     reads = MomentSet
+    stored = DescribedVideos
 
     @classmethod
     def annotations_in(cls, data: Dataset) -> MomentSet:
@@ -81,15 +84,8 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
     def actions_in(cls, data: Dataset, annotations: MomentSet) -> Mapping[str, Segments]:
         return annotations.actions
 
-    @classmethod
-    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[MomentSet]:
-        stored = parse_record(DescribedVideos, read_json(path))
-        return StoredTruth(MomentSet(stored.moments).located, segments_from_pairs(stored.actions))
-
-    def write_truth(self, path: Path) -> None:
-        rows = [asdict(item) for item in self.annotations.items]
-        actions = action_pairs(self.truth.spans, self.videos)
-        write_text(path, [json.dumps({"format": 1, "moments": rows, "actions": actions}, indent=0), "\n"])
+    def plain_truth(self) -> Mapping[str, Any]:
+        return {"moments": [asdict(item) for item in self.annotations.items]}
 
     @property
     def fingerprint(self) -> str:
@@ -103,7 +99,7 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
 
         return build_moment_model(recipe, config, device)
 
-    def to_rows(self, output: VideoMoments) -> list[Plain]:
+    def to_plain(self, output: VideoMoments) -> list[Plain]:
         rows = [_to_plain(prediction) for prediction in output.predictions]
         for kind, predictions in output.baselines.items():
             for row, prediction in zip(rows, predictions, strict=True):
@@ -112,7 +108,7 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
             rows[0]["failed"] = dict(output.failed)
         return rows
 
-    def from_rows(self, rows: Sequence[Plain]) -> VideoMoments:
+    def from_plain(self, rows: Sequence[Plain]) -> VideoMoments:
         baselines = {
             kind: tuple(parse_windows(row[kind]) for row in rows)
             for kind in BASELINES

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -18,13 +16,11 @@ from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.single_frames import ObjectPredictions
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.evaluation.tasks.actions import ActionSpans, action_pairs, check_spans, segments_from_pairs
+from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.similar_frames import SimilarFramesTask, check_sets, video_of
-from jostle.evaluation.tasks.task import Array, Need, StoredTruth, Words, task
+from jostle.evaluation.tasks.task import Array, Need, Words, task
 from jostle.evaluation.tasks.views import BoxedFrame, BoxesView
-from jostle.io.files.atomic import write_text
-from jostle.io.files.records import Bounds, ValidationError, parse_record
-from jostle.io.files.text import read_json
+from jostle.io.files.records import Bounds, ValidationError
 from jostle.io.formats.boxes import boxes_to_lists, boxes_to_table, read_boxes, table_to_boxes, write_boxes
 
 if TYPE_CHECKING:
@@ -49,6 +45,14 @@ class BoxedFrames:
             if not all(row[0] in range(len(self.classes)) and row[1] <= row[3] and row[2] <= row[4] for row in rows):
                 raise ValidationError("has an invalid box or class").under(frame).under("boxes")
 
+    def annotations(self) -> BoxSets:
+        """Return the sets that were stored."""
+        boxes = {}
+        for frame, rows in self.boxes.items():
+            table = np.array(rows, np.float64).reshape(-1, 5)
+            boxes[frame] = Boxes(table[:, 1:], table[:, 0].astype(np.int64))
+        return BoxSets(self.classes, self.sets, boxes)
+
 
 @task("objects")
 class ObjectsTask(SimilarFramesTask[BoxSets, ObjectPredictions]):
@@ -64,6 +68,7 @@ class ObjectsTask(SimilarFramesTask[BoxSets, ObjectPredictions]):
         group_score="accuracy",
     )
     reads = BoxSets
+    stored = BoxedFrames
     models = "objectdetectors"
     takes: ClassVar[Mapping[str, Need]] = {"k": "required"}
     refuses: ClassVar[Mapping[str, str]] = {
@@ -71,29 +76,11 @@ class ObjectsTask(SimilarFramesTask[BoxSets, ObjectPredictions]):
         "adapt": "is of objects, and adaptation is for recognisers and feature extractors",
     }
 
-    @classmethod
-    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[BoxSets]:
-        stored = parse_record(BoxedFrames, read_json(path))
-        boxes = {}
-        for frame, rows in stored.boxes.items():
-            table = np.array(rows, np.float64).reshape(-1, 5)
-            boxes[frame] = Boxes(table[:, 1:], table[:, 0].astype(np.int64))
-        return StoredTruth(BoxSets(stored.classes, stored.sets, boxes), segments_from_pairs(stored.actions))
-
-    def write_truth(self, path: Path) -> None:
-        actions = action_pairs(self.truth.spans, self.videos)
-        write_text(path, [json.dumps({"format": 1, **self._plain(), "actions": actions}), "\n"])
-
-    @property
-    def fingerprint(self) -> str:
-        text = json.dumps(self._plain(), sort_keys=True)
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
     @property
     def classes(self) -> Sequence[str]:
         return self.annotations.classes
 
-    def _plain(self) -> dict[str, object]:
+    def plain_truth(self) -> Mapping[str, Any]:
         whole = self.annotations
         return {
             "classes": list(whole.classes),

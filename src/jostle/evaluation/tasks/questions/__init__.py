@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,13 +16,12 @@ from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.language import BASELINES, VideoAnswers
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.evaluation.tasks.actions import ActionSpans, action_pairs, check_spans, segments_from_pairs
+from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of
 from jostle.evaluation.tasks.questions.view import draw_answers
-from jostle.evaluation.tasks.task import Item, StoredTruth, Words, task
+from jostle.evaluation.tasks.task import Item, Words, task
 from jostle.evaluation.tasks.views import ItemTableView
-from jostle.io.files.atomic import write_text
-from jostle.io.files.records import ValidationError, parse_record
+from jostle.io.files.records import ValidationError
 from jostle.io.files.text import read_json
 from jostle.metrics.answers import AnswerAccuracy, compare_answers, score_answers, temporal_sensitivity
 
@@ -43,6 +41,10 @@ class QuestionedVideos:
         if not self.questions:
             raise ValidationError("must not be empty").under("questions")
 
+    def annotations(self) -> QuestionSet:
+        """Return the questions whose right option is known."""
+        return QuestionSet(self.questions).answered
+
 
 @task("questions")
 class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
@@ -59,6 +61,7 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
         loss_rule="the answer to the question is not the right option",
     )
     reads = QuestionSet
+    stored = QuestionedVideos
 
     @classmethod
     def annotations_in(cls, data: Dataset) -> QuestionSet:
@@ -67,15 +70,8 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
             raise BadValue(f"{data.name}: no right option is known for any question; give annotations with them")
         return known
 
-    @classmethod
-    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[QuestionSet]:
-        stored = parse_record(QuestionedVideos, read_json(path))
-        return StoredTruth(QuestionSet(stored.questions).answered, segments_from_pairs(stored.actions))
-
-    def write_truth(self, path: Path) -> None:
-        rows = [asdict(item) for item in self.annotations.items]
-        actions = action_pairs(self.truth.spans, self.videos)
-        write_text(path, [json.dumps({"format": 1, "questions": rows, "actions": actions}, indent=0), "\n"])
+    def plain_truth(self) -> Mapping[str, Any]:
+        return {"questions": [asdict(item) for item in self.annotations.items]}
 
     @property
     def fingerprint(self) -> str:
@@ -89,7 +85,7 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
 
         return build_question_model(recipe, config, device)
 
-    def to_rows(self, output: VideoAnswers) -> list[Plain]:
+    def to_plain(self, output: VideoAnswers) -> list[Plain]:
         rows = [_to_plain(answer) for answer in output.answers]
         for kind, answers in output.baselines.items():
             for row, answer in zip(rows, answers, strict=True):
@@ -98,7 +94,7 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
             rows[0]["failed"] = dict(output.failed)
         return rows
 
-    def from_rows(self, rows: Sequence[Plain]) -> VideoAnswers:
+    def from_plain(self, rows: Sequence[Plain]) -> VideoAnswers:
         baselines = {
             kind: tuple(parse_answer(row[kind]) for row in rows)
             for kind in BASELINES

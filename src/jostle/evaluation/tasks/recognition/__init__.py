@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,14 +20,12 @@ from jostle.datasets.class_matching import Scores
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.evaluation.tasks.actions import ActionSpans, action_pairs, check_spans, segments_from_pairs
+from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.recognition.view import draw_class_scores
 from jostle.evaluation.tasks.score_tables import read_table, write_table
-from jostle.evaluation.tasks.task import Array, Item, Need, StoredTruth, Task, Words, task
+from jostle.evaluation.tasks.task import Array, Item, Need, Task, Words, task
 from jostle.evaluation.tasks.views import ClassScoresView
-from jostle.io.files.atomic import write_text
-from jostle.io.files.records import ValidationError, parse_record
-from jostle.io.files.text import read_json
+from jostle.io.files.records import ValidationError
 from jostle.metrics.accuracy import guesses, videos_within_top_k
 
 if TYPE_CHECKING:
@@ -56,6 +53,13 @@ class LabelledVideos:
                     .under("videos")
                 )
 
+    def annotations(self) -> VideoLabels:
+        """Return the labels that were stored."""
+        index = {name: k for k, name in enumerate(self.classes)}
+        pairs = [(v, index[name]) for v, names in enumerate(self.videos.values()) for name in names]
+        video, label = np.array(pairs, np.int32).reshape(-1, 2).T
+        return VideoLabels(tuple(self.videos), self.classes, video, label)
+
 
 @task("recognition")
 class RecognitionTask(Task[VideoLabels, Scores]):
@@ -70,17 +74,10 @@ class RecognitionTask(Task[VideoLabels, Scores]):
         loss_rule="no class of the video among the guesses that the benchmark allows",
     )
     reads = VideoLabels
+    stored = LabelledVideos
+    indent = 1
     takes: ClassVar[Mapping[str, Need]] = {"k": "required", "sampling": "allowed"}
     suffix = ".npz"
-
-    @classmethod
-    def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[VideoLabels]:
-        stored = parse_record(LabelledVideos, read_json(path))
-        index = {name: k for k, name in enumerate(stored.classes)}
-        pairs = [(v, index[name]) for v, names in enumerate(stored.videos.values()) for name in names]
-        video, label = np.array(pairs, np.int32).reshape(-1, 2).T
-        labels = VideoLabels(tuple(stored.videos), stored.classes, video, label)
-        return StoredTruth(labels, segments_from_pairs(stored.actions))
 
     def classes_in(self, names: Sequence[str]) -> int:
         return len({label for name in names for label in self._classes_of.get(name, ())})
@@ -98,12 +95,10 @@ class RecognitionTask(Task[VideoLabels, Scores]):
             classes[self.annotations.videos[v]].append(k)
         return classes
 
-    def write_truth(self, path: Path) -> None:
+    def plain_truth(self) -> Mapping[str, Any]:
         classes = self.annotations.classes
         videos = {name: [classes[k] for k in self._classes_of.get(name, [])] for name in self.videos}
-        actions = action_pairs(self.truth.spans, self.videos)
-        content = {"format": 1, "classes": list(classes), "videos": videos, "actions": actions}
-        write_text(path, [json.dumps(content, indent=1), "\n"])
+        return {"classes": list(classes), "videos": videos}
 
     @classmethod
     def build_model(

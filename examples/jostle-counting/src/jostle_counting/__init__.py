@@ -1,0 +1,1 @@
+"""Counting events in videos: a task of one's own for jostle."""
