@@ -44,10 +44,24 @@ def test_options_are_checked_and_cells_are_what_the_test_is_about(session: pytes
     ({{"at_least": {{"clean": True}}}}, "at_least must be a number, not True"),
     ({{"at_leats": 0.5}}, "did you mean at_least"),
     ({{"at_least": 0.5, "cell": ["x"]}}, "did you mean cells"),
+    ({{"at_least": {{1: 0.5}}}}, "metric of a condition"),
+    ({{"against": 3}}, "against must be the folder of a run, not 3"),
+    ({{"against": ""}}, "against must be the folder of a run"),
+    ({{"budget": 3}}, "a budget is a TOML file or a mapping"),
+    ({{"at_least": 0.5, "cells": "gaussian_noise:3"}}, "cells must be a list of texts or None"),
+    ({{"at_least": 0.5, "cells": [3]}}, "cells must be a list of texts"),
+    ({{"at_least": 0.5, "seed": "0"}}, "seed must be a whole number, not '0'"),
+    ({{"at_least": 0.5, "seed": True}}, "seed must be a whole number, not True"),
+    ({{"at_least": 0.5, "threads": 1.5}}, "threads must be a whole number"),
+    ({{"at_least": 0.5, "retry_failed": "no"}}, "retry_failed must be True or False"),
+    ({{"at_least": 0.5, "precision": 16}}, "precision must be one of"),
+    ({{"at_least": 0.5, "device": "gpuu"}}, "no device is called 'gpuu'"),
+    ({{"at_least": 0.5, "videos": []}}, "videos must be a mapping"),
+    ({{"at_least": 0.5, "mend": True}}, "mend is `jostle`, a file"),
 ])
 def test_wrong(robustness, options, message):
     with pytest.raises(jostle.JostleError, match=message):
-        robustness.check(StripeReader(), ROOT / "stripes-c.toml", **options, **OPTIONS)
+        robustness.check(StripeReader(), ROOT / "stripes-c.toml", **OPTIONS | options)
 
 def test_cells(robustness):
     model = StripeReader((), range(0, 24, 3))
@@ -67,7 +81,7 @@ def test_gap_is_not_forgiven(robustness):
         robustness.check(StripeReader(), ROOT / "stripes-c.toml", at_least=0.1, undecided="pass", **OPTIONS)
 """
     )
-    session.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=9)
+    session.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=23)
 
 
 def test_only_a_run_is_replaced_by_a_reference(session: pytest.Pytester) -> None:

@@ -5,6 +5,7 @@ pytest loads it in every session of an environment that has jostle, so nothing i
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -100,6 +101,8 @@ class RobustnessFixture:
             if name not in known:
                 own = ("at_least", "against", "budget", "undecided")
                 raise UnknownName("option of robustness.check", name, {*known, *own})
+        if against is not None and not (isinstance(against, str | os.PathLike) and str(against)):
+            raise BadValue(f"against must be the folder of a run, not {against!r}")
         reference = None if against is None else self.root / against
         if reference is not None and self.update_reference:
             _check_replaceable(reference, self.root)

@@ -13,6 +13,8 @@ from enum import Enum
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from jostle.core.option_types import check_option
+
 P = ParamSpec("P")
 C = TypeVar("C")
 R = TypeVar("R")
@@ -156,6 +158,7 @@ def takes(kind: Callable[P, C]) -> Callable[[Callable[[C], R]], Callable[P, R]]:
         parameters = [by_name[one.name] for one in options_of(kind)]  # type: ignore[arg-type]
         result = inspect.signature(function).return_annotation
         signature = inspect.Signature(parameters, return_annotation=result)
+        hints = {one.name: one.hint for one in options_of(kind)}
 
         @wraps(function)
         def call(*arguments: P.args, **keywords: P.kwargs) -> R:
@@ -166,6 +169,8 @@ def takes(kind: Callable[P, C]) -> Callable[[Callable[[C], R]], Callable[P, R]]:
                 near = difflib.get_close_matches(unknown[0], by_name, n=1) if unknown else []
                 hint = f"; did you mean {near[0]}?" if near else ""
                 raise TypeError(f"{function.__name__}() {error}{hint}") from None
+            for name, value in signature.bind(*arguments, **keywords).arguments.items():
+                check_option(name, hints[name], value)
             return function(kind(*arguments, **keywords))
 
         vars(call)["__signature__"] = signature

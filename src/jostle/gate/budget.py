@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ class Condition:
     name: str = ""  # in tables and reports; by default the metric and the limit
 
     def __post_init__(self) -> None:
+        if not isinstance(self.metric, str):
+            raise BadValue(f"the metric of a condition is its name, not {repr(self.metric)[:80]}", fault="F59")
         kind, _, part = self.metric.partition(":")
         if self.metric not in METRICS[:3] and (kind not in ("cell", "family", "class") or not part):
             raise BadValue(f"metric is one of {', '.join(METRICS)}, not {self.metric[:80]!r}", fault="F59")
@@ -90,6 +93,8 @@ def read_budget(source: str | Path | Mapping[str, Any] | Budget | None) -> Budge
         return source
     if isinstance(source, Mapping):
         return make_settings(Budget, source, where="budget")
+    if not isinstance(source, str | os.PathLike):
+        raise BadValue(f"a budget is a TOML file or a mapping with 'condition', not {repr(source)[:80]}", fault="F59")
     try:
         return make_settings(Budget, read_toml(source), where=str(source))
     except BadValue as error:

@@ -53,7 +53,11 @@ class MendingOptions:
         Args:
             known: whether the damaged frames can be known.
         """
-        if not isinstance(self.mend, str | Path) or str(self.mend) == BUNDLED:
+        if not isinstance(self.mend, str | Path):
+            if not hasattr(self.mend, "name"):
+                raise BadValue(f"mend is `jostle`, a file of weights, an Inspector or `known`, not {self.mend!r}")
+            return
+        if str(self.mend) == BUNDLED:
             return
         if str(self.mend) == KNOWN:
             if not known:
