@@ -99,7 +99,11 @@ READABLE = {
     "Antwort: B": "B",
     "Die richtige Antwort ist B.": "B", "A resposta é B.": "B", "Resposta: B": "B", "La risposta è B.": "B",
     "Cevap: B": "B", "Đáp án: B": "B", "Jawaban: B": "B", "الإجابة: B": "B", "उत्तर: B": "B",
-    "Antwoord: B": "B",
+    "Antwoord: B": "B", "我认为是B": "B",
+    # one within the other, lists of verdicts, struck out
+    "<answer>\\boxed{B}</answer>": "B", "<answer>\n\\boxed{B}\n</answer>": "B", "\\boxed{<answer>B</answer>}": "B",
+    '<answer>{"answer": "B"}</answer>': "B", "B? No. C? No. D? Yes.": "D", "<s>A</s>B": "B", "<del>A</del> B": "B",
+    '{"answer": "B", "correct": true}': "B", "2. B": "B", "Great! B": "B",
 }  # fmt: skip
 
 # What no letter can be taken from.
@@ -120,7 +124,12 @@ UNREADABLE = (
     "Incorrect: B", "The least likely option is B.", "It is not A, B.", "Not A, B, or C.",
     "<answer>not A</answer>",
     "The answer is (A) is false.", "No, not (A)", "A ❌", "It is impossible that the answer is A.",
-    "答案不是A。", "不选A",
+    "答案不是A。", "不选A", "no A", "A nor B", "!A", "!= A", "A≠", "A - nah", "A, I don't think so.", "A... not really",
+    "<answer>A</answer> is wrong", '{"option": "A", "correct": false}', '{"prediction": "A", "valid": false}',
+    "The answer is not only A but also B.", "My second choice is A", "According to option A, he walks left.",
+    "The naive answer is A.", "e.g. A", "e.g., option A", "The video rules out A.", "Don't pick A.",
+    "A is a distractor.",
+    "A fails because he turns.", "Far from A.", "I'd never say A.", "B beats A", "A is worse than B", "A loses to B",
     "A不正确", "La respuesta no es A.", "Die Antwort ist nicht A.", "La réponse n'est pas A.", "Ответ не A.",
     # retractions
     "The answer is A. No.", "The answer is A. Wait, that's wrong.", "A... no wait", "Answer: A. Scratch that.",
@@ -130,7 +139,8 @@ UNREADABLE = (
     "The answer is A or B", "The answer is B and C", "Answer: A, B", "Answer: C\nAnswer: B",
     "<answer>A or B</answer>",
     "<answer>A</answer><answer>B</answer>", '{"answer": ["A", "B"]}', "The answer is either (A) or (B).",
-    "A. Or B.",
+    "A. Or B.", "1. A 2. B", "1. A\n2. B", "A (10%), B (90%)", "A: 10%\nB: 80%\nC: 5%\nD: 5%", "A + B", "A|B",
+    "\\boxed{A} or \\boxed{B}", "<answer>A</answer> ... <answer>B</answer>", "B > A > C > D",
     "B, maybe C", "A, C and D are all possible.", "A → B", "答案是A或B", "A o B", "A oder B", "A ou B", "A、B",
     "A. walks left\nB. walks right\nC. jumps\nD. sits", "he walks left or walks right", "A. walks right",
     "The answer is B) walks left", "It could be A or it could be B.", "(A) looks plausible, but so does (B).",

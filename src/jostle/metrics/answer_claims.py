@@ -19,7 +19,8 @@ _AFTER_LABEL = (
     r"(?=\s*(?:$|[.,;:!?\n\-–—)\]}=>→|/&+✓✔✗✘✅❌×]|because\b|since\b|as\b|due\b|based\b|which\b|\("
     r"|[^\x00-\u024f\u2000-\u206f])"
     r"|\s+(?:is|isn't|was|are|were|would|could|might|may|seems?|looks|appears|and|or|nor|but|rather|instead|not|over"
-    r"|matches|fits|describes|shows|says|cannot|can't|can be|should|must be|does|doesn't|has to|with \d|it is"
+    r"|matches|fits|describes|shows|says|cannot|can't|can be|should|must be|does|doesn't|has to|with \d"
+    r"|\d{1,2}[.)]|it is"
     r"|o|y|ou|et|oder|und|ist|est|es|yes|no|n'est|[A-Z](?![A-Za-z0-9'])|[\ue000-\ue13f])(?![\w]))"
 )
 _LEFT = r"(?<![A-Za-z0-9'\u00c0-\u024f])(?<![A-Za-z]-)(?<![A-Za-z]\.)"
@@ -177,7 +178,7 @@ _FILLERS = (
     r"|opcja|option|lettre|letra|lettera|buchstabe|also|donc|entonces|alors)\b"
     r"|'s\b|คำตอบ|ที่ถูกต้อง|คือ|उत्तर|सही|है|الإجابة|الصحيحة|الجواب|إجابة|هو|هي|תשובה|پاسخ|উত্তর|正确答案|答案"
     r"|正确选项|正确|选项|选择|選択肢"
-    r"|正解|解答|回答|答え?|应该|應該|所以|因此|故|我|选|選|是|为|為|です|だ|は|が|정답|답변|답|입니다|이다|은|는|항|项"
+    r"|正解|解答|回答|答え?|应该|應該|认为|認為|觉得|覺得|所以|因此|故|我|选|選|是|为|為|です|だ|は|が|정답|답변|답|입니다|이다|은|는|항|项"
 )
 _GOOD = (
     r"(?:correct|right|best|better|true|accurate|answers?|choice|option|winner|most|more (?:likely|accurate"
@@ -214,7 +215,9 @@ _UNSURE = re.compile(
     r"|plausible|had|were"
     r"|would have|either|both|between|examples?|e\.g|such as|format|respond|reply|instructions?|says|said|(?:can|one"
     r"|people|to) say|asks?|asked|claims?|suggests?"
-    r"|chose|wanted|used to|previously|originally|vielleicht|quizás?|peut-être|talvez|forse)\b|可能|也许|或许",
+    r"|chose|wanted|used to|according to|naive"
+    r"|(?:second|third|next|backup) (?:best )?(?:choice|guess|option|pick|answer)|previously|originally"
+    r"|vielleicht|quizás?|peut-être|talvez|forse)\b|可能|也许|或许",
     re.IGNORECASE,
 )
 _IDIOMS = re.compile(
@@ -229,7 +232,9 @@ _BACK = re.compile(
     r"^\W*(?:(?:hmm+|oh|uh|um|well|but)\W+)*(?:no(?=\s*[,.!;:\-–—…]|\s+(?:wait|it|that|actually|i\b|not|the)|\s*$|\s*"
     + _ANY
     + ")"
-    r"|nope|wait|hold on|actually|correction|scratch that|on (?:second thought|reflection)|sorry|oops|my mistake"
+    r"|nope|nah\b|not (?:really|quite|exactly)|i (?:don't|do not) think(?: so)?(?=\W*$)"
+    r"|i doubt (?:it|that|so)(?=\W*$)|wait|hold on|actually|correction|scratch that"
+    r"|on (?:second thought|reflection)|sorry|oops|my mistake"
     r"|i meant?(?! to)"
     r"|let me (?:re|think|correct|check|look|consider)|i(?:'m| am| was) (?:wrong|mistaken)|(?:that|this|it)(?:'s| is"
     r"| was)"
@@ -257,10 +262,16 @@ _DENIED = re.compile(
     rf"|discard\w*|dismiss\w*)\b|n't\b|不(?:是|选|選)?|[!~≠¬])[^\S\n]*{_ADVERBS}(?P<denied>{_LIST})",
     re.IGNORECASE,
 )
+_NOR = re.compile(
+    rf"(?:\b(?:neither|not)\s+)?(?P<denied>{_ANY}(?:\s*,\s*{_ANY}){{0,25}}\s*,?\s*\bnor\s+{_ANY})", re.IGNORECASE
+)
+_BOTH = re.compile(
+    rf"\bnot (?:only|just|merely|simply)\s+({_ANY}),?\s*but(?:\s+(?:also|both))?\s+({_ANY})", re.IGNORECASE
+)
 _JUDGED_BAD = re.compile(
     rf"(?P<denied>{_LIST})[\s).:\-–=]*(?:\b(?:is|are|was|were|looks?|seems?|would be|can be|must be|ist|est|es"
     rf"|has been|have been)\b|'s\b)?"
-    rf"{_ADVERBS}(?:\b{_BAD}\b|[✗✘❌×]|\w{{0,3}}\s?(?:不|错|是错|誤|ではな|ではありませ|じゃな|아니|아닙|틀))",
+    rf"{_ADVERBS}(?:\b{_BAD}\b|[✗✘❌×≠]|\w{{0,3}}\s?(?:不|错|是错|誤|ではな|ではありませ|じゃな|아니|아닙|틀))",
     re.IGNORECASE,
 )
 _LISTED = re.compile(
@@ -327,6 +338,11 @@ _CONTRAST = frozenset(("but", "however", "although", "though", "while", "whereas
 _DANGLING = re.compile(r"(?:\b(?:not|never|neither|nor|unlike|except|rather than|instead of)|n't)\W*$", re.IGNORECASE)
 
 
+def takes_back(text: str) -> bool:
+    """Return whether a text begins by withdrawing what stands before it, as "is wrong." does behind an answer."""
+    return bool(_BACK.match(text))
+
+
 def read_claims(text: str, count: int) -> Reading:
     """Read the clauses of a text whose labels are marked.
 
@@ -356,6 +372,10 @@ class _Claims:
             text,
         )
         text = re.sub(rf"(?<!{_ANY})(:)\s*\n+\s*(?={_ANY})", r"\1 ", text)
+        text = re.sub(r"\b(?:e\.\s?g|cf)\.,?\s*", "for example ", text, flags=re.IGNORECASE)
+        text = re.sub(rf"(?<![\w.])\(?\d{{1,2}}[.)]\s*(?={_ANY})", ", ", text)  # "1. A 2. B"
+        text = re.sub(rf"^\s*no\s+(?={_ANY})|(?<!\S)!(?={_ANY})", "not ", text, flags=re.IGNORECASE)
+        text = _BOTH.sub(r"\1 and \2", text)
         if not re.search(_ANY, text):
             return Reading(False, withdrawn=False)
         verdict = _list_of_verdicts(text)
@@ -404,6 +424,7 @@ class _Claims:
             self.doubted = True
             return " "
 
+        sentence = _NOR.sub(deny, sentence)
         sentence = _DENIED.sub(deny, sentence)
         sentence = _JUDGED_BAD.sub(deny, sentence)
         self._rest = _LISTED.sub(" ", sentence)
@@ -468,7 +489,7 @@ def _list_of_verdicts(text: str) -> int | None:
     parts = re.split(rf"({_ANY})", text)
     verdicts: dict[int, list[bool | None]] = {}
     for k in range(1, len(parts), 2):
-        after = parts[k + 1].lstrip(" \t).:-–—=(")
+        after = parts[k + 1].lstrip(" \t).:?-–—=(")
         good = re.match(r"(?:yes|true|correct|right)\b|[✓✔✅☑]", after, re.IGNORECASE)
         bad = re.match(r"(?:no|false|incorrect|wrong)\b|[✗✘❌×☒]", after, re.IGNORECASE)
         verdicts.setdefault(_index(parts[k]), []).append(True if good else False if bad else None)

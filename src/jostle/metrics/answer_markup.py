@@ -21,6 +21,7 @@ _BOX_TOKENS = re.compile(r"<\|begin_of_box\|>(?P<inside>.*?)(?:<\|end_of_box\|>|
 _END_OF_TURN = re.compile(r"<\|(?:im_end|eot_id|endoftext|end|return|eom_id)\|>|</s>|<end_of_turn>|<eos>", re.I)
 _NEXT_TURN = re.compile(r"\n\s*(?:question|user|human|q)\s*\d*\s*[:.)]", re.I)
 _FENCE = re.compile(r"```\w*\s*(?P<inside>.*?)(?:```|$)", re.S)
+_STRUCK_OUT = re.compile(r"~~.*?~~|<(s|del|strike)>.*?</\1>", re.S)
 _FONT = re.compile(r"\\(?:text|math|emph|underline|bf|rm)\w*\s*\{([^{}]*)\}")
 _KEYS = frozenset(
     (
@@ -46,6 +47,7 @@ _KEYS = frozenset(
         "output",
     )
 )
+_VERDICT_KEYS = ("correct", "iscorrect", "valid", "isvalid")  # of a document that says its answer is none
 _CIRCLED = "".join(chr(first + i) for first in (0x1F150, 0x1F170) for i in range(26))
 _SIGNS = str.maketrans(
     "’‘ʼ“”„«»「」『』《》【】。、" + _CIRCLED, "'''" + 11 * '"' + "[].," + 2 * "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "\r"
@@ -59,6 +61,7 @@ def normalise(text: str) -> str:
     ('(B)', 'C', '[A]')
     """
     text = unicodedata.normalize("NFKC", html.unescape(text)).translate(_SIGNS)
+    text = re.sub(r"!==?|=/=", "\u2260", text)
     return "".join(sign for sign in text if unicodedata.category(sign) != "Cf" and sign not in "\ufe0e\ufe0f").strip()
 
 
@@ -87,6 +90,7 @@ def without_thinking(text: str) -> str | None:
 
 def first_turn(text: str) -> tuple[str, str]:
     """Split a text where the model goes on to write the next question itself."""
+    text = _STRUCK_OUT.sub(" ", text)  # before "</s>" is taken for the end of a turn
     text = _END_OF_TURN.split(text, maxsplit=1)[0] if not _END_OF_TURN.match(text) else text
     found = _NEXT_TURN.search(text)
     return (text[: found.start()], text[found.start() :]) if found else (text, "")
@@ -133,6 +137,9 @@ def _answers_of(value: Any) -> list[str]:
     if value and all(isinstance(one, bool) for one in value.values()):
         true = [str(key) for key, one in value.items() if one]
         return true if len(true) == 1 else []
+    keys = {re.sub(r"[\W_]", "", str(key)).lower(): one for key, one in value.items()}
+    if any(str(keys.get(key, True)).lower() in ("false", "no") for key in _VERDICT_KEYS):
+        return []
     answers = [one for key, one in value.items() if re.sub(r"[\W_]", "", str(key)).lower() in _KEYS]
     return [text for one in answers for text in _answers_of(one)]
 
@@ -144,7 +151,7 @@ def without_markup(text: str) -> str:
     ('Answer: B', 'B', 'C')
     """
     text = re.sub(r"<br\s*/?>", "\n", text, flags=re.I)
-    text = re.sub(r"~~.*?~~|<(s|del|strike)>.*?</\1>", " ", text, flags=re.S)
+    text = _STRUCK_OUT.sub(" ", text)
     text = re.sub(r"<\|[^|<>]*\|>|</?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>", "", text)
     while (plainer := _FONT.sub(r"\1", text)) != text:
         text = plainer

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from jostle.metrics.answer_claims import Reading, mark_labels, read_claims
+from jostle.metrics.answer_claims import Reading, mark_labels, read_claims, takes_back
 from jostle.metrics.answer_markup import (
     first_turn,
     json_answers,
@@ -83,13 +83,15 @@ def _answer(text: str, options: Sequence[str], names: Sequence[str]) -> int | No
     if marked:
         choice = _agreed(marked, options, names)
         later = _claimed(after, options, names)
-        return None if later.withdrawn or later.choice not in (None, choice) else choice
+        withdrawn = later.withdrawn or takes_back(after)
+        return None if withdrawn or later.choice not in (None, choice) else choice
     listed = json_answers(text)
     return _words(text, options, names) if listed is None else _agreed(listed, options, names)
 
 
 def _agreed(texts: Sequence[str], options: Sequence[str], names: Sequence[str]) -> int | None:
-    choices = {_words(text, options, names) for text in texts}
+    parts = [part for text in texts for part in marked_answers(text)[0] or json_answers(text) or [text]]
+    choices = {_words(part, options, names) for part in parts}
     return choices.pop() if len(choices) == 1 else None
 
 
@@ -129,7 +131,7 @@ _UNDECIDED: _Decision = (False, None)
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.strip(_EDGES).casefold().split())
+    return " ".join(text.rstrip(_EDGES).lstrip(_EDGES.replace("!", "")).casefold().split())  # "!B" denies B
 
 
 def _labels(index: int, names: Sequence[str]) -> list[str]:
