@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jostle.errors import ForeignExit
 
 _limit_s = 0
 end_process = os._exit  # jostle's own way out, which no guard replaces
+_BELOW_OS: Any = sys.modules[end_process.__module__]  # `posix` or `nt`, which has the same function
 _lock = threading.Lock()
 _guarded: dict[int, int] = {}  # depth of guarded calls, by thread
 _process = 0  # the one that is guarded: children that foreign code forks end as they like
@@ -68,7 +70,7 @@ def _guarding() -> Iterator[None]:
     with _lock:
         _process = os.getpid()
         _guarded[thread] = _guarded.get(thread, 0) + 1
-        os._exit = _refuse_exit
+        os._exit = _BELOW_OS._exit = _refuse_exit
     try:
         yield
     finally:
@@ -77,7 +79,7 @@ def _guarding() -> Iterator[None]:
             if not _guarded[thread]:
                 del _guarded[thread]
             if not _guarded:
-                os._exit = end_process
+                os._exit = _BELOW_OS._exit = end_process
 
 
 def _refuse_exit(status: int) -> NoReturn:
