@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from helpers.striped_videos import CELLS, write_benchmark
+from helpers.striped_videos import CELLS, run_stripes, write_benchmark
 
 pytest.importorskip("torch")  # runs of models need it
 
@@ -88,13 +89,29 @@ def test_only_a_run_is_replaced_by_a_reference(session: pytest.Pytester) -> None
     (session.path / "precious").mkdir()
     (session.path / "precious" / "notes.txt").write_text("mine")
     (session.path / "linked").symlink_to(session.path / "precious")
+    run_stripes(session.path / "stripes-c.toml", session.path / "kept" / "reference")
+    (session.path / "by-link").symlink_to(session.path / "kept")
+    for name in ("with-notes", "with-facts"):
+        shutil.copytree(session.path / "kept" / "reference", session.path / name)
+        (session.path / name / "notes.txt").write_text("mine")
+    (session.path / "with-facts" / "run.json").write_text("{}")
+    shutil.copytree(session.path / "kept" / "reference", session.path / ".killed.old")
     session.makepyfile(
         HEAD
         + """
-@pytest.mark.parametrize("against", [".", "precious", "linked", "..", "films"])
+REFUSED = [".", "precious", "linked", "..", "films", "by-link/reference", "with-notes", "with-facts"]
+
+@pytest.mark.parametrize("against", REFUSED)
 def test_refused(robustness, against):
     with pytest.raises(jostle.JostleError, match="replaces run folders only"):
         robustness.check(StripeReader(), ROOT / "stripes-c.toml", against=against, **OPTIONS)
+
+def test_restored(robustness):
+    def fail(clips):
+        raise ValueError
+    with pytest.raises(jostle.JostleError):
+        robustness.check(fail, ROOT / "stripes-c.toml", against="killed", **OPTIONS)
+    assert (ROOT / "killed" / "run.json").is_file()
 
 def test_kept(robustness):
     assert robustness.check(StripeReader(), ROOT / "stripes-c.toml", against="references/stripes", **OPTIONS).passed
@@ -107,7 +124,8 @@ def test_incomplete_run_is_not_kept(robustness):
         robustness.check(StripeReader({2}), ROOT / "stripes-c.toml", against="references/stripes", **OPTIONS)
 """
     )
-    session.runpytest_subprocess(*PLUGIN, "--jostle-update-reference").assert_outcomes(passed=7)
+    session.runpytest_subprocess(*PLUGIN, "--jostle-update-reference").assert_outcomes(passed=11)
+    assert all((session.path / name / "notes.txt").is_file() for name in ("with-notes", "with-facts"))
     assert (session.path / "precious" / "notes.txt").read_text() == "mine"
     assert (session.path / "test_only_a_run_is_replaced_by_a_reference.py").is_file()
     assert [path.name for path in (session.path / "references").iterdir()] == ["stripes"]

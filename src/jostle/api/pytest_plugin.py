@@ -104,6 +104,8 @@ class RobustnessFixture:
         if against is not None and not (isinstance(against, str | os.PathLike) and str(against)):
             raise BadValue(f"against must be the folder of a run, not {against!r}")
         reference = None if against is None else self.root / against
+        if reference is not None:
+            _restore(reference)
         if reference is not None and self.update_reference:
             _check_replaceable(reference, self.root)
         conditions = self._conditions(at_least, reference, budget)
@@ -141,22 +143,43 @@ class RobustnessFixture:
 
 def _check_replaceable(reference: Path, root: Path) -> None:
     """Raise BadValue unless a reference is absent, or a run folder that may be replaced."""
-    from jostle.errors import BadValue
+    from jostle.errors import BadValue, JostleError
+    from jostle.evaluation.run_folder.folder import RunFolder
 
     what = "--jostle-update-reference replaces run folders only"
-    if reference.is_symlink():
-        raise BadValue(f"{reference}: a link, and {what}; name the folder itself in against=")
+    below = [path for path in (reference, *reference.parents) if path != root and path.is_relative_to(root)]
+    for path in dict.fromkeys((reference, *below, *_beside(reference))):
+        if path.is_symlink():
+            raise BadValue(f"{path}: a link, and {what}; name the folder itself in against=")
     if root.resolve().is_relative_to(reference.resolve()):
         raise BadValue(f"{reference}: contains the tests, and {what}; name a folder of its own in against=")
-    if reference.exists() and not ((reference / "run.json").is_file() and (reference / "journal.jsonl").is_file()):
-        raise BadValue(f"{reference}: is there and is no run, and {what}; name another folder in against=")
+    if not reference.exists():
+        return
+    try:
+        RunFolder(reference).read_about()
+    except (JostleError, OSError):
+        raise BadValue(f"{reference}: is there and is no run, and {what}; name another folder in against=") from None
+    if foreign := RunFolder(reference).foreign_entries():
+        raise BadValue(f"{reference}: holds {foreign[0]}, which no run writes, and {what}; move it elsewhere")
+
+
+def _beside(reference: Path) -> tuple[Path, Path]:
+    """Return where a new reference is copied to, and where the old one is kept meanwhile."""
+    return reference.with_name(f".{reference.name}.new"), reference.with_name(f".{reference.name}.old")
+
+
+def _restore(reference: Path) -> None:
+    """Put back the old reference of a session that was killed before the new one had its name."""
+    _, old = _beside(reference)
+    if not os.path.lexists(reference) and not old.is_symlink() and (old / "run.json").is_file():
+        old.rename(reference)
 
 
 def _replace(reference: Path, run: Path) -> None:
     """Put a copy of a run in the place of a reference, which stays until the copy is complete."""
     reference.parent.mkdir(parents=True, exist_ok=True)
-    new, old = (reference.with_name(f".{reference.name}.{word}") for word in ("new", "old"))
-    for rest in (new, old):  # of a session that was killed
+    new, old = _beside(reference)
+    for rest in (new, old):  # of a session that was killed; the reference itself is there
         shutil.rmtree(rest, ignore_errors=True)
     shutil.copytree(run, new)
     if reference.exists():

@@ -93,9 +93,9 @@ def _fits_collection(origin: type, inner: tuple[Any, ...], value: Any) -> bool:
         return False
     if issubclass(origin, Mapping):
         return all(isinstance(key, str) for key in value)
-    if not isinstance(value, Collection) or not inner:  # an iterator can be read once
-        return True
-    return all(_fits(inner[0], one) for one in value)
+    if isinstance(value, Collection) and inner:  # an iterator can be read once
+        return all(_fits(inner[0], one) for one in value)
+    return True
 
 
 def _is_boolean(value: Any) -> bool:

@@ -158,7 +158,7 @@ def takes(kind: Callable[P, C]) -> Callable[[Callable[[C], R]], Callable[P, R]]:
         parameters = [by_name[one.name] for one in options_of(kind)]  # type: ignore[arg-type]
         result = inspect.signature(function).return_annotation
         signature = inspect.Signature(parameters, return_annotation=result)
-        hints = {one.name: one.hint for one in options_of(kind)}
+        hints = {one.name: one.hint for one in options_of(kind)}  # type: ignore[arg-type]
 
         @wraps(function)
         def call(*arguments: P.args, **keywords: P.kwargs) -> R:

@@ -119,6 +119,13 @@ class RunFolder:
         check_same(self.path, "another run", vars(before) | before.versions, now, "use the options of that run")
         return True
 
+    def foreign_entries(self) -> list[str]:
+        """Return the names of files and folders here that neither a run nor a probe writes."""
+        own = (self.about, self.predictions, self.videos, self.frames, self.scores, self.truth, self.diagnosis)
+        own += (self.failures, self.adaptation, self.journal, self.path / "probe", self.path / "probe.json")
+        written = {path.name for path in own}
+        return sorted(path.name for path in self.path.iterdir() if path.name not in written and path.name[0] != ".")
+
     def leftovers(self) -> Iterator[Path]:
         """Yield partially written files of a killed process."""
         for folder in (self.path, self.predictions, self.videos, self.adaptation):
