@@ -186,7 +186,7 @@ def test_runs_of_other_conditions_are_remarked_on(world: World, tmp_path: Path) 
 
 
 def test_outputs_name_the_videos_of_each_condition(world: World, tmp_path: Path) -> None:
-    name = "first\\nsecond"
+    name = "first\\n\\u001bsecond"
     budget = tmp_path / "budget.toml"
     budget.write_text(f'[[condition]]\nname = "{name}"\nmetric = "clean"\nat_least = 0.2\n')
     early = world.run("for-outputs", StripeReader({3}), until_decided=budget)

@@ -58,12 +58,17 @@ class Condition:
     @property
     def title(self) -> str:
         """Name in tables and reports, on one line."""
-        if self.name.strip():
-            return " ".join(self.name.split())
-        metric = " ".join(self.metric.split())
+        if name := _on_one_line(self.name):
+            return name
+        metric = _on_one_line(self.metric)
         if self.against_reference:
             return f"{metric}, at most {percent(-self.limit, 1)} points below the reference"
         return f"{metric}, at least {percent(self.limit, 1)} %"
+
+
+def _on_one_line(text: str) -> str:
+    """Return text without line breaks and other signs that steer a terminal."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 @dataclass(frozen=True)
