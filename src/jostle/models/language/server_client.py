@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import http.client
 import json
@@ -11,7 +12,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -185,11 +186,15 @@ class ServerClient:
         return REPEATED if self._repeats_key(text) else text.strip()[:QUOTED]
 
     def _repeats_key(self, text: str, run: int = RUN) -> bool:
-        key = _alphanumeric(self._secret())
+        secret = self._secret()
+        if not secret:
+            return False
         escaped = re.sub(r"\\u00([0-9a-fA-F]{2})", r"%\1", text)  # of JSON
-        forms = {_alphanumeric(form) for form in (text, unquote(text), unquote(escaped))}
-        length = min(run, len(key))
-        runs = {key[i : i + length] for i in range(len(key) - length + 1)} if key else set()
+        plain = (text, unquote(text), unquote(escaped), re.sub(r"\\[bfnrt]", "", text))
+        forms = {_alphanumeric(form) for form in plain}
+        runs = _runs(secret, run) | _runs(secret[::-1], run)
+        for encoded in _encodings(secret):
+            runs |= _runs(encoded, 2 * run)
         return any(part in form for part in runs for form in forms)
 
     def _without_key(self, value: Any) -> Any:
@@ -206,6 +211,20 @@ class ServerClient:
 
 def _alphanumeric(text: str) -> str:
     return re.sub(r"[\W_]", "", text).casefold()
+
+
+def _runs(text: str, length: int) -> set[str]:
+    """Return all runs of so many letters and digits of a text; all of a shorter one."""
+    plain = _alphanumeric(text)
+    length = min(length, len(plain))
+    return {plain[i : i + length] for i in range(len(plain) - length + 1)} if plain else set()
+
+
+def _encodings(secret: str) -> Iterator[str]:
+    """Yield a key in hexadecimal digits and in base64, whatever stands before it there."""
+    yield secret.encode().hex()
+    for before in range(3):
+        yield base64.b64encode(b" " * before + secret.encode()).decode()[before + (before > 0) :].rstrip("=")[:-1]
 
 
 def _cut_later(connected: socket.socket, seconds: float, late: threading.Event) -> threading.Timer:
