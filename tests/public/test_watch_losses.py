@@ -32,6 +32,7 @@ ENCODERS: dict[str, tuple[str, dict[str, str]]] = {
 }
 KINDS_OF_FILE = [("mkv", "h264"), ("mkv", "h265"), ("mkv", "vp9"), ("avi", "h264")]
 KINDS_OF_FILE += [("mp4", "h264"), ("mp4", "h265"), ("mp4", "vp9"), ("webm", "vp9")]
+BROADCAST = [("ts", "h264"), ("ts", "h265")]  # packets of 188 bytes: what overwrites one does not always refuse it
 
 
 def write_clip(path: Path, codec: str, **options: str) -> Path:
@@ -53,7 +54,7 @@ def write_clip(path: Path, codec: str, **options: str) -> Path:
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     folder = tmp_path_factory.mktemp("clips")
-    paths = {(kind, codec): write_clip(folder / f"{codec}.{kind}", codec) for kind, codec in KINDS_OF_FILE}
+    paths = {(kind, codec): write_clip(folder / f"{codec}.{kind}", codec) for kind, codec in KINDS_OF_FILE + BROADCAST}
     return paths | {("faststart", "h264"): write_clip(folder / "fast.mp4", "h264", movflags="faststart")}
 
 
@@ -118,6 +119,7 @@ def test_damaged_files_are_never_clean(clips: dict[tuple[str, str], Path], tmp_p
         for damage in damages
         for what in ("zeros", "noise")
     ]
+    cases += [(kind, codec, "stretch", what) for kind, codec in BROADCAST for what in ("zeros", "noise")]
     paths = [
         damages[damage](clips[kind, codec], tmp_path / f"{codec}-{damage}-{what}.{kind}", what)
         for kind, codec, damage, what in cases
@@ -147,7 +149,9 @@ def test_lost_packets_end_a_watch_until_damaged(clips: dict[tuple[str, str], Pat
 
 
 @pytest.mark.fault("F199")
-@pytest.mark.parametrize(("kind", "codec"), [("mkv", "h264"), ("webm", "vp9"), ("avi", "h264"), ("faststart", "h264")])
+@pytest.mark.parametrize(
+    ("kind", "codec"), [("mkv", "h264"), ("webm", "vp9"), ("avi", "h264"), ("ts", "h264"), ("faststart", "h264")]
+)
 def test_a_file_that_is_cut_off_is_an_error(
     clips: dict[tuple[str, str], Path], kind: str, codec: str, tmp_path: Path
 ) -> None:

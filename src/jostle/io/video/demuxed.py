@@ -9,7 +9,7 @@ import av
 
 from jostle.io.video.concealment import Concealment
 from jostle.io.video.lost_pictures import PictureLedger, PictureLoss
-from jostle.io.video.validation import missing_tail
+from jostle.io.video.validation import ends_within_packet, missing_tail
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -54,6 +54,8 @@ class DemuxedStream:
     def _is_incomplete(self) -> bool:
         container, sized = self._container, self._container.size > 0
         if self._path is not None and missing_tail(self._path):
+            return True
+        if self._path is not None and "mpegts" in container.format.name and ends_within_packet(self._path):
             return True
         # Without a length FFmpeg reports an error at every end of a connection.
         if self._failed and sized:

@@ -7,6 +7,7 @@ counted as what was lost with them.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections import deque
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ PLACEHOLDER_BYTES = 8  # a packet this small repeats the last picture (MPEG-4 in
 # Formats whose packets follow each other with headers of at most 100 bytes between them.
 GAPLESS = ("matroska", "flv", "avi")
 HOLE_BYTES = 256
+# Of a transport stream: bytes that are too many for headers and tables, and pictures whose distance is the usual one.
+TRANSPORT, TRANSPORT_SHARE, TRANSPORT_HOLE_BYTES, USUAL_STEPS = "mpegts", 188 / 184, 4096, 25
 CHUNK_BYTES = 8  # of the header of a packet in AVI
 SHORTER_S, SHORTER_FRAMES = 0.2, 3  # that such a file may be shorter than it says
 
@@ -102,6 +105,8 @@ class PictureLedger:
         self._rate = float(stream.average_rate or stream.guessed_rate or 0)
         self._counts = context.name in ONE_PICTURE_A_PACKET
         self._gapless = any(name in container.format.name for name in GAPLESS)
+        self._transport = TRANSPORT in container.format.name
+        self._steps: deque[float] = deque(maxlen=USUAL_STEPS)  # seconds from packet to packet
         threads = min(context.thread_count or MOST_THREADS, MOST_THREADS) if _by_frames(context) else 1
         self._patience = REORDERED + threads
         self._waiting: deque[CodedPicture] = deque()
@@ -124,15 +129,22 @@ class PictureLedger:
         if begin is not None and packet.time_base is not None:
             self.first_s = begin if self.first_s is None else min(self.first_s, begin)
             self.end_s = max(self.end_s, begin + float((packet.duration or 0) * packet.time_base))
-        if not self._gapless or packet.pos is None or packet.pos < 0:
+        if not (self._gapless or self._transport) or packet.pos is None or packet.pos < 0:
             return
-        if self._end is not None and packet.pos - self._end >= HOLE_BYTES:
+        if self._end is not None and packet.pos - self._end >= (
+            TRANSPORT_HOLE_BYTES if self._transport else HOLE_BYTES
+        ):
             self._hole = True
-        self._end = max(self._end or 0, packet.pos + packet.size)
+        size = math.ceil(packet.size * TRANSPORT_SHARE) if self._transport else packet.size
+        self._end = max(self._end or 0, packet.pos + size)
 
     def note_packet(self, packet: Packet[Any]) -> bool:
         """Take note of a packet of pictures before it is decoded; return whether others are missing before it."""
-        missing = self._missing_before(packet) if self._hole else 0
+        missing = 0
+        if self._transport:
+            missing = self._missing_in_transport(packet)
+        elif self._hole:
+            missing = self._missing_before(packet)
         self._hole, self._last = False, packet
         if packet.pts is not None:
             self._latest_s = max(self._latest_s or 0.0, _seconds(packet) or 0.0)
@@ -225,6 +237,21 @@ class PictureLedger:
         if time is None or self._latest_s is None or not self._rate:
             return 1
         return max(round((time - self._latest_s) * self._rate) - 1, 0)
+
+    def _missing_in_transport(self, packet: Packet[Any]) -> int:
+        """Return how many pictures were due in a stretch without packets; stuffing alone makes no stretch."""
+        last, base, time = self._last, packet.time_base, _seconds(packet)
+        if last is None or base is None or time is None:
+            return 0
+        if last.dts is not None and packet.dts is not None:
+            step = float((packet.dts - last.dts) * base)
+        else:
+            step = time - (self._latest_s or 0.0)
+        usual = sorted(self._steps)[len(self._steps) // 2] if self._steps else 0.0
+        missing = round(step / usual) - 1 if self._hole and usual > 0 else 0
+        if missing <= 0 < step:
+            self._steps.append(step)
+        return max(missing, 0)
 
     def _missing_at_end(self) -> int:
         """Return how many pictures lay in a stretch without packets at the end of the file."""

@@ -182,6 +182,16 @@ def _has_movie_box(file: BinaryIO) -> bool:
     return False
 
 
+def ends_within_packet(path: str) -> bool:
+    """Return whether a file is a transport stream that breaks off in one of its packets of 188, 192 or 204 bytes."""
+    with open(path, "rb") as file:
+        head = file.read(4 * 204 + 4)
+    for size, first in ((188, 0), (192, 4), (204, 0)):
+        if len(head) > first + 3 * size and all(head[first + i * size] == 0x47 for i in range(4)):
+            return os.path.getsize(path) % size != 0
+    return False
+
+
 def missing_tail(path: str) -> bool:
     """Return whether a Matroska or AVI file is shorter than its header says.
 
