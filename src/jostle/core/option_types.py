@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collections.abc
 import os
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from numbers import Integral, Real
 from pathlib import Path
@@ -86,8 +87,8 @@ def _fits(hint: Any, value: Any) -> bool:
     return isinstance(value, hint) if isinstance(hint, type) else True
 
 
-def _fits_collection(origin: type, inner: tuple[Any, ...], value: Any) -> bool:
-    if issubclass(Callable, origin):  # type: ignore[arg-type]
+def _fits_collection(origin: Any, inner: tuple[Any, ...], value: Any) -> bool:
+    if origin is collections.abc.Callable:
         return callable(value)
     if isinstance(value, str | bytes) or not isinstance(value, origin):
         return False
@@ -106,7 +107,7 @@ def _in_words(hint: Any) -> str:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return "one of " + ", ".join(map(repr, inner))
-    if isinstance(origin, type) and issubclass(Callable, origin):  # type: ignore[arg-type]
+    if origin is collections.abc.Callable:
         return "a function"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a mapping by names"

@@ -121,8 +121,8 @@ class RunFolder:
 
     def foreign_entries(self) -> list[str]:
         """Return the names of files and folders here that neither a run nor a probe writes."""
-        own = (self.about, self.predictions, self.videos, self.frames, self.scores, self.truth, self.diagnosis)
-        own += (self.failures, self.adaptation, self.journal, self.path / "probe", self.path / "probe.json")
+        own = [self.about, self.predictions, self.videos, self.frames, self.scores, self.truth, self.diagnosis]
+        own += [self.failures, self.adaptation, self.journal, self.path / "probe", self.path / "probe.json"]
         written = {path.name for path in own}
         return sorted(path.name for path in self.path.iterdir() if path.name not in written and path.name[0] != ".")
 
