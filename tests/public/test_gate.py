@@ -117,6 +117,19 @@ def test_swapped_predictions_are_an_error_and_not_a_verdict(world: World, tmp_pa
         jostle.check(world.root / "sound", run)
 
 
+def test_swapped_annotations_are_an_error_and_not_a_verdict(world: World, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(world.root / "frail", run)
+    assert not jostle.check(run, budget=BUDGET).passed
+    truth = json.loads((run / "truth.json").read_text())
+    for number in range(0, VIDEOS, 2):  # what the model says of them under corruption
+        truth["videos"][f"film_{number:04d}"] = ["b"]
+    (run / "truth.json").write_text(json.dumps(truth))
+    for budget in (BUDGET, {"condition": [{"metric": "mean_corrupted", "at_least": 0.6}]}):
+        with pytest.raises(jostle.JostleError, match=r"truth\.json is not what the run wrote"):
+            jostle.check(run, budget=budget)
+
+
 @pytest.mark.parametrize("taken", ["cell", "cell of the reference", "prediction", "reference", "order"])
 def test_what_is_taken_from_a_passing_run_is_never_passed(world: World, tmp_path: Path, taken: str) -> None:
     sound = world.root / "sound"

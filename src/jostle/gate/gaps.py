@@ -105,6 +105,7 @@ def find_gaps(record: RunRecord, scope: Scope, also: Collection[str] = ()) -> li
             "same `jostle run` writes it anew",
             fault="F150",
         )
+    _check_truth(record)
     gaps = _lacking_videos(record, stored)
     whole = stored.videos.get(CLEAN, frozenset())
     for name in dict.fromkeys((*scope.cells, *also)):
@@ -123,6 +124,16 @@ def find_gaps(record: RunRecord, scope: Scope, also: Collection[str] = ()) -> li
                 )
             )
     return gaps
+
+
+def _check_truth(record: RunRecord) -> None:
+    """Raise Tampered where the annotations in a run folder are not those that the run was scored by."""
+    if record.task.fingerprint != record.about.truth:
+        raise Tampered(
+            f"{record.folder}: truth.json is not what the run wrote; nothing is decided by other annotations. Delete "
+            "it, and the same `jostle run` writes it anew",
+            fault="F150",
+        )
 
 
 def _lacking_videos(record: RunRecord, stored: StoredPredictions) -> list[Gap]:
