@@ -71,7 +71,7 @@ def write_names(path: Path) -> None:
     names: dict[str, Any] = {
         registry.plural: [name for name in registry if registry.part(name) is None] for registry in registries
     }
-    names["benchmarks"] = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}
+    names["benchmarks"] = [name for name in benchmarks if benchmarks.part(name) is None]
     path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -34,6 +37,12 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunRecord]:
 
 def test_every_task_is_here() -> None:
     assert sorted(FACTS) == list(tasks) == jostle.names("tasks")
+
+
+def test_tasks_are_declared_without_anything_heavy() -> None:
+    code = "import sys; from jostle.evaluation.tasks.task import tasks; list(tasks); print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numba", "cv2"} & set(ast.literal_eval(done.stdout))
 
 
 @every_task

@@ -59,7 +59,7 @@ def track(run: Path, intact: Path, out: Path) -> None:
 
 
 def resume(run: Path, intact: Path, out: Path) -> None:
-    build(run, RunRecord.read(intact).task)
+    build(run, RunRecord.read(intact).task.name)
 
 
 def picture(run: Path, intact: Path, out: Path) -> None:

@@ -26,8 +26,7 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
-from jostle.evaluation.inference.language import VideoAnswers, VideoMoments
-from jostle.evaluation.inference.single_frames import ObjectPredictions
+from jostle.evaluation.inference.outputs import ObjectPredictions, VideoAnswers, VideoMoments
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import Run, StoppingRule, run_benchmark

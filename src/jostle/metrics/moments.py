@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from jostle.core.types.columns import Flags, Floats
-from jostle.core.types.language import MomentItem, MomentPrediction, MomentPredictions, MomentSet, Window
+from jostle.core.types.language import RANGES, MomentItem, MomentPrediction, MomentPredictions, MomentSet, Window
 from jostle.errors import BadValue, DataError
 from jostle.metrics.bootstrap import mean_interval, share_interval
 from jostle.metrics.mean_ap import interpolated_ap
@@ -26,8 +26,6 @@ RECALL_TIOU = 0.5  # of the value of a cell
 MAP_TIOUS = tuple(float(f"{tiou:.2f}") for tiou in np.linspace(0.5, 0.95, 10))
 _EXACT_TIOUS = np.linspace(0.5, 0.95, 10).tolist()  # as the original compares them in its average precision
 MAX_WINDOWS = 10  # of a sentence, that its average precision counts
-# Lengths of true windows in seconds, above the first and up to the second.
-RANGES = {"short": (0.0, 10.0), "middle": (10.0, 30.0), "long": (30.0, 150.0)}
 HIGHLIGHT_LEVELS = {"fair": 2, "good": 3, "very_good": 4}  # least rating of a highlight
 CLIP_S = 2.0  # length of a rated clip
 

@@ -16,7 +16,8 @@ import jostle
 from helpers.small_language import LENGTH, OPTIONS, find, write_data, write_sentences
 from jostle.core.types.language import MomentPrediction
 from jostle.datasets.dataset import Request, datasets
-from jostle.evaluation.inference.language import VideoAnswers, VideoMoments, ask_in_orders
+from jostle.evaluation.inference.language import ask_in_orders
+from jostle.evaluation.inference.outputs import VideoAnswers, VideoMoments
 from jostle.evaluation.probing.probe import read_probe, read_video_probe
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.tasks.task import make_task

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
-
 from jostle.evaluation.results.pm_k import OffsetErrors
 from jostle.evaluation.results.run_analysis import Drop, Estimate
+from jostle.evaluation.tasks.views import AnnotatedAction, Detection, TimelineView
 from jostle.reporting.analysis.labels import grid_of
 from jostle.reporting.charts.curves import Curve, draw_curves, draw_offsets
 from jostle.reporting.charts.heat_maps import Square, draw_heat_map
@@ -61,7 +60,7 @@ def test_bars_of_a_timeline_do_not_overlap() -> None:
         AnnotatedAction(6, 7, "jump", False, False),
     )
     wrong = Detection(0, 1, "jump", 0.9, 0.2, "localization", 0)
-    timeline = VideoTimeline(
+    timeline = TimelineView(
         "v", "fog:1", 0.5, actions, (Detection(0, 4, "jump", 0.9, 1.0, "true_positive", 0),), (wrong,)
     )
     svg = draw_timeline(timeline, [(1.0, 1.2)], 8).svg()

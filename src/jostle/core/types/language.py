@@ -17,6 +17,8 @@ Item = TypeVar("Item", bound=Any)  # a dataclass with `id` and `video`
 MAX_OPTIONS = 26  # letters
 Window = tuple[float, float]  # start and end in seconds
 ScoredWindow = tuple[float, float, float]  # start, end and score
+# Lengths of true windows in seconds, above the first and up to the second.
+RANGES = {"short": (0.0, 10.0), "middle": (10.0, 30.0), "long": (30.0, 150.0)}
 # So many windows, none of which ends after one second, are taken for shares of the video where true ones end later.
 MIN_WINDOWS, MAX_SHARE_END_S = 5, 3.0
 

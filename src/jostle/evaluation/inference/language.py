@@ -25,6 +25,7 @@ from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.footage import Footage, open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
+from jostle.evaluation.inference.outputs import BASELINES, VideoAnswers, VideoMoments
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory, corrupts_on_device
@@ -36,30 +37,6 @@ from jostle.models.language.interface import Answer, MomentModel, Question, Ques
 Indices = npt.NDArray[np.int64]
 Given = TypeVar("Given")  # answer to one question or sentence
 OptionOrder = Literal["drawn", "published", "cyclic"]
-BASELINES = ("blind", "one_frame")  # no frames, and the one in the middle
-
-
-@dataclass(frozen=True)
-class VideoAnswers:
-    """Answers to the questions of one video in one cell, in the order of the questions.
-
-    Attributes:
-        baselines: by `BASELINES`, answers without the video and with one frame; only of the clean cell.
-        failed: by `BASELINES`, why the model gave none.
-    """
-
-    answers: tuple[QuestionAnswer, ...]
-    baselines: dict[str, tuple[QuestionAnswer, ...]]
-    failed: dict[str, str]
-
-
-@dataclass(frozen=True)
-class VideoMoments:
-    """Windows for the sentences of one video in one cell, in the order of the sentences; see `VideoAnswers`."""
-
-    predictions: tuple[MomentPrediction, ...]
-    baselines: dict[str, tuple[MomentPrediction, ...]]
-    failed: dict[str, str]
 
 
 def sample_rows(times: npt.NDArray[np.float64], end_s: float, count: int, start: float, stop: float | None) -> Indices:

@@ -17,6 +17,7 @@ from jostle.datasets.class_matching import ClassMatch, ObjectMatch, Scores
 from jostle.errors import BadValue
 from jostle.evaluation.inference.footage import open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
+from jostle.evaluation.inference.outputs import ObjectPredictions
 from jostle.evaluation.inference.recognition import ClipModel, ClipScorer, Pending, submit_clips, submit_frames
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import SlidingFrames
@@ -111,19 +112,6 @@ class NamedObjectModel:
             text = repr(outputs)[:100]
             raise BadValue(f"{self.name} must return Boxes with scores for each of {len(frames)} frames, not {text}")
         return outputs
-
-
-@dataclass(frozen=True)
-class ObjectPredictions:
-    """Boxes detected in the frames of a video."""
-
-    boxes: tuple[Boxes, ...]  # of each frame, with class indices of the data set
-    known: tuple[str, ...]  # the data set's classes that the detector knows
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the boxes in bytes."""
-        return 7 * 8 * sum(len(boxes) for boxes in self.boxes)
 
 
 @dataclass(frozen=True)

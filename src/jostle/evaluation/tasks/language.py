@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jostle.evaluation.inference.jobs import Output, VideoJob
-from jostle.evaluation.inference.language import BASELINES
+from jostle.evaluation.inference.outputs import BASELINES
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.evaluation.tasks.task import Annotations, Task
 from jostle.io.files.atomic import write_text

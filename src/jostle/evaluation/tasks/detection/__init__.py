@@ -17,15 +17,10 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, UnknownName
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.evaluation.run_folder.metadata import Content
-from jostle.evaluation.tasks.detection.view import draw_detections
 from jostle.evaluation.tasks.task import Array, Item, Need, StoredTruth, Task, Words, task
 from jostle.evaluation.tasks.views import TimelineView
 from jostle.io.files.annotations import read_predictions, read_truth, write_predictions, write_truth
-from jostle.metrics.diagnosis.diagnosis import diagnose
-from jostle.metrics.diagnosis.style import Style, styles
 from jostle.metrics.protocol import Protocol, protocols
-from jostle.metrics.score import operating_score
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -139,9 +134,14 @@ class DetectionTask(Task[Truth, Segments]):
         )
 
     def diagnose(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
+        from jostle.metrics.diagnosis.diagnosis import diagnose
+        from jostle.metrics.diagnosis.style import styles
+
+        # The buckets are those of the data set that the protocol is from.
+        style = styles["activitynet" if self.benchmark.protocol == "activitynet" else "thumos14"]
         truth = self.annotations.of_videos(names)
         try:
-            return diagnose(read_predictions(path), truth, style=style_for(self.benchmark)).to_dict()
+            return diagnose(read_predictions(path), truth, style=style).to_dict()
         except DataError:  # nothing is detected, or nothing is annotated in these videos
             return None
 
@@ -157,6 +157,8 @@ class DetectionTask(Task[Truth, Segments]):
         return tuple(Item(actions.classes[label], start, end) for label, start, end in rows)
 
     def operating_threshold(self, outputs: Mapping[str, Segments]) -> float:
+        from jostle.metrics.score import operating_score
+
         scores = [segments.score for segments in outputs.values() if segments.score is not None]
         return operating_score(np.concatenate(scores), len(self.annotations.of_videos(list(outputs))))
 
@@ -177,6 +179,9 @@ class DetectionTask(Task[Truth, Segments]):
         self, name: str, clean: Predictions, corrupted: Predictions, *, tiou: float | None = None, brief: bool = False
     ) -> TimelineView:
         """Return the detections along a video; in brief those that are as confident as there are actions."""
+        from jostle.evaluation.tasks.detection.view import draw_detections
+        from jostle.metrics.score import operating_score
+
         processed = self.annotations.of_videos(clean.videos)
         if name not in processed.videos:
             raise UnknownName("video", name, processed.videos)
@@ -190,8 +195,3 @@ class DetectionTask(Task[Truth, Segments]):
             threshold=threshold,
             least=threshold if brief else 0.0,
         )
-
-
-def style_for(recipe: Recipe | Content) -> Style:
-    """Return the diagnosis buckets of a benchmark: those of the data set that its protocol is from."""
-    return styles["activitynet" if recipe.protocol == "activitynet" else "thumos14"]

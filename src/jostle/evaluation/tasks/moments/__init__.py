@@ -8,32 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.types.columns import Flags, Floats
-from jostle.core.types.language import MomentItem, MomentPrediction, MomentPredictions, MomentSet
+from jostle.core.types.language import RANGES, MomentItem, MomentPrediction, MomentPredictions, MomentSet
 from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
-from jostle.evaluation.inference.language import BASELINES, VideoMoments
+from jostle.evaluation.inference.outputs import BASELINES, VideoMoments
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.moments.view import draw_windows
 from jostle.evaluation.tasks.task import Item, Words, task
 from jostle.evaluation.tasks.views import TimelineView
 from jostle.io.files.records import ValidationError
 from jostle.io.files.text import read_json
-from jostle.metrics.moments import (
-    RANGES,
-    RECALL_TIOU,
-    MomentMetric,
-    MomentScore,
-    first_overlaps,
-    items_by_length,
-    score_moments,
-)
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
+    from jostle.metrics.moments import MomentMetric, MomentScore
 
 _LENGTHS = ", ".join(f"{length} up to {high:g} s" for length, (_, high) in RANGES.items())
 
@@ -130,6 +121,8 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
         return self.videos_with(predictions.predictions)
 
     def further_values(self, path: Path, predictions: MomentPredictions, names: Sequence[str]) -> dict[str, Any]:
+        from jostle.metrics.moments import MomentMetric
+
         if not isinstance(self.metric, MomentMetric) or self.cell_of(path).specs:
             return {}
         return {"baselines": self._baselines(self.metric, self.read(path), self.truth_of(names))}
@@ -138,9 +131,13 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
         return tuple(_to_item(item) for item in self.by_video[name])
 
     def operating_threshold(self, outputs: Mapping[str, VideoMoments]) -> float:
+        from jostle.metrics.moments import RECALL_TIOU
+
         return RECALL_TIOU
 
     def judge(self, name: str, output: VideoMoments, threshold: float) -> tuple[Floats, Flags]:
+        from jostle.metrics.moments import first_overlaps
+
         items = self.by_video[name]
         windows = {item.id: one for item, one in zip(items, output.predictions, strict=True)}
         overlaps = first_overlaps(windows, items)
@@ -150,6 +147,8 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
         self, metric: MomentMetric, outputs: Mapping[str, VideoMoments], moments: MomentSet
     ) -> dict[str, Any]:
         """Score the whole video as the window, and windows without the video and with one frame."""
+        from jostle.metrics.moments import score_moments
+
         ends = {item.id: item.duration or _last_end(moments, item) for item in moments.items}
         failed = failures_of(outputs)
         found = {"whole_video": MomentPredictions({i: MomentPrediction(((0.0, end, 1.0),)) for i, end in ends.items()})}
@@ -177,6 +176,9 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
         brief: bool = False,
     ) -> TimelineView:
         """Return the windows along a video; in brief the first of each sentence."""
+        from jostle.evaluation.tasks.moments.view import draw_windows
+        from jostle.metrics.moments import RECALL_TIOU
+
         self.check_video(name)
         sides, overlap = (clean.predictions, corrupted.predictions), RECALL_TIOU if tiou is None else tiou
         return draw_windows(name, self.by_video[name], sides, overlap, most=1 if brief else None)
@@ -189,6 +191,8 @@ def _summary(metric: MomentMetric, score: MomentScore) -> dict[str, Any]:
 
 def _to_item(item: MomentItem) -> Item:
     """Return the part of a video from the first to the last of a sentence's windows, labelled by their length."""
+    from jostle.metrics.moments import items_by_length
+
     start, end = min(start for start, _ in item.windows), max(end for _, end in item.windows)
     return Item(next(iter(items_by_length([item])), "longer"), start, end, text=item.text)
 

@@ -14,7 +14,7 @@ from jostle.core.types.boxes import Boxes, FrameBoxes
 from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
-from jostle.evaluation.inference.single_frames import ObjectPredictions
+from jostle.evaluation.inference.outputs import ObjectPredictions
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.similar_frames import SimilarFramesTask, check_sets, video_of

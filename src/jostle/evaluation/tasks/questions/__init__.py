@@ -14,7 +14,7 @@ from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, 
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
-from jostle.evaluation.inference.language import BASELINES, VideoAnswers
+from jostle.evaluation.inference.outputs import BASELINES, VideoAnswers
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of
@@ -23,7 +23,6 @@ from jostle.evaluation.tasks.task import Item, Words, task
 from jostle.evaluation.tasks.views import ItemTableView
 from jostle.io.files.records import ValidationError
 from jostle.io.files.text import read_json
-from jostle.metrics.answers import AnswerAccuracy, compare_answers, score_answers, temporal_sensitivity
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -116,6 +115,8 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
         return self.videos_with(predictions.answers)
 
     def further_values(self, path: Path, predictions: AnswerSet, names: Sequence[str]) -> dict[str, Any]:
+        from jostle.metrics.answers import AnswerAccuracy, compare_answers, temporal_sensitivity
+
         if not isinstance(self.metric, AnswerAccuracy):  # baselines and changes are in accuracies
             return {}
         cell, truth = self.cell_of(path), self.truth_of(names)
@@ -137,6 +138,8 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
 
     def _baselines(self, outputs: Mapping[str, VideoAnswers], questions: QuestionSet) -> dict[str, Any]:
         """Score the answers without the video and with one frame; a baseline that failed has its reason."""
+        from jostle.metrics.answers import score_answers
+
         failed = failures_of(outputs)
         baselines: dict[str, Any] = {}
         for kind in BASELINES:
