@@ -386,14 +386,15 @@ def test_the_page_on_bringing_a_model_runs() -> None:
 
 def test_additions_shown_in_contributing_work(tmp_path: Path) -> None:
     """Import each block as a module in a new process, and use what it registers."""
-    names = ("corruption", "format", "model", "benchmark", "section", "metric")
+    names = ("corruption", "format", "model", "benchmark", "task", "option", "section", "metric")
     for name, block in zip(names, blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
         (tmp_path / f"added_{name}.py").write_text(block, encoding="utf-8")
     (tmp_path / "truth.json").write_text(
         '{"actions": {"v": {"duration": 9, "annotations": [{"segment": [1, 2], "label": "wave"}]}}}', encoding="utf-8"
     )
     code = """
-import added_corruption, added_format, added_model, added_benchmark, added_section, added_metric
+import added_corruption, added_format, added_model, added_benchmark, added_task, added_option
+import added_section, added_metric
 import jostle, numpy as np, torch
 from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.evaluation.recipes.recipe import benchmarks
@@ -408,6 +409,19 @@ model = load_recogniser("mean_colour", weights={name: torch.tensor(value).float(
 assert model(np.zeros((1, 4, 40, 48, 3), np.uint8)).shape == (1, 3)
 assert len(benchmarks["puppets-light"].cells) == 1 + 2 * 5
 assert "coverage" in jostle.names("sections")
+from pathlib import Path
+from jostle.core.options import options_in
+from jostle.datasets.dataset import Dataset
+from jostle.evaluation.recipes.recipe import Group, Recipe
+from jostle.evaluation.tasks.task import tasks
+recipe = Recipe(name="e", version=1, dataset="folder", task="events", metric="m", groups=(Group("g", cells=("fog:1",)),))
+data = Dataset("folder", "", Path(), (added_task.Counts({"a": 2, "b": 0}),), {})
+events = tasks["events"].of_data(recipe, data)
+events.write_truth(Path("events.json"))
+assert tasks["events"].of_file(recipe, Path("events.json"), (), ()).fingerprint == events.fingerprint
+events.write(Path("clean.json"), {"a": 2, "b": 1})
+assert events.read_predictions(Path("clean.json")) == {"a": 2, "b": 1}
+assert options_in(added_option.ThreadOptions) == {"threads"}
 questions = QuestionSet([QuestionItem(n, n, "Q?", ("up", "down"), 0) for n in "ab"])
 answers = AnswerSet({"a": QuestionAnswer(1), "b": QuestionAnswer(None)})
 measured = metrics["readable_answers"].measure(questions, answers, None)
