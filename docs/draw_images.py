@@ -1,7 +1,7 @@
 """Draw the figures of the pages: python docs/draw_images.py
 
 The diagnosis is that of `examples/score_two_runs.py`, so picture and text of its page agree. The puppets are drawn
-by the code of `jostle generate`.
+by the code of `jostle build --clean`.
 """
 
 from __future__ import annotations

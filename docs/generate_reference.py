@@ -601,7 +601,7 @@ def datasets_page() -> str:
     lines = [
         "# Data sets",
         "",
-        "Names for `jostle.load_dataset`. The puppets are made on first use, offline, also by `jostle generate`: "
+        "Names for `jostle.load_dataset`. The puppets are made on first use, offline, also by `jostle build --clean`: "
         "[use the puppets](../how-to/use-the-puppets.md) says what is in them. The others are found in your folder: "
         "[get the data](../how-to/get-the-data.md) says where they come from and in which layouts they may lie.",
         "",

@@ -1,4 +1,4 @@
-"""`jostle generate` on the command line."""
+"""`jostle build --clean` on the command line."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *wo
 
 
 @pytest.mark.usefixtures("small_dataset")
-def test_generate_writes_and_repairs_files(
+def test_build_writes_and_repairs_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, out, err = run(capsys, monkeypatch, "generate", "few", "--subset", "val", "--root", tmp_path, "-j", 1)
+    code, out, err = run(capsys, monkeypatch, "build", "few", "--clean", "--subset", "val", "-o", tmp_path, "-j", 1)
     folder = tmp_path / "few"
     assert (code, out) == (0, f"{folder}\n")
     assert err == "val: 1 videos; 2 files made, 0 kept, 0 rebuilt\n"
     (folder / "again.txt").write_bytes(b"half")
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
-    code, out, err = run(capsys, monkeypatch, "generate", "few", "--subset", "val", "--verify", "--json", "-q")
+    code, out, err = run(capsys, monkeypatch, "build", "few", "--clean", "--subset", "val", "--verify", "--json", "-q")
     assert (code, err) == (0, "")
     part = {"subset": "val", "folder": str(folder), "videos": 1, "instances": 1, "made": 0, "kept": 1, "rebuilt": 1}
     assert json.loads(out) == {"format": 1, "dataset": "few", "seed": 0, "subsets": [part]}
@@ -59,26 +59,39 @@ def test_generate_writes_and_repairs_files(
 def test_unknown_and_recorded_data_sets_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, out, err = run(capsys, monkeypatch, "generate", "puppet")
+    code, out, err = run(capsys, monkeypatch, "build", "puppet", "--clean")
     assert (code, out) == (2, "")
     assert "no data set is called 'puppet': did you mean puppets" in err
-    code, _, err = run(capsys, monkeypatch, "generate", "puppets", "--subset", "tets", "--root", tmp_path)
+    code, _, err = run(capsys, monkeypatch, "build", "puppets", "--clean", "--subset", "tets", "-o", tmp_path)
     assert code == 2
     assert "no subset of puppets is called 'tets': did you mean test?" in err
-    code, _, err = run(capsys, monkeypatch, "generate", "thumos14")
+    code, _, err = run(capsys, monkeypatch, "build", "thumos14", "--clean")
     assert code == 2
     assert "thumos14 is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from" in err
     (tmp_path / "file").write_text("")
-    code, _, err = run(capsys, monkeypatch, "generate", "puppets", "--subset", "test", "--root", tmp_path / "file")
+    code, _, err = run(capsys, monkeypatch, "build", "puppets", "--clean", "--subset", "test", "-o", tmp_path / "file")
     assert code == 3
     assert "cannot be read (Not a directory); correct that, or choose another folder by $JOSTLE_CACHE" in err
+
+
+def test_options_of_copies_and_of_data_sets_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = run(capsys, monkeypatch, "build", "puppets", "--clean", "--lossless", "-o", tmp_path)
+    assert (code, "are for corrupted copies; leave them out with --clean" in err) == (2, True)
+    code, _, err = run(capsys, monkeypatch, "build", "puppets-c", "--verify", "-o", tmp_path)
+    assert (code, "--verify goes with --clean" in err) == (2, True)
+    code, _, err = run(capsys, monkeypatch, "build", "puppets-c", "--subset", "test", "--subset", "training", "-o", "x")
+    assert (code, "give --subset once" in err) == (2, True)
+    code, _, err = run(capsys, monkeypatch, "build", "puppets-c")
+    assert (code, "say where the copies go: -o DIR" in err) == (2, True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interruption_leaves_no_partial_files(tmp_path: Path, jobs: int, number: signal.Signals) -> None:
-    words = ["generate", "puppets", "--subset", "test", "--root", str(tmp_path), "-j", str(jobs)]
+    words = ["build", "puppets", "--clean", "--subset", "test", "-o", str(tmp_path), "-j", str(jobs)]
     process = subprocess.Popen(
         [sys.executable, "-m", "jostle", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
     )

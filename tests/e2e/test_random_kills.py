@@ -1,4 +1,4 @@
-"""Verbs that are killed at random moments resume: `run`, `build`, `extract`, `train`, `generate` (F62, F112).
+"""Verbs that are killed at random moments resume: `run`, `build`, `extract`, `train`, `build --clean` (F62, F112).
 
 Every folder ends with the bytes of an uninterrupted run, and no partial file has a final name.
 """
@@ -21,13 +21,13 @@ from helpers.tiny_run import NAMES, command, content, is_gone, starter_in, write
 from jostle.core.random import rng_for
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 
-KILLS = {"run": 50, "build": 20, "extract": 20, "train": 20, "generate": 20}
+KILLS = {"run": 50, "build": 20, "extract": 20, "train": 20, "build --clean": 20}
 LINES = len(NAMES) + 4  # of a complete journal: videos and cells
 VERBS = {
     "build": ["build", "tiny-c.toml", "--data", "data", "-q", "-o"],
     "extract": ["extract", "data", "--extractor", "puppet_net", "--keep-frames", "--device", "cpu", "-q", "-o"],
     "train": ["train", "train.toml", "-q", "-o"],
-    "generate": ["generate", "few-clips", "-q", "--root"],
+    "build --clean": ["build", "few-clips", "--clean", "-q", "-o"],
 }
 VOLATILE = "manifest.jsonl"  # depends on the order of work, and has times
 
@@ -136,7 +136,7 @@ def test_f112_twenty_random_kills(starter: Starter, tmp_path: Path, verb: str) -
     rng = rng_for(0, "kills", verb)
     kills = folders = 0
     for start in range(4 * KILLS[verb]):
-        out = tmp_path / f"{verb}-{folders}"
+        out = tmp_path / f"{verb.split()[0]}-{folders}"
         jobs = int(rng.choice([1, 1, 1, 2]))
         if start_and_kill(starter, words(out, jobs), after_seconds(took_s, rng)):
             kills += 1
@@ -158,5 +158,5 @@ GROWING = {
     "build": set(),
     "extract": {"features.json"},
     "train": {"log.jsonl", "checkpoint.safetensors", "best.safetensors"},
-    "generate": set(),
+    "build --clean": set(),
 }

@@ -1,4 +1,4 @@
-"""A data set that is drawn in seconds, for `jostle generate` itself."""
+"""A data set that is drawn in seconds, for `jostle build --clean` itself."""
 
 from __future__ import annotations
 

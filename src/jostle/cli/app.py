@@ -27,7 +27,7 @@ from jostle.errors import BadValue, JostleError
 # The verbs in the order of work, as the help lists them.
 VERBS = {
     "Begin": ("demo", "doctor", "names"),
-    "Videos": ("corrupt", "sheet", "generate", "build", "inspect", "mend", "watch"),
+    "Videos": ("corrupt", "sheet", "build", "inspect", "mend", "watch"),
     "Models": ("extract", "detect", "run", "probe", "train", "export"),
     "Scores": ("eval", "pmk", "diagnose", "convert"),
     "Runs": ("report", "diff", "check", "scatter", "board", "view", "verify", "card", "track"),
@@ -302,9 +302,6 @@ MendBy = Annotated[
 Device = Annotated[
     Literal["auto", "cpu", "cuda"], typer.Option("--device", help="Device of networks; auto: a GPU if there is one.")
 ]
-BenchmarkName = Annotated[
-    str, typer.Argument(metavar="BENCHMARK", help="Name of a benchmark (`jostle names benchmarks`), or a .toml file.")
-]
 DatasetName = Annotated[
     str | None,
     typer.Option(
@@ -312,10 +309,6 @@ DatasetName = Annotated[
         metavar="NAME",
         help="Run the recipe on another data set: a name (`jostle names datasets`), or folder.",
     ),
-]
-SubsetName = Annotated[
-    str | None,
-    typer.Option("--subset", metavar="S", help="Subset to use in place of the recipe's; default: the data set's."),
 ]
 ImageRate = Annotated[
     float | None, typer.Option("--fps", help="Frame rate of image folders that do not state it; default: 30.")

@@ -1,4 +1,4 @@
-"""The verbs of files on disk: `build`, `generate` and `verify`."""
+"""The verbs of files on disk: `build` and `verify`."""
 
 from __future__ import annotations
 
@@ -10,27 +10,56 @@ import typer
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import (
-    BenchmarkName,
     Cells,
     DataFolder,
     DatasetName,
     ImageRate,
     Json,
     Seed,
-    SubsetName,
     Workers,
     app,
 )
 from jostle.errors import BadValue
 
 
-@app.command(help="Write the corrupted videos of a benchmark; existing ones are kept.")
+@app.command(
+    help="Write the corrupted videos of a benchmark, or with --clean the files of a data set; existing ones are kept."
+)
 def build(
-    benchmark: BenchmarkName,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Root folder of the corrupted data set.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Benchmark (`jostle names benchmarks`), or .toml file; with --clean a data set (`names datasets`).",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Root folder of the copies; with --clean of data sets, default: $JOSTLE_CACHE or ~/.cache/jostle.",
+        ),
+    ] = None,
+    clean: Annotated[
+        bool,
+        typer.Option("--clean", help="Draw the files of a data set, verify them, and replace damaged ones."),
+    ] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="With --clean: compare every file with its hash.")] = False,
     data: DataFolder = None,
     dataset: DatasetName = None,
-    subset: SubsetName = None,
+    subset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--subset",
+            metavar="S",
+            help=(
+                "Subset to use in place of the recipe's; default: the data set's. With --clean it may be repeated; "
+                "default: all."
+            ),
+        ),
+    ] = None,
     fps: ImageRate = None,
     cells: Cells = None,
     lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
@@ -53,22 +82,35 @@ def build(
     options: dict[str, Any] = {
         "data": data,
         "dataset": dataset,
-        "subset": subset,
         "fps": fps,
         "cells": None if cells is None else cells.split(","),
-        "seed": seed,
         "lossless": lossless,
     }
+    if clean:
+        if layout or dry_run or any(options.values()):
+            raise BadValue(
+                "--data, --dataset, --fps, --cells, --lossless, --layout and --dry-run are for corrupted copies; leave "
+                "them out with --clean"
+            )
+        _draw_files(name, subset, out, verify, seed, jobs, as_json)
+        return
+    if verify:
+        raise BadValue("--verify goes with --clean; `jostle check DIR` compares corrupted copies with their hashes")
+    if subset and len(subset) > 1:
+        raise BadValue("a benchmark is about one subset; give --subset once")
+    options |= {"subset": subset[0] if subset else None, "seed": seed}
     if dry_run:
-        plan = api.plan_build(benchmark, **options)
+        plan = api.plan_build(name, **options)
         if as_json:
             console.show_json(plan)
         else:
             amount = f"{plan['files']} files, {len(plan['cells'])} cells of {plan['videos']} videos"
             console.show(f"{amount}; about {plan['bytes'] / 1e9:.2f} GB")
         return
-    with console.progress(f"building {benchmark}") as advance:
-        done = api.build(benchmark, out=out, layouts=layout or (), jobs=jobs, progress=advance, **options)
+    if out is None:
+        raise BadValue("say where the copies go: -o DIR")
+    with console.progress(f"building {name}") as advance:
+        done = api.build(name, out=out, layouts=layout or (), jobs=jobs, progress=advance, **options)
     if as_json:
         console.show_json(done.to_dict())
     else:
@@ -76,41 +118,25 @@ def build(
         console.remark(str(done.files))
         if done.layouts:
             console.remark(f"for other programs: {console.escape(', '.join(done.layouts[:5]))}")
-    for name, why in done.failures.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
+    for video, why in done.failures.items():
+        console.say(f"{console.escape(video)}: set aside: {why}")
     if done.failures:
         raise typer.Exit(4)
 
 
-@app.command(help="Generate the files of a data set, verify them, and replace damaged ones.")
-def generate(
-    name: Annotated[str, typer.Argument(metavar="DATASET", help="Name of a data set (`jostle names datasets`).")],
-    subset: Annotated[
-        list[str] | None, typer.Option("--subset", metavar="S", help="Subset to generate; may be repeated.")
-    ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option("--root", metavar="DIR", help="Folder of data sets; default: $JOSTLE_CACHE or ~/.cache/jostle."),
-    ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its hash.")] = False,
-    seed: Seed = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Number of processes; default: one per core."
-        ),
-    ] = None,
-    as_json: Json = False,
+def _draw_files(
+    name: str, subsets: list[str] | None, root: Path | None, verify: bool, seed: int, jobs: int | None, as_json: bool
 ) -> None:
+    """Draw the files of a data set, subset by subset."""
     from jostle.datasets.dataset import datasets
 
     kind = datasets[name]
     if kind.on_disk:
         raise BadValue(f"{name} is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from")
-    for one in subset or ():
+    for one in subsets or ():
         kind.check_subset(one)
     folders = []
-    for part in dict.fromkeys(subset or kind.subsets):
+    for part in dict.fromkeys(subsets or kind.subsets):
         with console.progress(f"{name} {part}") as advance:
             done = api.load_dataset(name, part, seed=seed, root=root, jobs=jobs, verify=verify, progress=advance)
         console.remark(f"{part}: {len(done.videos)} videos; {done.files}")
