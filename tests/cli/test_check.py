@@ -51,7 +51,44 @@ def test_exit_codes(run_cli: Any, runs: tuple[str, str]) -> None:
     code, _, err = run_cli(sound, "--budget", "budget.toml")
     assert code == 2
     assert "did you mean at_least?" in err
-    assert run_cli(sound)[0] == 2
+
+
+def test_without_a_budget_files_are_checked(run_cli: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "recognition", videos=6)
+    code, out, err = run_cli(str(run))
+    assert (code, err) == (0, "")
+    assert "6 of 6 videos" in out
+    assert run_cli(str(run), "--json")[1].startswith('{\n  "format": 1,\n  "folder"')
+    for more in (["--junit", "junit.xml"], ["--cells", "clean"], ["--bootstrap", "20"]):
+        code, _, err = run_cli(str(run), *more)
+        assert (code, "are of a gate; give it --budget FILE or --against RUN" in err) == (2, True)
+    code, _, err = run_cli(str(run), "--against", str(run), "--dataset", "folder")
+    assert (code, "leave them out for a run" in err) == (2, True)
+    (run / "predictions" / "clean.npz").unlink()
+    code, _, err = run_cli(str(run))
+    assert (code, "predictions/clean.npz was written and is gone" in err) == (4, True)
+    code, _, err = run_cli(str(tmp_path / "nothing"))
+    assert code == 3
+
+
+def test_an_early_stop_brings_its_budget(run_cli: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "recognition", videos=6)
+    record = json.loads((run / "run.json").read_text())
+    record["stopped_early"] = {
+        "reason": "decided",
+        "conditions": [
+            {"name": "clean", "metric": "clean", "decision": "pass", "value": 0.9, "limit": 0.1, "level": 0.95}
+            | {"videos": 6, "reference": None}
+        ],
+        "videos": 6,
+        "of": 6,
+        "about": "these videos",
+        "against": None,
+    }
+    (run / "run.json").write_text(json.dumps(record))
+    code, out, _ = run_cli(str(run))
+    assert out.splitlines()[0].split()[0] == "condition"
+    assert code in (0, 8)
 
 
 def test_outputs_for_build_servers(run_cli: Any, runs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_finished_runs(run_json: RunJson) -> None:
     assert [*run_json("board", "--export", "a", "-o", "a.json", "--bootstrap", "0")] == keys["board --export"]
     assert [*run_json("card", "a", "-o", "cards")] == keys["card"]
     assert [*run_json("report", "a", "-o", "a.html", "--bootstrap", "0")] == keys["report"]
-    assert sorted(run_json("verify", "a")) == sorted(set(keys["verify"]) - {"whole"})
+    assert sorted(run_json("check", "a")) == sorted(set(keys["check DIR"]) - {"whole"})
 
 
 def test_probe_has_one_layout(run_json: RunJson) -> None:
@@ -94,7 +94,7 @@ def test_check_has_one_layout(run_json: RunJson) -> None:
     check = jostle.check("a", "a")
     value = run_json("check", "a", "--against", "a")
     assert value == json.loads(json.dumps(check.to_dict()))
-    assert [*value] == documented_keys()["check"]
+    assert [*value] == documented_keys()["check --budget"]
     section = PAGE.read_text(encoding="utf-8").split("## Of a gate")[1].split("\n## ")[0]
     assert all(f"`{key}`" in section for key in value["conditions"][0])
 

@@ -30,6 +30,6 @@ def test_unreadable_videos_are_reported(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (copy / "test" / "nod" / "c.mkv").write_bytes(b"cut off")
-    monkeypatch.setattr(sys, "argv", ["jostle", "verify", str(copy), "--dataset", "folder", "--subset", "test"])
+    monkeypatch.setattr(sys, "argv", ["jostle", "check", str(copy), "--dataset", "folder", "--subset", "test"])
     assert _run() == 4
     assert "c cannot be used: " in capsys.readouterr().err

@@ -115,7 +115,7 @@ def test_f62_fifty_random_kills(starter: Starter, tmp_path: Path) -> None:
         if kills >= KILLS["run"]:
             break
     assert kills >= KILLS["run"]
-    starter.start(["verify", out.name])
+    starter.start(["check", out.name])
     assert starter.end() == 0
 
 

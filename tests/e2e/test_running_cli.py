@@ -1,4 +1,4 @@
-"""`jostle run` and `jostle verify` on the command line: bundled weights on one's own videos."""
+"""`jostle run` and `jostle check` on the command line: bundled weights on one's own videos."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run_cli(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return _run()
 
 
-def test_run_and_verify(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_and_check(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
     assert run_cli(monkeypatch, *words, "--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out)["looks"] == 6
@@ -63,7 +63,7 @@ def test_run_and_verify(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "freeze:3" in out
     assert "mean corrupted" in out
     assert re.fullmatch(r"\d+ s with one worker, limited by .* would help", err.splitlines()[-1])
-    assert run_cli(monkeypatch, "verify", "out") == 0
+    assert run_cli(monkeypatch, "check", "out") == 0
     assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"
 
     default_words = [word for word in words if word not in ("--weights", "clean")]
@@ -75,15 +75,15 @@ def test_run_and_verify(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "needs weights, and none come with jostle; give --weights" in capsys.readouterr().err
     assert run_cli(monkeypatch, *words, "--seed", "1") == 6
     (workspace / "out" / "predictions" / "clean.json").unlink()
-    assert run_cli(monkeypatch, "verify", "out") == 4
+    assert run_cli(monkeypatch, "check", "out") == 4
     capsys.readouterr()
     assert run_cli(monkeypatch, *words, "--json") == 0
     assert json.loads(capsys.readouterr().out) == json.loads((workspace / "out" / "scores.json").read_text()) | {
         "work": None
     }
-    assert run_cli(monkeypatch, "verify", "out") == 0
+    assert run_cli(monkeypatch, "check", "out") == 0
     (workspace / "out" / "predictions" / "clean.json").write_text("{}")
-    assert run_cli(monkeypatch, "verify", "out") == 6
+    assert run_cli(monkeypatch, "check", "out") == 6
 
 
 def test_broken_video_is_set_aside(
@@ -189,5 +189,5 @@ def test_recognition_with_an_own_model(
     assert (metadata["shown"]["input"]["frames"], metadata["shown"]["classes"]) == (6, "by name")
     assert run_cli(monkeypatch, *words) == 6  # another model input is another run
     assert "shown input frames was 6, now 4" in capsys.readouterr().err
-    assert run_cli(monkeypatch, "verify", "out") == 0
+    assert run_cli(monkeypatch, "check", "out") == 0
     assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"

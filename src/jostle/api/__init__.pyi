@@ -34,6 +34,7 @@ from jostle.api.results import check as check
 from jostle.api.results import diff as diff
 from jostle.api.results import export_run as export_run
 from jostle.api.results import report as report
+from jostle.api.results import stopped_early as stopped_early
 from jostle.api.results import track as track
 from jostle.api.results import view as view
 from jostle.api.scoring import compare as compare

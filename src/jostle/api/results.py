@@ -172,6 +172,14 @@ def check(
         )
 
 
+def stopped_early(folder: str | Path) -> bool:
+    """Return whether a folder is a run that ended as soon as its budget was decided, so that `check` needs no other."""
+    from jostle.evaluation.run_folder.folder import RunFolder
+
+    run = RunFolder(Path(folder))
+    return run.about.exists() and run.read_about().stopped_early is not None
+
+
 def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:
     """Log a finished run with an experiment tracker; the run itself stays as it is.
 

@@ -1,4 +1,4 @@
-"""The verbs of files on disk: `build` and `verify`."""
+"""The verb that writes videos of benchmarks and data sets: `build`."""
 
 from __future__ import annotations
 
@@ -156,28 +156,3 @@ def _draw_files(
         return
     for folder in dict.fromkeys(str(one.folder) for one in folders):
         console.show(console.escape(folder))
-
-
-@app.command(help="Check a run, written copies or a data set: checksums, coverage, completeness.")
-def verify(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of a run, of a corrupted data set, or of a data set.")
-    ],
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Name of the data set (`jostle names datasets`).")
-    ] = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the data set.")] = None,
-    as_json: Json = False,
-) -> None:
-    with console.progress(f"checking {folder.name}") as advance:
-        result = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
-    if as_json:
-        console.show_json(result.to_dict())
-    else:
-        console.show(console.escape(result.summary))
-    for line in (*result.altered, *result.lacking):
-        console.say(console.escape(line))
-    if result.altered:
-        raise typer.Exit(6)
-    if result.lacking:
-        raise typer.Exit(4)

@@ -158,9 +158,16 @@ def _painted(line: str, gap: float | None, clear: bool) -> str:
 EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
 
 
-@app.command(help="Check a run against a budget: exit code 0 pass, 7 fail, 8 undecided.")
+@app.command(
+    help=(
+        "Check a run against a budget or a reference: exit code 0 pass, 7 fail, 8 undecided. Without them, check the "
+        "files of a run, of corrupted copies or of a data set: 0 whole, 4 something is missing, 6 altered."
+    )
+)
 def check(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Run folder; or the folder of a corrupted data set, or of a data set.")
+    ],
     against: Annotated[
         Path | None, typer.Option("--against", metavar="RUN", help="Reference run of the same benchmark.")
     ] = None,
@@ -182,6 +189,10 @@ def check(
         str | None,
         typer.Option("--cells", metavar="CELL,...", help="Cells that the gate is about; default: all that count."),
     ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="Name of the data set (`jostle names datasets`).")
+    ] = None,
+    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the data set.")] = None,
     draws: Annotated[
         int | None,
         typer.Option(
@@ -194,11 +205,18 @@ def check(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
+    if budget is None and against is None and not api.stopped_early(folder):
+        if junit is not None or cells is not None or draws is not None:
+            raise BadValue("--junit, --cells and --bootstrap are of a gate; give it --budget FILE or --against RUN")
+        _check_files(folder, dataset, subset, as_json)
+        return
+    if dataset is not None or subset is not None:
+        raise BadValue("--dataset and --subset name a data set to check; leave them out for a run")
     from jostle.gate.outputs import github_commands, markdown, write_junit
 
     with console.progress("checking") as advance:
         chosen = None if cells is None else cells.split(",")
-        checked = api.check(run, against, budget, cells=chosen, draws=draws, seed=seed, progress=advance)
+        checked = api.check(folder, against, budget, cells=chosen, draws=draws, seed=seed, progress=advance)
     if junit is not None:
         write_junit(checked, junit)
     if as_json:
@@ -218,6 +236,21 @@ def check(
             print(command, file=sys.stderr)
     if not checked.passed:
         raise typer.Exit(EXIT_CODES[checked.decision])
+
+
+def _check_files(folder: Path, dataset: str | None, subset: str | None, as_json: bool) -> None:
+    with console.progress(f"checking {folder.name}") as advance:
+        result = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
+    if as_json:
+        console.show_json(result.to_dict())
+    else:
+        console.show(console.escape(result.summary))
+    for line in (*result.altered, *result.lacking):
+        console.say(console.escape(line))
+    if result.altered:
+        raise typer.Exit(6)
+    if result.lacking:
+        raise typer.Exit(4)
 
 
 def _decided(line: str, decision: object) -> str:
