@@ -96,6 +96,11 @@ def test_torch_is_imported_by_network_packages_only() -> None:
             assert "torch" not in {module.split(".")[0] for module in imports_of(path)}, path
 
 
+def test_two_modules_know_the_parser() -> None:
+    known = [module_of(path) for path in FILES if "typer" in imports_of(path)]
+    assert known == ["jostle.cli.app", "jostle.cli.options"]
+
+
 def test_files_have_a_limited_length() -> None:
     assert [path for path in FILES if len(path.read_text().splitlines()) > LONGEST] == []
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
+from typing import Annotated, get_type_hints
 
 import pytest
 
-from jostle.core.options import Role, option, options_in, options_of, takes
+from jostle.core.options import Role, described_parameter, option, options_in, options_of, takes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +54,16 @@ def test_misspelt_and_missing_keywords_are_named() -> None:
         dive("reef", dept=2, air=1.0)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"dive\(\) missing a required argument: 'air'"):
         dive("reef")  # type: ignore[call-arg]
+
+
+def test_parameters_of_a_verb_are_options_too() -> None:
+    def verb(where: str, *, deep: Annotated[int, option("Metres.", least=0)] = 3) -> None: ...
+
+    hints = get_type_hints(verb, include_extras=True)
+    where, deep = (described_parameter(one, hints[one.name]) for one in inspect.signature(verb).parameters.values())
+    assert where is None
+    assert deep is not None
+    assert (deep.flag, deep.default, deep.required, deep.about.role) == ("--deep", 3, False, Role.SESSION)
 
 
 def test_options_know_their_group_and_whether_they_must_be_given() -> None:

@@ -10,17 +10,19 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
 from jostle import __version__, api
 from jostle.cli import console
+from jostle.cli.options import ExitCode, with_flags
 from jostle.core import compilation, plugins
 from jostle.core.interruption import Stopped, exits_as_errors
+from jostle.core.options import option
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue, JostleError
 
@@ -69,8 +71,9 @@ class Program(typer.Typer):
 
 def _with_common_options(verb: Verb) -> Verb:
     """Wrap a verb so that it takes `--import MODULE`, and sets the verbosity."""
-    signature, hints = inspect.signature(verb), get_type_hints(verb, include_extras=True)
-    own = [one.replace(annotation=hints[one.name]) for one in signature.parameters.values()]
+    flagged = with_flags(verb)
+    signature = inspect.signature(flagged)
+    own = list(signature.parameters.values())
     speaks = "verbose" not in signature.parameters
     common: dict[str, tuple[Any, Any]] = {"quiet": (Quiet, False), "verbose": (Verbose, 0)} if speaks else {}
     common["imports"] = (Import, None)
@@ -80,7 +83,7 @@ def _with_common_options(verb: Verb) -> Verb:
     ]
 
     @wraps(verb)
-    def run_verb(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
+    def run_verb(imports: list[str] | None = None, **named: Any) -> Any:
         if any(Path("-") in (value if isinstance(value, list) else [value]) for value in named.values()):
             raise BadValue("'-' is no file: jostle reads and writes files and folders; name one", fault="F139")
         if imports:
@@ -89,13 +92,15 @@ def _with_common_options(verb: Verb) -> Verb:
         if speaks:
             console.speak(named.pop("quiet", False), named.pop("verbose", 0))
         try:
-            with exits_as_errors():  # verbs end by returning or by typer.Exit; a SystemExit is of a plugin or a model
-                return verb(*arguments, **named)
+            with exits_as_errors():  # verbs end by returning or by ExitCode; a SystemExit is of a plugin or a model
+                return flagged(**named)
+        except ExitCode as end:
+            raise typer.Exit(end.code) from None
         except BrokenPipeError as error:  # Typer takes any for that of the output, and ends in silence
             raise RuntimeError("a connection between processes ended") from error
 
     vars(run_verb)["__signature__"] = signature.replace(parameters=[*own, *options])
-    run_verb.__annotations__ = hints | {name: annotation for name, (annotation, _) in common.items()}
+    run_verb.__annotations__ = {one.name: one.annotation for one in [*own, *options]}
     return run_verb
 
 
@@ -233,125 +238,122 @@ def _failed(error: BaseException, message: str, code: int, fault: str) -> int:
     return code
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Seed = Annotated[int, typer.Option("--seed", envvar="JOSTLE_SEED", help="Seed of all random draws.")]
+Json = Annotated[bool, option("Print JSON.", flag="--json")]
+Seed = Annotated[int, option("Seed of all random draws.", flag="--seed", variable="JOSTLE_SEED")]
 Jobs = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Number of threads; default: one per core."),
+    option(
+        "Number of threads; default: one per core.", flag="--jobs", short="-j", variable="JOSTLE_NUM_WORKERS", least=1
+    ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        envvar="JOSTLE_NUM_WORKERS",
-        help="Number of videos processed at once; default: one per core.",
+    option(
+        "Number of videos processed at once; default: one per core.",
+        flag="--jobs",
+        short="-j",
+        variable="JOSTLE_NUM_WORKERS",
+        least=1,
     ),
 ]
 ModelProcesses = Annotated[
     int | None,
-    typer.Option(
-        "--model-processes",
+    option(
+        "Number of processes that hold the model; default: one per GPU, and 0 on a CPU, where every worker holds it.",
+        flag="--model-processes",
         metavar="N",
-        min=0,
-        help=(
-            "Number of processes that hold the model; default: one per GPU, and 0 on a CPU, where every "
-            "worker holds it."
-        ),
+        least=0,
     ),
 ]
 SpecOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--corruption",
-        "-c",
+    Sequence[str] | None,
+    option(
+        "Corruption, as [profile/]name[:severity]; may be repeated, applied in order.",
+        flag="--corruption",
+        short="-c",
         metavar="SPEC",
-        help="Corruption, as \\[profile/]name[:severity]; may be repeated, applied in order.",
     ),
 ]
 PlacementOption = Annotated[
-    str | None, typer.Option("--placement", metavar="P", help="Frames to corrupt: everywhere, centre:5%, frame:120 ...")
+    str | None, option("Frames to corrupt: everywhere, centre:5%, frame:120 ...", flag="--placement", metavar="P")
 ]
 TruthOption = Annotated[
-    Path | None, typer.Option("--truth", metavar="GT.json", help="Annotations, for placements that need actions.")
+    Path | None, option("Annotations, for placements that need actions.", flag="--truth", metavar="GT.json")
 ]
-VideoId = Annotated[
-    str | None, typer.Option("--video-id", metavar="ID", help="Id of the video; default: its file name.")
-]
+VideoId = Annotated[str | None, option("Id of the video; default: its file name.", flag="--video-id", metavar="ID")]
 WindowRule = Annotated[
     Literal["all", "released", "released-json"],
-    typer.Option("--rule", help="Windows of features: all full ones, or those of THUMOS14-C's programs."),
+    option("Windows of features: all full ones, or those of THUMOS14-C's programs.", flag="--rule"),
 ]
 ReproducedBugs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--reproduce-bug",
+    Sequence[str] | None,
+    option(
+        "Reproduce a bug of THUMOS14-C's programs: skipped-window, early-row; may be repeated.",
+        flag="--reproduce-bug",
         metavar="FAULT",
-        help="Reproduce a bug of THUMOS14-C's programs: skipped-window, early-row; may be repeated.",
     ),
 ]
 MendBy = Annotated[
     str | None,
-    typer.Option(
-        "--mend",
+    option(
+        "Repair damaged frames from intact ones around them; found by jostle or by your own weights.",
+        flag="--mend",
         metavar="BY",
-        help="Repair damaged frames from intact ones around them; found by jostle or by your own weights.",
     ),
 ]
 Device = Annotated[
-    Literal["auto", "cpu", "cuda"], typer.Option("--device", help="Device of networks; auto: a GPU if there is one.")
+    Literal["auto", "cpu", "cuda"], option("Device of networks; auto: a GPU if there is one.", flag="--device")
 ]
 DatasetName = Annotated[
     str | None,
-    typer.Option(
-        "--dataset",
+    option(
+        "Run the recipe on another data set: a name (`jostle names datasets`), or folder.",
+        flag="--dataset",
         metavar="NAME",
-        help="Run the recipe on another data set: a name (`jostle names datasets`), or folder.",
     ),
 ]
 ImageRate = Annotated[
-    float | None, typer.Option("--fps", help="Frame rate of image folders that do not state it; default: 30.")
+    float | None, option("Frame rate of image folders that do not state it; default: 30.", flag="--fps")
 ]
-DataFolder = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")]
+DataFolder = Annotated[Path | None, option("Folder with annotations and videos.", flag="--data", metavar="DIR")]
 ModelWeights = Annotated[
     str | None,
-    typer.Option(
-        "--weights",
+    option(
+        "Weights of the model: a file, public or hf:ORG/NAME; for bundled models clean (default) or robust.",
+        flag="--weights",
         metavar="F",
-        help="Weights of the model: a file, public or hf:ORG/NAME; for bundled models clean (default) or robust.",
     ),
 ]
 ExtractorName = Annotated[
     str | None,
-    typer.Option(
-        "--extractor", metavar="NAME", help="Feature extractor of a detector; default: the one recorded in its weights."
+    option(
+        "Feature extractor of a detector; default: the one recorded in its weights.", flag="--extractor", metavar="NAME"
     ),
 ]
 ExtractorWeights = Annotated[
     str | None,
-    typer.Option("--extractor-weights", metavar="F", help="Weights of the extractor: a file, public or hf:ORG/NAME."),
+    option("Weights of the extractor: a file, public or hf:ORG/NAME.", flag="--extractor-weights", metavar="F"),
 ]
 InputSettings = Annotated[
-    list[str] | None,
-    typer.Option("--input", metavar="KEY=VALUE", help="Change the input of a recogniser, for example frames=8."),
+    Sequence[str] | None,
+    option("Change the input of a recogniser, for example frames=8.", flag="--input", metavar="KEY=VALUE"),
 ]
-EngineName = Annotated[str, typer.Option("--engine", metavar="E", help="Execution engine: local or ray.")]
+EngineName = Annotated[str, option("Execution engine: local or ray.", flag="--engine", metavar="E")]
 Precision = Annotated[
     Literal["float32", "tf32", "bfloat16", "float16"],
-    typer.Option("--precision", help="Precision of networks; scores change with others than float32."),
+    option("Precision of networks; scores change with others than float32.", flag="--precision"),
 ]
 MendFramesBy = Annotated[
     str | None,
-    typer.Option(
-        "--mend",
+    option(
+        "Repair damaged frames before inference; found by jostle, by your weights, or known.",
+        flag="--mend",
         metavar="BY",
-        help="Repair damaged frames before inference; found by jostle, by your weights, or known.",
     ),
 ]
 Cells = Annotated[
     str | None,
-    typer.Option("--cells", metavar="SPEC,...", help="Run these cells only: a corruption, a cell, group:NAME or all."),
+    option("Run these cells only: a corruption, a cell, group:NAME or all.", flag="--cells", metavar="SPEC,..."),
 ]
 
 

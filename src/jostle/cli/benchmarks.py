@@ -7,18 +7,16 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from jostle import api
 from jostle.api.config import ProbeConfig, RunConfig
 from jostle.cli import console
 from jostle.cli.app import Json, app, fetch
 from jostle.cli.console import watching
-from jostle.cli.options import Given, with_options
+from jostle.cli.options import ExitCode, Given, with_options
 from jostle.cli.tables import lines_of, summary_lines
 from jostle.core.config import is_toml
 from jostle.core.formatting import between, percent, time_of
-from jostle.core.options import options_in
+from jostle.core.options import option, options_in
 from jostle.core.timing import LIMITS
 from jostle.errors import BadValue, JostleError, MissingExtra
 from jostle.models.adaptation.options import AdaptOptions
@@ -34,10 +32,9 @@ if TYPE_CHECKING:
 
 @app.command(help="Plot accuracy against pm-k for runs of frame classifiers, and print them as a table.")
 def scatter(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of one benchmark.")],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the figure, as png, pdf and svg.")
-    ],
+    runs: Annotated[Sequence[Path], option("Run folders of one benchmark.", metavar="RUN...")],
+    *,
+    out: Annotated[Path, option("Folder for the figure, as png, pdf and svg.", short="-o", metavar="DIR")],
     as_json: Json = False,
 ) -> None:
     stabilities = api.stability(runs)
@@ -102,33 +99,29 @@ def show_stability(stabilities: Stabilities) -> None:
 @with_options(RunConfig, without=("model",), optional=True)
 def run(
     given: Given,
+    *,
     model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            "-m",
+        Sequence[str] | None,
+        option(
+            "Name of a model (`jostle names detectors`, `models`, `languagemodels`), or your own as "
+            "package.module:attribute. May be repeated: models run one after the other.",
+            short="-m",
             metavar="NAME",
-            help=(
-                "Name of a model (`jostle names detectors`, `models`, `languagemodels`), or your own as "
-                "package.module:attribute. May be repeated: models run one after the other."
-            ),
         ),
     ] = None,
     models: Annotated[
         Path | None,
-        typer.Option(
-            "--models", metavar="FILE", help="File with one model per line, followed by its weights if it has its own."
-        ),
+        option("File with one model per line, followed by its weights if it has its own.", metavar="FILE"),
     ] = None,
     settings: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
+        option(
+            "File of options under their names in Python; those of the command line come before them.",
+            flag="--from",
             metavar="FILE.toml",
-            help="File of options under their names in Python; those of the command line come before them.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, option("Print what would be done, and do nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     from jostle.api.benchmarks import ModelEntry
@@ -173,7 +166,7 @@ def _run_many(entries: Sequence[ModelEntry], options: dict[str, Any], as_json: b
     done = api.run_many(options["benchmark"], entries, watching=watching, **common)
     show_many(done, Path(options["out"]), as_json)
     if done.failed or any(one.failures for one in done.runs.values()):
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 def _run_one(options: dict[str, Any], as_json: bool) -> None:
@@ -187,16 +180,17 @@ def _run_one(options: dict[str, Any], as_json: bool) -> None:
     for failure in done.failures:
         console.say(f"{console.escape(failure['video'])}: set aside: {failure['message']}")
     if done.failures:
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 @app.command(help="Find the smallest damage that makes a model lose each action, clip or frame.")
 @with_options(ProbeConfig, without=options_in(AdaptOptions))
 def probe(
     given: Given,
+    *,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="RUN", help="Compare with the probe of another model, item by item."),
+        option("Compare with the probe of another model, item by item.", metavar="RUN"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -217,7 +211,7 @@ def probe(
     for name, why in done.failures.items():
         console.say(f"{console.escape(name)}: set aside: {why}")
     if done.failures:
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 def _show_probe(done: Probe) -> None:

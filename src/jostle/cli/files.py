@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 from jostle import api
 from jostle.cli import console
@@ -19,6 +18,8 @@ from jostle.cli.app import (
     Workers,
     app,
 )
+from jostle.cli.options import ExitCode
+from jostle.core.options import option
 from jostle.errors import BadValue
 
 
@@ -28,53 +29,47 @@ from jostle.errors import BadValue
 def build(
     name: Annotated[
         str,
-        typer.Argument(
+        option(
+            "Benchmark (`jostle names benchmarks`), or .toml file; with --clean a data set (`names datasets`).",
             metavar="NAME",
-            help="Benchmark (`jostle names benchmarks`), or .toml file; with --clean a data set (`names datasets`).",
         ),
     ],
+    *,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
+        option(
+            "Root folder of the copies; with --clean of data sets, default: $JOSTLE_CACHE or ~/.cache/jostle.",
+            short="-o",
             metavar="DIR",
-            help="Root folder of the copies; with --clean of data sets, default: $JOSTLE_CACHE or ~/.cache/jostle.",
         ),
     ] = None,
     clean: Annotated[
         bool,
-        typer.Option("--clean", help="Draw the files of a data set, verify them, and replace damaged ones."),
+        option("Draw the files of a data set, verify them, and replace damaged ones."),
     ] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="With --clean: compare every file with its hash.")] = False,
+    verify: Annotated[bool, option("With --clean: compare every file with its hash.")] = False,
     data: DataFolder = None,
     dataset: DatasetName = None,
     subset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--subset",
+        Sequence[str] | None,
+        option(
+            "Subset to use in place of the recipe's; default: the data set's. With --clean it may be repeated; "
+            "default: all.",
             metavar="S",
-            help=(
-                "Subset to use in place of the recipe's; default: the data set's. With --clean it may be repeated; "
-                "default: all."
-            ),
         ),
     ] = None,
     fps: ImageRate = None,
     cells: Cells = None,
-    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    lossless: Annotated[bool, option("Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
     layout: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--layout",
+        Sequence[str] | None,
+        option(
+            "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar"
+            " files) or croissant (metadata); may be repeated.",
             metavar="NAME",
-            help=(
-                "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar"
-                " files) or croissant (metadata); may be repeated."
-            ),
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
+    dry_run: Annotated[bool, option("Print what would be written, and write nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
     as_json: Json = False,
@@ -121,11 +116,17 @@ def build(
     for video, why in done.failures.items():
         console.say(f"{console.escape(video)}: set aside: {why}")
     if done.failures:
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 def _draw_files(
-    name: str, subsets: list[str] | None, root: Path | None, verify: bool, seed: int, jobs: int | None, as_json: bool
+    name: str,
+    subsets: Sequence[str] | None,
+    root: Path | None,
+    verify: bool,
+    seed: int,
+    jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Draw the files of a data set, subset by subset."""
     from jostle.datasets.dataset import datasets

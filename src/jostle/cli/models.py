@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
 
 from jostle import api
 from jostle.cli import console
@@ -28,8 +26,10 @@ from jostle.cli.app import (
     app,
     fetch,
 )
+from jostle.cli.options import ExitCode
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
+from jostle.core.options import option
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
 
@@ -43,74 +43,64 @@ if TYPE_CHECKING:
 def detect(
     source: Annotated[
         Path,
-        typer.Argument(metavar="IN", help="Features (T, C) as .npy, a video or image folder, or a folder of them."),
+        option("Features (T, C) as .npy, a video or image folder, or a folder of them.", metavar="IN"),
     ],
+    *,
     detector: Annotated[
         str,
-        typer.Option(
-            "--detector",
+        option(
+            "Name of a detector (`jostle names detectors`), or your own as package.module:attribute.",
             metavar="NAME",
-            help="Name of a detector (`jostle names detectors`), or your own as package.module:attribute.",
         ),
     ],
     weights: Annotated[
         str | None,
-        typer.Option(
-            "--weights",
+        option(
+            "Weights of the detector: a file, public or hf:ORG/NAME; for _puppets clean or robust.",
             metavar="F",
-            help="Weights of the detector: a file, public or hf:ORG/NAME; for _puppets clean or robust.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="OUT", help="Write predictions to this file, for `jostle eval`."),
+        option("Write predictions to this file, for `jostle eval`.", short="-o", metavar="OUT"),
     ] = None,
     extractor: Annotated[
         str | None,
-        typer.Option(
-            "--extractor",
+        option(
+            "Feature extractor, for videos; default: the one recorded in the weights.",
             metavar="NAME",
-            help="Feature extractor, for videos; default: the one recorded in the weights.",
         ),
     ] = None,
     extractor_weights: Annotated[
         str | None,
-        typer.Option(
-            "--extractor-weights", metavar="F", help="Weights of the extractor: a file, public or hf:ORG/NAME."
-        ),
+        option("Weights of the extractor: a file, public or hf:ORG/NAME.", metavar="F"),
     ] = None,
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: Annotated[
         Path | None,
-        typer.Option(
-            "--truth", metavar="GT", help="Annotations, for the frame rate, duration and actions of each video."
-        ),
+        option("Annotations, for the frame rate, duration and actions of each video.", metavar="GT"),
     ] = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Use videos of this subset only.")] = None,
+    subset: Annotated[str | None, option("Use videos of this subset only.", metavar="S")] = None,
     video_id: VideoId = None,
-    fps: Annotated[
-        float | None, typer.Option("--fps", help="Frame rate of videos or images that do not state it.")
-    ] = None,
-    duration: Annotated[
-        float | None, typer.Option("--duration", help="Duration of a single video, in seconds.")
-    ] = None,
+    fps: Annotated[float | None, option("Frame rate of videos or images that do not state it.")] = None,
+    duration: Annotated[float | None, option("Duration of a single video, in seconds.")] = None,
     stride: Annotated[
         int | None,
-        typer.Option("--stride", min=1, help="Frames between two rows; default: as recorded by `extract`, or 4."),
+        option("Frames between two rows; default: as recorded by `extract`, or 4.", least=1),
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option("--window", min=1, help="Frames of a window; default: as recorded by `extract`, or 16."),
+        option("Frames of a window; default: as recorded by `extract`, or 16.", least=1),
     ] = None,
-    prefix: Annotated[str, typer.Option("--prefix", help="Prefix of ids in file names, such as v_.")] = "",
-    suffix: Annotated[str, typer.Option("--suffix", help="Suffix of ids in file names.")] = ".npy",
+    prefix: Annotated[str, option("Prefix of ids in file names, such as v_.")] = "",
+    suffix: Annotated[str, option("Suffix of ids in file names.")] = ".npy",
     video_scores: Annotated[
         Path | None,
-        typer.Option("--video-scores", metavar="FILE", help="Scores of a video classifier, for ActivityNet."),
+        option("Scores of a video classifier, for ActivityNet.", metavar="FILE"),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the detector.")
+        Sequence[str] | None, option("Change a setting of the detector.", flag="--set", metavar="KEY=VALUE")
     ] = None,
     mend: MendBy = None,
     seed: Seed = 0,
@@ -173,7 +163,7 @@ def detect(
     for name, why in set_aside.items():
         console.say(f"{console.escape(name)}: set aside: {why}")
     if set_aside:
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 def _show(
@@ -219,16 +209,13 @@ def _show(
 
 @app.command(help="Train a detector or a recogniser, clean or robust, or resume its training.")
 def train(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG.toml", help="TOML file that says what to train, and on which data.")
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the checkpoint, log and weights.")
-    ],
+    config: Annotated[Path, option("TOML file that says what to train, and on which data.", metavar="CONFIG.toml")],
     overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE ...]", help="Change settings, for example optimiser.lr=1e-3."),
+        Sequence[str] | None,
+        option("Change settings, for example optimiser.lr=1e-3.", metavar="[KEY=VALUE ...]"),
     ] = None,
+    *,
+    out: Annotated[Path, option("Folder for the checkpoint, log and weights.", short="-o", metavar="DIR")],
     as_json: Json = False,
 ) -> None:
     with console.progress("training") as advance:
@@ -284,42 +271,36 @@ def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
 
 @app.command(help="Extract features of videos, one .npy file (T, C) each; existing ones are kept.")
 def extract(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file or image folder, or a folder of them.")],
+    source: Annotated[Path, option("Video file or image folder, or a folder of them.", metavar="IN")],
+    *,
     extractor: Annotated[
         str,
-        typer.Option(
-            "--extractor", metavar="NAME", help="Name of an extractor (`jostle names extractors`), or a recogniser."
-        ),
+        option("Name of an extractor (`jostle names extractors`), or a recogniser.", metavar="NAME"),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for features and features.json.")],
+    out: Annotated[Path, option("Folder for features and features.json.", short="-o", metavar="DIR")],
     weights: Annotated[
         str | None,
-        typer.Option("--weights", metavar="F", help="Weights of the extractor: a file, public or hf:ORG/NAME."),
+        option("Weights of the extractor: a file, public or hf:ORG/NAME.", metavar="F"),
     ] = None,
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Use videos of this subset only.")] = None,
+    subset: Annotated[str | None, option("Use videos of this subset only.", metavar="S")] = None,
     video_id: VideoId = None,
     fps: ImageRate = None,
     clean: Annotated[
         Path | None,
-        typer.Option(
-            "--clean",
+        option(
+            "Folder of clean features with frame features, so that only what changed is computed.",
             metavar="DIR",
-            help="Folder of clean features with frame features, so that only what changed is computed.",
         ),
     ] = None,
     mend: MendBy = None,
-    keep_frames: Annotated[
-        bool, typer.Option("--keep-frames", help="Also write the features of single frames, to DIR/frames.")
-    ] = False,
+    keep_frames: Annotated[bool, option("Also write the features of single frames, to DIR/frames.")] = False,
     rule: WindowRule = "all",
     reproduce_bug: ReproducedBugs = None,
-    stride: Annotated[
-        int | None, typer.Option("--stride", min=1, help="Frames from one window to the next; default: the model's.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace features made with other settings.")] = False,
+    stride: Annotated[int | None, option("Frames from one window to the next; default: the model's.", least=1)] = None,
+    overwrite: Annotated[bool, option("Replace features made with other settings.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
     model_processes: ModelProcesses = None,
@@ -377,27 +358,25 @@ def extract(
             + (f", {done.cost.flows} flows" if done.cost.flows else "")
         )
     if done.set_aside:
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 @app.command(help="Write a network as an ONNX file: the inspector, a recogniser or a feature detector.")
 def export(
-    part: Annotated[
-        str, typer.Argument(metavar="PART", help="`inspector`, or a name of `jostle names models` or `detectors`.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.onnx", help="File to write.")],
+    part: Annotated[str, option("`inspector`, or a name of `jostle names models` or `detectors`.", metavar="PART")],
+    *,
+    out: Annotated[Path, option("File to write.", short="-o", metavar="FILE.onnx")],
     weights: Annotated[
         str | None,
-        typer.Option("--weights", metavar="F", help="Weights; default for the inspector: the bundled ones."),
+        option("Weights; default for the inspector: the bundled ones.", metavar="F"),
     ] = None,
     network: Annotated[
         Literal["causal", "both"],
-        typer.Option(
-            "--network",
-            help="Network of the inspector: causal, for live use, or both, which uses past and future frames.",
+        option(
+            "Network of the inspector: causal, for live use, or both, which uses past and future frames.",
         ),
     ] = "causal",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE.onnx if it exists.")] = False,
+    overwrite: Annotated[bool, option("Replace FILE.onnx if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
     if out.exists() and not overwrite:

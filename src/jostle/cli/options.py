@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import re
 import types
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
@@ -14,10 +15,18 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 import typer
 
 from jostle.core.config import convert_value, parse_pairs, read_toml
-from jostle.core.options import OptionField, options_of
+from jostle.core.options import OptionField, described_parameter, options_of
 from jostle.errors import BadValue
 
 Verb = Callable[..., Any]
+
+
+class ExitCode(Exception):
+    """End of a verb that has printed its results, with an exit code other than 0."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +94,29 @@ def with_options(
     return decorate
 
 
+def with_flags(verb: Verb) -> Callable[..., Any]:
+    """Make those parameters of a verb flags that are annotated with an `option`."""
+    hints = get_type_hints(verb, include_extras=True)
+    own: list[OptionField] = []
+    parameters = []
+    for one in inspect.signature(verb).parameters.values():
+        described = described_parameter(one, hints[one.name])
+        if described is None:
+            parameters.append(one.replace(annotation=hints[one.name]))
+        else:
+            own.append(described)
+            parameters.append(_parameter(described, optional=False))
+
+    @wraps(verb)
+    def run_verb(**values: Any) -> Any:
+        return verb(**values | {one.name: _own_value(one, values[one.name]) for one in own})
+
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    vars(run_verb)["__signature__"] = inspect.Signature(parameters)
+    run_verb.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run_verb
+
+
 def _is_given(context: typer.Context, name: str) -> bool:
     """Return whether an option is on the command line or in the environment."""
     source = context.get_parameter_source(name)
@@ -100,14 +132,15 @@ def _parameter(one: OptionField, *, optional: bool) -> inspect.Parameter:
     """Return the parameter from which typer makes a flag."""
     about, shape = one.about, _shape(one)
     metavar = about.metavar or ("KEY=VALUE" if shape.pairs else None)
-    facts: dict[str, Any] = {"help": about.help, "metavar": one.flag if one.positional else metavar}
+    help_text = re.sub(r"\[(?=[a-z[])", r"\[", about.help)  # which would be a style
+    facts: dict[str, Any] = {"help": help_text, "metavar": metavar or one.flag if one.positional else metavar}
     if about.variable:
         facts["envvar"] = about.variable
     if one.positional:
         declared = typer.Argument(**facts)
     else:
         names = [one.flag, *([about.short] if about.short else [])]
-        declared = typer.Option(*names, min=about.least, rich_help_panel=one.group, **facts)
+        declared = typer.Option(*names, min=about.least, max=about.most, rich_help_panel=one.group or None, **facts)
     default = inspect.Parameter.empty if one.required and not optional else None
     if not one.required and not shape.many:
         default = one.default
@@ -126,7 +159,7 @@ class _Shape(NamedTuple):
 
 def _shape(one: OptionField) -> _Shape:
     members = _members(one.hint)
-    for simple in (bool, str, int, float):
+    for simple in (bool, str, int, float, Path):
         if simple in members:
             return _Shape(simple)
     if Any in members or one.about.separator:
@@ -134,7 +167,8 @@ def _shape(one: OptionField) -> _Shape:
     origin = get_origin(members[0])
     if origin is Literal:
         return _Shape(members[0])
-    return _Shape(list[str], many=True, pairs=origin is Mapping)
+    each = Path if get_args(members[0])[:1] == (Path,) else str
+    return _Shape(list[each], many=True, pairs=origin is Mapping)  # type: ignore[valid-type]
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -153,3 +187,8 @@ def _value(one: OptionField, value: Any) -> Any:
     if one.about.separator:
         value = value.split(one.about.separator)
     return convert_value(one.hint, value, one.flag)
+
+
+def _own_value(one: OptionField, value: Any) -> Any:
+    """Return the value of an option that its verb declares, which may be left out."""
+    return one.default if value is None else _value(one, value)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, Seed, app
+from jostle.cli.options import ExitCode
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import between, percent, signed
+from jostle.core.options import option
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
@@ -24,18 +25,17 @@ if TYPE_CHECKING:
 
 @app.command(help="Write a static leaderboard of runs and records or, with --export, the record of one run.")
 def board(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, and records of runs.")],
+    runs: Annotated[Sequence[Path], option("Run folders, and records of runs.", metavar="RUN...")],
+    *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder of the leaderboard, or file of the record."),
+        option("Folder of the leaderboard, or file of the record.", short="-o", metavar="DIR"),
     ] = None,
-    export: Annotated[
-        bool, typer.Option("--export", help="Write the record of one run instead, a few kilobytes to submit.")
-    ] = False,
-    partial: Annotated[bool, typer.Option("--partial", help="Export a run that lacks videos or cells too.")] = False,
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Heading of the leaderboard.")] = "Leaderboard",
+    export: Annotated[bool, option("Write the record of one run instead, a few kilobytes to submit.")] = False,
+    partial: Annotated[bool, option("Export a run that lacks videos or cells too.")] = False,
+    title: Annotated[str, option("Heading of the leaderboard.", metavar="TEXT")] = "Leaderboard",
     draws: Annotated[
-        int, typer.Option("--bootstrap", min=0, metavar="N", help="Number of bootstrap draws of intervals.")
+        int, option("Number of bootstrap draws of intervals.", flag="--bootstrap", metavar="N", least=0)
     ] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -67,26 +67,24 @@ def board(
 
 @app.command(help="Compare two runs cell by cell, with paired intervals.")
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="RUN_A", help="Run folder.")],
-    second: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run of the same benchmark.")],
-    latex: Annotated[bool, typer.Option("--latex", help="Print a LaTeX table (booktabs).")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    first: Annotated[Path, option("Run folder.", metavar="RUN_A")],
+    second: Annotated[Path, option("Another run of the same benchmark.", metavar="RUN_B")],
+    *,
+    latex: Annotated[bool, option("Print a LaTeX table (booktabs).")] = False,
+    markdown: Annotated[bool, option("Print a Markdown table.")] = False,
     any_truth: Annotated[
-        bool, typer.Option("--any-truth", help="Compare runs with different ground truths too, each scored by its own.")
+        bool, option("Compare runs with different ground truths too, each scored by its own.")
     ] = False,
-    any_data: Annotated[
-        bool, typer.Option("--any-data", help="Compare runs of one recipe on different data, each on its own videos.")
-    ] = False,
+    any_data: Annotated[bool, option("Compare runs of one recipe on different data, each on its own videos.")] = False,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
+        option(
+            "CSV file with the group of each video of RUN_B; default column: category.",
             metavar="FILE[:COLUMN]",
-            help="CSV file with the group of each video of RUN_B; default column: category.",
         ),
     ] = None,
     draws: Annotated[
-        int, typer.Option("--bootstrap", min=0, metavar="N", help="Number of bootstrap draws of intervals.")
+        int, option("Number of bootstrap draws of intervals.", flag="--bootstrap", metavar="N", least=0)
     ] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -166,40 +164,31 @@ EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
 )
 def check(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Run folder; or the folder of a corrupted data set, or of a data set.")
+        Path, option("Run folder; or the folder of a corrupted data set, or of a data set.", metavar="DIR")
     ],
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="RUN", help="Reference run of the same benchmark.")
-    ] = None,
+    *,
+    against: Annotated[Path | None, option("Reference run of the same benchmark.", metavar="RUN")] = None,
     budget: Annotated[
         Path | None,
-        typer.Option(
-            "--budget",
+        option(
+            "TOML file with [[condition]] tables; default with --against: at most 2 points lost, clean and corrupted.",
             metavar="FILE",
-            help=(
-                "TOML file with \\[\\[condition]] tables; default with --against: at most 2 points lost, "
-                "clean and corrupted."
-            ),
         ),
     ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, one test case per condition.")
-    ] = None,
+    junit: Annotated[Path | None, option("Write JUnit XML, one test case per condition.", metavar="FILE")] = None,
     cells: Annotated[
         str | None,
-        typer.Option("--cells", metavar="CELL,...", help="Cells that the gate is about; default: all that count."),
+        option("Cells that the gate is about; default: all that count.", metavar="CELL,..."),
     ] = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Name of the data set (`jostle names datasets`).")
-    ] = None,
-    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the data set.")] = None,
+    dataset: Annotated[str | None, option("Name of the data set (`jostle names datasets`).", metavar="NAME")] = None,
+    subset: Annotated[str | None, option("Subset of the data set.", metavar="S")] = None,
     draws: Annotated[
         int | None,
-        typer.Option(
-            "--bootstrap",
-            min=2,
+        option(
+            "Number of bootstrap draws of intervals; default: enough for the decision.",
+            flag="--bootstrap",
             metavar="N",
-            help="Number of bootstrap draws of intervals; default: enough for the decision.",
+            least=2,
         ),
     ] = None,
     seed: Seed = 0,
@@ -235,7 +224,7 @@ def check(
         for command in github_commands(checked):
             print(command, file=sys.stderr)
     if not checked.passed:
-        raise typer.Exit(EXIT_CODES[checked.decision])
+        raise ExitCode(EXIT_CODES[checked.decision])
 
 
 def _check_files(folder: Path, dataset: str | None, subset: str | None, as_json: bool) -> None:
@@ -248,9 +237,9 @@ def _check_files(folder: Path, dataset: str | None, subset: str | None, as_json:
     for line in (*result.altered, *result.lacking):
         console.say(console.escape(line))
     if result.altered:
-        raise typer.Exit(6)
+        raise ExitCode(6)
     if result.lacking:
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 def _decided(line: str, decision: object) -> str:
@@ -260,11 +249,12 @@ def _decided(line: str, decision: object) -> str:
 
 @app.command(help="Log a finished run with a tracker: TensorBoard, Weights & Biases or MLflow.")
 def track(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
-    to: Annotated[str, typer.Option("--to", metavar="TRACKER", help="tensorboard, wandb or mlflow.")],
+    run: Annotated[Path, option("Run folder.", metavar="RUN")],
+    *,
+    to: Annotated[str, option("tensorboard, wandb or mlflow.", metavar="TRACKER")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder of the tracker's files; default: RUN/tracking."),
+        option("Folder of the tracker's files; default: RUN/tracking.", short="-o", metavar="DIR"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -277,11 +267,10 @@ def track(
 
 @app.command(help="Write a model card and a data set card for the Hugging Face hub; nothing is sent.")
 def card(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for model/ and dataset/.")],
-    licence: Annotated[
-        str | None, typer.Option("--licence", metavar="ID", help="Licence, as the hub writes it, such as apache-2.0.")
-    ] = None,
+    run: Annotated[Path, option("Run folder.", metavar="RUN")],
+    *,
+    out: Annotated[Path, option("Folder for model/ and dataset/.", short="-o", metavar="DIR")],
+    licence: Annotated[str | None, option("Licence, as the hub writes it, such as apache-2.0.", metavar="ID")] = None,
     as_json: Json = False,
 ) -> None:
     model, dataset = api.card(run, out, licence=licence)
@@ -294,21 +283,16 @@ def card(
 
 @app.command(help="Write one self-contained page about runs of one benchmark.")
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; the first is the reference.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="HTML", help="HTML file to write.")] = Path("report.html"),
-    budget: Annotated[
-        Path | None, typer.Option("--budget", metavar="FILE", help="Budget of `jostle check`, which adds a section.")
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="RUN", help="Reference run of the budget.")
-    ] = None,
-    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write a CSV table of all cells.")] = None,
-    latex: Annotated[
-        Path | None, typer.Option("--latex", metavar="DIR", help="Write tables in the layouts of the papers.")
-    ] = None,
-    latex_intervals: Annotated[bool, typer.Option("--latex-intervals", help="Add intervals to these tables.")] = False,
+    runs: Annotated[Sequence[Path], option("Run folders; the first is the reference.", metavar="RUN...")],
+    *,
+    out: Annotated[Path, option("HTML file to write.", short="-o", metavar="HTML")] = Path("report.html"),
+    budget: Annotated[Path | None, option("Budget of `jostle check`, which adds a section.", metavar="FILE")] = None,
+    against: Annotated[Path | None, option("Reference run of the budget.", metavar="RUN")] = None,
+    csv: Annotated[Path | None, option("Write a CSV table of all cells.", metavar="FILE")] = None,
+    latex: Annotated[Path | None, option("Write tables in the layouts of the papers.", metavar="DIR")] = None,
+    latex_intervals: Annotated[bool, option("Add intervals to these tables.")] = False,
     draws: Annotated[
-        int, typer.Option("--bootstrap", min=0, metavar="N", help="Number of bootstrap draws of intervals.")
+        int, option("Number of bootstrap draws of intervals.", flag="--bootstrap", metavar="N", least=0)
     ] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -338,11 +322,10 @@ def report(
 
 @app.command(help="Browse runs: heat map, videos by damage, clean and corrupted video side by side.")
 def view(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Local port; 0 for any free one.")] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
-    ] = False,
+    runs: Annotated[Sequence[Path], option("Run folders.", metavar="RUN...")],
+    *,
+    port: Annotated[int, option("Local port; 0 for any free one.", least=0, most=65535)] = 0,
+    no_browser: Annotated[bool, option("Print the address without opening a browser.")] = False,
 ) -> None:
 
     def started(address: str) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
 
 from jostle import api
 from jostle.cli import console
@@ -26,19 +25,20 @@ from jostle.cli.tables import (
     variant,
 )
 from jostle.core.formatting import percent
+from jostle.core.options import option
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
     from jostle.core.tables import Table
     from jostle.metrics.score import Score
 
-PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions in any supported format.")]
-TruthRequired = Annotated[Path, typer.Option("--truth", metavar="GT", help="Ground truth in any supported format.")]
-Subset = Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the ground truth.")]
-Names = Annotated[str | None, typer.Option("--names", metavar="A,B", help="Labels of the files; default: their names.")]
-Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the numbers as a CSV table.")]
-Latex = Annotated[Path | None, typer.Option("--latex", metavar="FILE", help="Write a LaTeX table (booktabs).")]
-Fix = Annotated[bool, typer.Option("--fix", help="Drop bad entries and count them instead of refusing the file.")]
+PredArgument = Annotated[Path, option("Predictions in any supported format.", metavar="PRED")]
+TruthRequired = Annotated[Path, option("Ground truth in any supported format.", flag="--truth", metavar="GT")]
+Subset = Annotated[str | None, option("Subset of the ground truth.", flag="--subset", metavar="S")]
+Names = Annotated[str | None, option("Labels of the files; default: their names.", flag="--names", metavar="A,B")]
+Csv = Annotated[Path | None, option("Write the numbers as a CSV table.", flag="--csv", metavar="FILE")]
+Latex = Annotated[Path | None, option("Write a LaTeX table (booktabs).", flag="--latex", metavar="FILE")]
+Fix = Annotated[bool, option("Drop bad entries and count them instead of refusing the file.", flag="--fix")]
 
 
 @app.command(
@@ -47,49 +47,37 @@ Fix = Annotated[bool, typer.Option("--fix", help="Drop bad entries and count the
 )
 def evaluate(
     predictions: PredArgument,
+    *,
     truth: TruthRequired,
     subset: Subset = None,
     task: Annotated[
         Literal["detection", "proposals", "classification", "questions", "moments"] | None,
-        typer.Option(
-            "--task",
-            help=(
-                "Task to score; proposals: class-agnostic AR-AN; classification: classes of whole videos;"
-                " questions: answers; moments: windows of sentences. Default: detection, or the task of "
-                "GT."
-            ),
+        option(
+            "Task to score; proposals: class-agnostic AR-AN; classification: classes of whole videos;"
+            " questions: answers; moments: windows of sentences. Default: detection, or the task of "
+            "GT.",
         ),
     ] = None,
     protocol: Annotated[
         str,
-        typer.Option("--protocol", metavar="P", help="Protocol: activitynet, thumos14, thumos14-official or opentad."),
+        option("Protocol: activitynet, thumos14, thumos14-official or opentad.", metavar="P"),
     ] = "activitynet",
-    tiou: Annotated[str | None, typer.Option("--tiou", metavar="0.5,...", help="Thresholds of tIoU.")] = None,
+    tiou: Annotated[str | None, option("Thresholds of tIoU.", metavar="0.5,...")] = None,
     bootstrap: Annotated[
         int,
-        typer.Option("--bootstrap", metavar="N", min=0, help="Number of bootstrap draws over videos; 0: no interval."),
+        option("Number of bootstrap draws over videos; 0: no interval.", metavar="N", least=0),
     ] = 0,
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="PRED2", help="Second predictions, compared with the first.")
-    ] = None,
-    per_class: Annotated[bool, typer.Option("--per-class", help="Print a line per class too.")] = False,
-    figures: Annotated[
-        Path | None, typer.Option("--figures", metavar="DIR", help="Write figures to this folder.")
-    ] = None,
+    against: Annotated[Path | None, option("Second predictions, compared with the first.", metavar="PRED2")] = None,
+    per_class: Annotated[bool, option("Print a line per class too.")] = False,
+    figures: Annotated[Path | None, option("Write figures to this folder.", metavar="DIR")] = None,
     names: Names = None,
     csv: Csv = None,
     latex: Latex = None,
-    blocked: Annotated[
-        Path | None, typer.Option("--blocked", metavar="FILE", help="File with ids of videos to ignore.")
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse predictions of classes that the ground truth lacks.")
-    ] = False,
+    blocked: Annotated[Path | None, option("File with ids of videos to ignore.", metavar="FILE")] = None,
+    strict: Annotated[bool, option("Refuse predictions of classes that the ground truth lacks.")] = False,
     reproduce_bug: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reproduce-bug", metavar="BUG", help="Reproduce a bug, for moments: empty-query of QVHighlights' program."
-        ),
+        Sequence[str] | None,
+        option("Reproduce a bug, for moments: empty-query of QVHighlights' program.", metavar="BUG"),
     ] = None,
     fix: Fix = False,
     seed: Seed = 0,
@@ -163,18 +151,18 @@ def evaluate(
 @app.command(help="Diagnose a detector with DETAD: false positives, sensitivity, false negatives.")
 def diagnose(
     predictions: PredArgument,
+    *,
     truth: TruthRequired,
     subset: Subset = None,
-    style: Annotated[str, typer.Option("--style", metavar="S", help="Style: activitynet or thumos14.")] = "thumos14",
+    style: Annotated[str, option("Style: activitynet or thumos14.", metavar="S")] = "thumos14",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write figures and diagnosis.json to this folder.")
+        Path | None, option("Write figures and diagnosis.json to this folder.", short="-o", metavar="DIR")
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(
-            "--against",
+        option(
+            "Second predictions, such as on corrupted video, compared with the first.",
             metavar="PRED2",
-            help="Second predictions, such as on corrupted video, compared with the first.",
         ),
     ] = None,
     names: Names = None,
@@ -182,7 +170,7 @@ def diagnose(
     latex: Latex = None,
     annotators: Annotated[
         int,
-        typer.Option("--annotators", min=1, help="Number of annotations of each instance, where the file has several."),
+        option("Number of annotations of each instance, where the file has several.", least=1),
     ] = 1,
     fix: Fix = False,
     as_json: Json = False,
@@ -215,31 +203,22 @@ def diagnose(
 def pmk(
     predictions: Annotated[
         Path,
-        typer.Argument(
-            metavar="PRED", help="Scores of frames, as JSON or npz; or boxes, as COCO JSON, VID text or npz."
-        ),
+        option("Scores of frames, as JSON or npz; or boxes, as COCO JSON, VID text or npz.", metavar="PRED"),
     ],
-    sets: Annotated[
-        Path, typer.Option("--sets", metavar="pmsets.json", help="JSON file with the similar frames of each anchor.")
-    ],
-    labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="labels.json", help="Classes of each frame, for a classifier.")
-    ] = None,
-    boxes: Annotated[
-        Path | None, typer.Option("--boxes", metavar="boxes.json", help="True boxes of each frame, for a detector.")
-    ] = None,
+    *,
+    sets: Annotated[Path, option("JSON file with the similar frames of each anchor.", metavar="pmsets.json")],
+    labels: Annotated[Path | None, option("Classes of each frame, for a classifier.", metavar="labels.json")] = None,
+    boxes: Annotated[Path | None, option("True boxes of each frame, for a detector.", metavar="boxes.json")] = None,
     frames: Annotated[
         Path | None,
-        typer.Option("--frames", metavar="FILE", help="Frames that PRED refers to: COCO annotations, or VID's list."),
+        option("Frames that PRED refers to: COCO annotations, or VID's list.", metavar="FILE"),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=0, help="Number of frames on each side of an anchor.")] = 10,
+    k: Annotated[int, option("Number of frames on each side of an anchor.", flag="-k", least=0)] = 10,
     project: Annotated[
         Literal["imagenet-vid", "ytbb"] | None,
-        typer.Option("--project", help="Merge scores of the 1000 ImageNet classes into those of the set."),
+        option("Merge scores of the 1000 ImageNet classes into those of the set."),
     ] = None,
-    labels_of: Annotated[
-        Literal["own", "anchor"], typer.Option("--labels-of", help="Labels that neighbours are compared with.")
-    ] = "own",
+    labels_of: Annotated[Literal["own", "anchor"], option("Labels that neighbours are compared with.")] = "own",
     as_json: Json = False,
 ) -> None:
     if (labels is None) == (boxes is None):
@@ -265,18 +244,17 @@ def pmk(
 
 @app.command(help="Convert annotations or predictions from one format to another.")
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="File in any supported format.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; its ending selects the format.")],
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="Format, if the ending is ambiguous.")
-    ] = None,
+    source: Annotated[Path, option("File in any supported format.", metavar="IN")],
+    target: Annotated[Path, option("File to write; its ending selects the format.", metavar="OUT")],
+    *,
+    to: Annotated[str | None, option("Format, if the ending is ambiguous.", metavar="FORMAT")] = None,
     truth: Annotated[
         Path | None,
-        typer.Option("--truth", metavar="GT", help="Ground truth, for names or numbers of the classes of predictions."),
+        option("Ground truth, for names or numbers of the classes of predictions.", metavar="GT"),
     ] = None,
     subset: Subset = None,
     fix: Fix = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
     if target.exists() and not overwrite:
@@ -326,7 +304,7 @@ def _show_answers(predictions: Path, truth: Path, against: Path | None, as_json:
 
 
 def _show_moments(
-    predictions: Path, truth: Path, against: Path | None, bugs: list[str], fix: bool, as_json: bool
+    predictions: Path, truth: Path, against: Path | None, bugs: Sequence[str], fix: bool, as_json: bool
 ) -> None:
     scores: list[Any] = [
         api.evaluate(path, truth, task="moments", reproduce_bugs=bugs, fix=fix)  # type: ignore[arg-type]

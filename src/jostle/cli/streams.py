@@ -11,14 +11,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Annotated, Any, Literal, TextIO
 
-import typer
-
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
+from jostle.cli.options import ExitCode
 from jostle.cli.video import InspectorName
 from jostle.core.formatting import without_nan
 from jostle.core.interruption import Stopped
+from jostle.core.options import option
 from jostle.errors import BadValue, MediaError
 from jostle.io.files.pipe_writer import PipeWriter
 
@@ -32,52 +32,45 @@ DRAW_EVERY_S = 0.2
 def watch(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SOURCE", help="A file, - for y4m on stdin, /dev/video0, or rtsp://, udp://, http:// ..."
-        ),
+        option("A file, - for y4m on stdin, /dev/video0, or rtsp://, udp://, http:// ...", metavar="SOURCE"),
     ],
+    *,
     lookahead: Annotated[
         int,
-        typer.Option(
-            "--lookahead", min=0, metavar="N", help="Frames that a verdict may wait for; more are more accurate."
-        ),
+        option("Frames that a verdict may wait for; more are more accurate.", metavar="N", least=0),
     ] = 5,
     events: Annotated[
         str | None,
-        typer.Option("--events", metavar="FILE", help="Write events to this file, as JSON lines; default: stdout."),
+        option("Write events to this file, as JSON lines; default: stdout.", metavar="FILE"),
     ] = None,
-    until_damaged: Annotated[
-        bool, typer.Option("--until-damaged", help=f"End at the first damaged frame, with exit code {DAMAGED}.")
-    ] = False,
-    mend: Annotated[bool, typer.Option("--mend", help="Replace damaged frames in the output.")] = False,
+    until_damaged: Annotated[bool, option(f"End at the first damaged frame, with exit code {DAMAGED}.")] = False,
+    mend: Annotated[bool, option("Replace damaged frames in the output.")] = False,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="OUT", help="Output stream: - for y4m on stdout, or a .y4m file."),
+        option("Output stream: - for y4m on stdout, or a .y4m file.", short="-o", metavar="OUT"),
     ] = None,
     how: Annotated[
         Literal["hold", "blend", "mark"],
-        typer.Option("--how", help="Hold the last good frame, blend to the next one, or mark frames in their headers."),
+        option("Hold the last good frame, blend to the next one, or mark frames in their headers."),
     ] = "hold",
     hold_limit: Annotated[
         float,
-        typer.Option("--hold-limit", min=0, metavar="S", help="Longest hold in seconds; after it frames are black."),
+        option("Longest hold in seconds; after it frames are black.", metavar="S", least=0),
     ] = 5.0,
-    drop: Annotated[bool, typer.Option("--drop", help="Drop frames when the reader of the output is slow.")] = False,
-    size: Annotated[str | None, typer.Option("--size", metavar="WxH", help="Size of raw frames.")] = None,
-    pix_fmt: Annotated[
-        str | None, typer.Option("--pix-fmt", metavar="F", help="Pixel format of raw frames: yuv420p, rgb24 ...")
-    ] = None,
-    fps: Annotated[float | None, typer.Option("--fps", help="Rate of raw frames; default: 30.")] = None,
+    drop: Annotated[bool, option("Drop frames when the reader of the output is slow.")] = False,
+    size: Annotated[str | None, option("Size of raw frames.", metavar="WxH")] = None,
+    pix_fmt: Annotated[str | None, option("Pixel format of raw frames: yuv420p, rgb24 ...", metavar="F")] = None,
+    fps: Annotated[float | None, option("Rate of raw frames; default: 30.")] = None,
     retries: Annotated[
         int | None,
-        typer.Option("--retries", min=0, metavar="N", help="Attempts to reach an address again; default: no limit."),
+        option("Attempts to reach an address again; default: no limit.", metavar="N", least=0),
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option("--metrics", metavar="HOST:PORT", help="Serve Prometheus metrics, as at 127.0.0.1:9108."),
+        option("Serve Prometheus metrics, as at 127.0.0.1:9108.", metavar="HOST:PORT"),
     ] = None,
     inspector: InspectorName = "jostle",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
     if out == "-" and (as_json or events == "-"):
@@ -134,7 +127,7 @@ def watch(
         )
     code = {"damaged": DAMAGED, "broken": BROKEN, "stopped": 128 + (state.signal or 0)}.get(str(state.ended), 0)
     if code:
-        raise typer.Exit(code)
+        raise ExitCode(code)
 
 
 class _EventLines:

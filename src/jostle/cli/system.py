@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Jobs, Json, Seed, Verbose, app
+from jostle.cli.options import ExitCode
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
+from jostle.core.options import option
 from jostle.errors import BadValue
 from jostle.models.loading.names import DESCRIBED
 
@@ -28,21 +28,18 @@ NEXT = (
 def names(
     kind: Annotated[
         str,
-        typer.Argument(
-            metavar="KIND",
-            help="corruptions, profiles, placements, protocols, metrics, statistics, formats, styles, detectors, "
+        option(
+            "corruptions, profiles, placements, protocols, metrics, statistics, formats, styles, detectors, "
             "extractors, models, objectdetectors, languagemodels, datasets, benchmarks, published, "
             "sections or trackers.",
+            metavar="KIND",
         ),
     ],
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Published table to print.", show_default=False)
-    ] = None,
-    profile: Annotated[str | None, typer.Option(help="List the corruptions of this profile.")] = None,
-    level: Annotated[str | None, typer.Option(help="List this level only: frame, clip, codec or time.")] = None,
-    origin: Annotated[
-        bool, typer.Option("--origin", help="Print where each comes from: jostle, or a package.")
-    ] = False,
+    name: Annotated[str | None, option("Published table to print.", metavar="[NAME]")] = None,
+    *,
+    profile: Annotated[str | None, option("List the corruptions of this profile.")] = None,
+    level: Annotated[str | None, option("List this level only: frame, clip, codec or time.")] = None,
+    origin: Annotated[bool, option("Print where each comes from: jostle, or a package.")] = False,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -98,30 +95,29 @@ def _show_published(kind: str, name: str, as_json: bool) -> None:
     help="Report what is installed and works, and test it; or compare a model's preparation of frames with a transform."
 )
 def doctor(
+    *,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME|MODULE:ATTRIBUTE", help="Compare the preparation of this model's frames."),
+        option("Compare the preparation of this model's frames.", metavar="NAME|MODULE:ATTRIBUTE"),
     ] = None,
     against: Annotated[
-        str | None, typer.Option(metavar="MODULE:ATTRIBUTE", help="With this transform, as it was used in training.")
+        str | None, option("With this transform, as it was used in training.", metavar="MODULE:ATTRIBUTE")
     ] = None,
-    video: Annotated[
-        Path | None, typer.Option(metavar="VIDEO", help="On this video; default: frames of odd sizes.")
-    ] = None,
+    video: Annotated[Path | None, option("On this video; default: frames of odd sizes.", metavar="VIDEO")] = None,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
     console.speak(False, verbose)
     if model is not None or against is not None or video is not None:
         if model is None or against is None:
-            raise typer.BadParameter("--model and --against go together")
+            raise BadValue("--model and --against go together")
         difference = api.compare_preparation(model, against, video)
         if as_json:
             console.show_json(difference.to_dict())
         else:
             console.show_lines(difference.lines())
         if not difference.alike:
-            raise typer.Exit(4)
+            raise ExitCode(4)
         return
     health = api.doctor()
     if as_json:
@@ -129,19 +125,16 @@ def doctor(
     else:
         console.show_lines(health.lines())
     if not health.well:
-        raise typer.Exit(5)
+        raise ExitCode(5)
 
 
 @app.command(help="Run the whole loop on generated films, in a minute; or every corruption on your video.")
 def demo(
-    video: Annotated[Path | None, typer.Argument(metavar="VIDEO", help="Your video, to corrupt.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to; default: demo, or demo-full.")
-    ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Use all films, cells and corruptions; takes minutes.")] = False,
-    films: Annotated[
-        bool, typer.Option("--films", help="Only leave two films and their annotations, to try things on; in seconds.")
-    ] = False,
+    video: Annotated[Path | None, option("Your video, to corrupt.", metavar="VIDEO")] = None,
+    *,
+    out: Annotated[Path | None, option("Folder to write to; default: demo, or demo-full.", metavar="DIR")] = None,
+    full: Annotated[bool, option("Use all films, cells and corruptions; takes minutes.")] = False,
+    films: Annotated[bool, option("Only leave two films and their annotations, to try things on; in seconds.")] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
@@ -149,12 +142,12 @@ def demo(
     folder = out or Path("demo-full" if full else "demo")
     if video is not None:
         if full or films:
-            raise typer.BadParameter("--full and --films are for the demo on films made here; leave them or VIDEO out")
+            raise BadValue("--full and --films are for the demo on films made here; leave them or VIDEO out")
         _demo_video(video, folder, seed, as_json)
         return
     if films:
         if full:
-            raise typer.BadParameter("--films makes no runs; leave it or --full out")
+            raise BadValue("--films makes no runs; leave it or --full out")
         with console.stages() as advance:
             place = api.demo_films(folder, seed=seed, progress=partial(advance, "rendering films"))
         if as_json:

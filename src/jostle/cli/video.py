@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import (
@@ -22,8 +20,10 @@ from jostle.cli.app import (
     Workers,
     app,
 )
+from jostle.cli.options import ExitCode
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
+from jostle.core.options import option
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
 
@@ -32,17 +32,18 @@ OnMissing = Literal["error", "drop", "hold"]
 
 @app.command(help="Corrupt a video: a file or a folder of images.")
 def corrupt(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file, or folder of images.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Output: .mp4, .mkv or a folder.")],
+    source: Annotated[Path, option("Video file, or folder of images.", metavar="IN")],
+    *,
+    out: Annotated[Path, option("Output: .mp4, .mkv or a folder.", short="-o", metavar="OUT")],
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
     video_id: VideoId = None,
-    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse a damaged input.")] = False,
-    on_missing: Annotated[OnMissing, typer.Option(help="Handling of frames that cannot be decoded.")] = "drop",
+    lossless: Annotated[bool, option("Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    strict: Annotated[bool, option("Refuse a damaged input.")] = False,
+    on_missing: Annotated[OnMissing, option("Handling of frames that cannot be decoded.")] = "drop",
     fps: ImageRate = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
@@ -87,8 +88,9 @@ def corrupt(
 
 @app.command(help="Draw a contact sheet: corruptions by severities.")
 def sheet(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file, or folder of images.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="sheet.png", help="PNG file to write.")],
+    source: Annotated[Path, option("Video file, or folder of images.", metavar="IN")],
+    *,
+    out: Annotated[Path, option("PNG file to write.", short="-o", metavar="sheet.png")],
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
@@ -118,11 +120,11 @@ def sheet(
 PICTURES = 12  # in the strip
 WORST_VIDEOS = 20  # in the table of a collection
 InspectorName = Annotated[
-    str, typer.Option("--inspector", metavar="F", help="Inspector: jostle, or weights of `jostle train`.")
+    str, option("Inspector: jostle, or weights of `jostle train`.", flag="--inspector", metavar="F")
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option("--threshold", min=0, max=1, help="Least probability of damage; default: the inspector's."),
+    option("Least probability of damage; default: the inspector's.", flag="--threshold", least=0, most=1),
 ]
 
 
@@ -130,20 +132,19 @@ Threshold = Annotated[
 def inspect(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="VIDEO", help="Video file, or folder of images; with --csv a folder of videos, or a .txt list."
-        ),
+        option("Video file, or folder of images; with --csv a folder of videos, or a .txt list.", metavar="VIDEO"),
     ],
+    *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Draw a strip: .png, .pdf or .svg; with --csv a .html page."),
+        option("Draw a strip: .png, .pdf or .svg; with --csv a .html page.", short="-o", metavar="FILE"),
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE", help="Inspect a collection, and write a row per video."),
+        option("Inspect a collection, and write a row per video.", flag="--csv", metavar="FILE"),
     ] = None,
     inspector: InspectorName = "jostle",
-    causal: Annotated[bool, typer.Option("--causal", help="Use past frames only, as in live use.")] = False,
+    causal: Annotated[bool, option("Use past frames only, as in live use.")] = False,
     threshold: Threshold = None,
     fps: ImageRate = None,
     device: Device = "auto",
@@ -225,22 +226,23 @@ def _inspect_collection(
             if path is not None:
                 console.show(console.escape(str(path)))
     if unread:
-        raise typer.Exit(4)
+        raise ExitCode(4)
 
 
 @app.command(help="Replace the damaged frames of a video by the intact ones around them. Times and sound are kept.")
 def mend(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Video file, or folder of images.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Output: .mp4, .mkv or a folder.")],
+    source: Annotated[Path, option("Video file, or folder of images.", metavar="IN")],
+    *,
+    out: Annotated[Path, option("Output: .mp4, .mkv or a folder.", short="-o", metavar="OUT")],
     how: Annotated[
         Literal["hold", "blend", "motion"],
-        typer.Option("--how", help="Hold the last intact frame, blend to the next, or follow the motion between them."),
+        option("Hold the last intact frame, blend to the next, or follow the motion between them."),
     ] = "blend",
     inspector: InspectorName = "jostle",
     threshold: Threshold = None,
-    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    lossless: Annotated[bool, option("Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
     fps: ImageRate = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:

@@ -38,13 +38,14 @@ class Option:
     """Description of an option beside its type and default, which are those of its field."""
 
     help: str  # for the command line and Python
-    role: Role
+    role: Role = Role.SESSION
     more: str = ""  # for Python alone
     flag: str = ""  # by default the name of the field
     short: str = ""
     metavar: str = ""
     variable: str = ""  # of the environment
-    least: int | None = None
+    least: float | None = None
+    most: float | None = None
     separator: str = ""  # splits the text of the flag, where the option is a list
     python: bool = False  # whether only Python can give it, as it is an object
     words: str = ""  # what a condition is called in comparisons; by default its name
@@ -53,23 +54,25 @@ class Option:
 
 def option(
     help: str,
-    role: Role,
+    role: Role = Role.SESSION,
     *,
     more: str = "",
     flag: str = "",
     short: str = "",
     metavar: str = "",
     variable: str = "",
-    least: int | None = None,
+    least: float | None = None,
+    most: float | None = None,
     separator: str = "",
     python: bool = False,
     words: str = "",
     default_words: str = "",
 ) -> dict[str, Any]:
-    """Return the metadata of a field that is an option; see `Option` for the arguments."""
-    return {
-        _KEY: Option(help, role, more, flag, short, metavar, variable, least, separator, python, words, default_words)
-    }
+    """Return the metadata of a field or parameter that is an option; see `Option` for the arguments."""
+    about = Option(
+        help, role, more, flag, short, metavar, variable, least, most, separator, python, words, default_words
+    )
+    return {_KEY: about}
 
 
 def described(field: Field[Any]) -> Option:
@@ -78,9 +81,22 @@ def described(field: Field[Any]) -> Option:
     return about
 
 
+def described_parameter(parameter: inspect.Parameter, hint: Any) -> OptionField | None:
+    """Return the option that a parameter is; None if its annotation does not describe one.
+
+    One that can be given by position is positional on the command line too.
+    """
+    for about in getattr(hint, "__metadata__", ()):
+        if isinstance(about, dict) and _KEY in about:
+            default = MISSING if parameter.default is parameter.empty else parameter.default
+            positional = parameter.kind is not parameter.KEYWORD_ONLY
+            return OptionField(parameter.name, hint.__origin__, default, positional, "", about[_KEY])
+    return None
+
+
 @dataclass(frozen=True)
 class OptionField:
-    """An option as a field of a dataclass: name, type, default and description."""
+    """An option as a field of a dataclass or a parameter: name, type, default and description."""
 
     name: str
     hint: Any
