@@ -138,8 +138,8 @@ def test_frame_classifiers(run_json: RunJson) -> None:
     assert sorted(run_json("scatter", "frames", "-o", "figures")) == sorted(documented_keys()["scatter"])
     for name, content in {"scores": {"v/1.jpg": [1, 0]}, "sets": {"v/1.jpg": []}, "labels": {"v/1.jpg": [0]}}.items():
         Path(f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    value = run_json("pmk", "scores.json", "--sets", "sets.json", "--labels", "labels.json")
-    assert [*value] == documented_keys()["pmk"]
+    value = run_json("eval", "scores.json", "--sets", "sets.json", "--labels", "labels.json")
+    assert [*value] == documented_keys()["eval --sets --labels"]
 
 
 def test_scores_of_files(run_json: RunJson) -> None:

@@ -146,7 +146,7 @@ def test_converted_files_score_the_same(folder: Path, tmp_path: Path) -> None:
     assert "exists; pass --overwrite to replace it" in again.stderr
 
 
-def test_pmk_reads_files(tmp_path: Path) -> None:
+def test_pm_k_reads_files(tmp_path: Path) -> None:
     files = {
         "scores": {"v/1.jpg": [0.9, 0.1], "v/2.jpg": [0.2, 0.8], "w/1.jpg": [0.3, 0.7]},
         "sets": {"v/1.jpg": ["v/2.jpg"], "w/1.jpg": []},
@@ -154,18 +154,18 @@ def test_pmk_reads_files(tmp_path: Path) -> None:
     }
     for name, content in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    words = ("pmk", "scores.json", "--sets", "sets.json", "--labels", "labels.json")
+    words = ("eval", "scores.json", "--sets", "sets.json", "--labels", "labels.json")
     payload = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
     assert (payload["anchors"], payload["accuracy"], payload["pm_k"], payload["drop"]) == (2, 1.0, 0.5, 0.5)
     assert payload["error_by_offset"] == {"1": 1.0}
     text = run(*words, "-k", "1", cwd=tmp_path).stdout
     assert "pm-1" in text
     np.savez(tmp_path / "scores.npz", frames=list(files["scores"]), logits=np.array(list(files["scores"].values())))
-    from_npz = run("pmk", "scores.npz", *words[2:], "--json", cwd=tmp_path)
+    from_npz = run("eval", "scores.npz", *words[2:], "--json", cwd=tmp_path)
     assert json.loads(from_npz.stdout) == payload
 
 
-def test_pmk_reads_box_files(tmp_path: Path) -> None:
+def test_pm_k_reads_box_files(tmp_path: Path) -> None:
     files = {
         "sets.json": json.dumps({"v/1.jpg": ["v/2.jpg"]}),
         "boxes.json": json.dumps(
@@ -176,7 +176,7 @@ def test_pmk_reads_box_files(tmp_path: Path) -> None:
     }
     for name, content in files.items():
         (tmp_path / name).write_text(content)
-    words = ("pmk", "found.txt", "--sets", "sets.json", "--boxes", "boxes.json")
+    words = ("eval", "found.txt", "--sets", "sets.json", "--boxes", "boxes.json")
     payload = json.loads(run(*words, "--frames", "frames.txt", "--json", cwd=tmp_path).stdout)
     assert (payload["format"], payload["classes"], payload["of_classes"]) == (1, 2, 2)
     # The prediction of a fox is at the position of the dog.
@@ -226,7 +226,14 @@ def test_blocked_ids_from_a_file(folder: Path, tmp_path: Path) -> None:
         (["diagnose", "clean.json", "--truth", "gt.json", "--style", "x"], 2, "no style is called 'x'"),
         (["eval", "none.json", "--truth", "gt.json"], 3, "none.json: cannot be read"),
         (["convert", "clean.json", "x.odd"], 2, "the suffix .odd is of no format"),
-        (["pmk", "clean.json", "--sets", "gt.json", "--labels", "gt.json"], 3, "error[F28]"),
+        (["eval", "clean.json"], 2, "say what PRED is scored by: --truth GT, or --sets SETS"),
+        (["eval", "clean.json", "--truth", "gt.json", "-k", "3"], 2, "-k is about similar frames; say which by --sets"),
+        (
+            ["eval", "clean.json", "--truth", "gt.json", "--sets", "x.json", "--labels", "x.json"],
+            2,
+            "--truth is for files with a ground truth; leave it out beside --sets",
+        ),
+        (["eval", "clean.json", "--sets", "gt.json", "--labels", "gt.json"], 3, "error[F28]"),
     ],
 )
 def test_invalid_input_is_explained(
@@ -270,13 +277,13 @@ def test_eval_of_proposals_and_video_classes(folder: Path, tmp_path: Path) -> No
     assert "hit@3" in run("eval", tmp_path / "labels.json", *words, "classification").stdout
 
 
-def test_pmk_merges_the_classes_of_imagenet(tmp_path: Path) -> None:
+def test_pm_k_merges_the_classes_of_imagenet(tmp_path: Path) -> None:
     rows = np.zeros((2, 1000))
     rows[:, 404] = 1  # airplane, class 0 of ImageNet-Vid
     np.savez(tmp_path / "scores.npz", frames=["v/1.jpg", "v/2.jpg"], logits=rows)
     (tmp_path / "sets.json").write_text(json.dumps({"v/1.jpg": ["v/2.jpg"]}))
     (tmp_path / "labels.json").write_text(json.dumps({"v/1.jpg": [0], "v/2.jpg": [0]}))
-    words = ("pmk", "scores.npz", "--sets", "sets.json", "--labels", "labels.json", "--json")
+    words = ("eval", "scores.npz", "--sets", "sets.json", "--labels", "labels.json", "--json")
     payload = json.loads(run(*words, "--project", "imagenet-vid", cwd=tmp_path).stdout)
     assert (payload["accuracy"], payload["pm_k"]) == (1.0, 1.0)
     assert json.loads(run(*words, cwd=tmp_path).stdout)["accuracy"] == 0.0

@@ -31,7 +31,7 @@ VERBS = {
     "Begin": ("demo", "doctor", "names"),
     "Videos": ("corrupt", "sheet", "build", "inspect", "mend", "watch"),
     "Models": ("extract", "detect", "run", "probe", "train", "export"),
-    "Scores": ("eval", "pmk", "diagnose", "convert"),
+    "Scores": ("eval", "diagnose", "convert"),
     "Runs": ("report", "diff", "check", "scatter", "board", "view", "card", "track"),
 }
 GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}

@@ -60,6 +60,16 @@ class Given:
             raise BadValue(f"{' and '.join(missing)} must be given; see --help")
         return values
 
+    def refuse(self, why: str, *names: str) -> None:
+        """Raise if an option of these names is given.
+
+        Raises:
+            BadValue: that names the flag, and says why.
+        """
+        for one in options_of(self.kind):
+            if one.name in names and one.name in self.values:
+                raise BadValue(f"{one.flag} {why}")
+
 
 def with_options(
     kind: type[Any], *, without: Collection[str] = (), optional: bool = False
@@ -185,10 +195,21 @@ def _value(one: OptionField, value: Any) -> Any:
     if _shape(one).pairs:
         return parse_pairs(value)
     if one.about.separator:
-        value = value.split(one.about.separator)
+        value = _split(one, value)
     return convert_value(one.hint, value, one.flag)
 
 
 def _own_value(one: OptionField, value: Any) -> Any:
     """Return the value of an option that its verb declares, which may be left out."""
     return one.default if value is None else _value(one, value)
+
+
+def _split(one: OptionField, text: str) -> list[Any]:
+    """Return the parts of a text that holds several values, as numbers where the option asks for numbers."""
+    parts = text.split(one.about.separator)
+    if get_args(_members(one.hint)[0]) != (float,):
+        return list(parts)
+    try:
+        return [float(part) for part in parts]
+    except ValueError:
+        raise BadValue(f"{one.flag} takes numbers with commas between them, as in 0.3,0.5; got {text!r}") from None

@@ -1,15 +1,17 @@
-"""The verbs that score and explain predictions: `eval`, `diagnose`, `pmk`, `convert`."""
+"""The verbs that score and explain predictions: `eval`, `diagnose`, `convert`."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import Json, Seed, app
+from jostle.cli.app import Json, app
+from jostle.cli.options import Given, with_options
 from jostle.cli.tables import (
     answer_lines,
     class_lines,
@@ -25,11 +27,14 @@ from jostle.cli.tables import (
     variant,
 )
 from jostle.core.formatting import percent
-from jostle.core.options import option
+from jostle.core.options import option, options_in
 from jostle.errors import BadValue
+from jostle.metrics.options import ScoreOptions, StabilityOptions
 
 if TYPE_CHECKING:
     from jostle.core.tables import Table
+    from jostle.metrics.box_stability import BoxStability
+    from jostle.metrics.pm_k import PmK
     from jostle.metrics.score import Score
 
 PredArgument = Annotated[Path, option("Predictions in any supported format.", metavar="PRED")]
@@ -41,99 +46,130 @@ Latex = Annotated[Path | None, option("Write a LaTeX table (booktabs).", flag="-
 Fix = Annotated[bool, option("Drop bad entries and count them instead of refusing the file.", flag="--fix")]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PredictionFiles:
+    """Files"""
+
+    subset: str | None = field(default=None, metadata=option("Subset of the ground truth.", metavar="S"))
+    against: Path | None = field(
+        default=None, metadata=option("Second predictions, compared with the first.", metavar="PRED2")
+    )
+    names: str | None = field(
+        default=None, metadata=option("Labels of the files; default: their names.", metavar="A,B")
+    )
+    csv: Path | None = field(default=None, metadata=option("Write the numbers as a CSV table.", metavar="FILE"))
+    latex: Path | None = field(default=None, metadata=option("Write a LaTeX table (booktabs).", metavar="FILE"))
+    fix: bool = field(default=False, metadata=option("Drop bad entries and count them instead of refusing the file."))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoringOptions:
+    """Scoring"""
+
+    predictions: Path = field(
+        kw_only=False,
+        metadata=option(
+            "Predictions in any supported format; with --sets scores of frames, as JSON or npz, or boxes, as COCO "
+            "JSON, VID text or npz.",
+            metavar="PRED",
+        ),
+    )
+    truth: Path | None = field(
+        default=None, metadata=option("Ground truth in any supported format; required without --sets.", metavar="GT")
+    )
+    task: Literal["detection", "proposals", "classification", "questions", "moments"] | None = field(
+        default=None,
+        metadata=option(
+            "Task to score; proposals: class-agnostic AR-AN; classification: classes of whole videos; questions: "
+            "answers; moments: windows of sentences. Default: detection, or the task of GT."
+        ),
+    )
+    per_class: bool = field(default=False, metadata=option("Print a line per class too."))
+    figures: Path | None = field(default=None, metadata=option("Write figures to this folder.", metavar="DIR"))
+    blocked: Path | None = field(default=None, metadata=option("File with ids of videos to ignore.", metavar="FILE"))
+    reproduce_bugs: Sequence[str] = field(
+        default=(),
+        metadata=option(
+            "Reproduce a bug, for moments: empty-query of QVHighlights' program.", flag="--reproduce-bug", metavar="BUG"
+        ),
+    )
+    seed: int = field(default=0, metadata=option("Seed of all random draws.", variable="JOSTLE_SEED"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EvalConfig(ScoringOptions, PredictionFiles, ScoreOptions, StabilityOptions):
+    """Options of scoring files, as requested."""
+
+
 @app.command(
     "eval",
-    help="Score detections, proposals, classes of videos, answers or moments by the rules of a public evaluator.",
+    help=(
+        "Score detections, proposals, classes of videos, answers or moments by the rules of a public evaluator; with "
+        "--sets pm-k, the stability of a frame classifier or object detector over similar frames."
+    ),
 )
-def evaluate(
-    predictions: PredArgument,
-    *,
-    truth: TruthRequired,
-    subset: Subset = None,
-    task: Annotated[
-        Literal["detection", "proposals", "classification", "questions", "moments"] | None,
-        option(
-            "Task to score; proposals: class-agnostic AR-AN; classification: classes of whole videos;"
-            " questions: answers; moments: windows of sentences. Default: detection, or the task of "
-            "GT.",
-        ),
-    ] = None,
-    protocol: Annotated[
-        str,
-        option("Protocol: activitynet, thumos14, thumos14-official or opentad.", metavar="P"),
-    ] = "activitynet",
-    tiou: Annotated[str | None, option("Thresholds of tIoU.", metavar="0.5,...")] = None,
-    bootstrap: Annotated[
-        int,
-        option("Number of bootstrap draws over videos; 0: no interval.", metavar="N", least=0),
-    ] = 0,
-    against: Annotated[Path | None, option("Second predictions, compared with the first.", metavar="PRED2")] = None,
-    per_class: Annotated[bool, option("Print a line per class too.")] = False,
-    figures: Annotated[Path | None, option("Write figures to this folder.", metavar="DIR")] = None,
-    names: Names = None,
-    csv: Csv = None,
-    latex: Latex = None,
-    blocked: Annotated[Path | None, option("File with ids of videos to ignore.", metavar="FILE")] = None,
-    strict: Annotated[bool, option("Refuse predictions of classes that the ground truth lacks.")] = False,
-    reproduce_bug: Annotated[
-        Sequence[str] | None,
-        option("Reproduce a bug, for moments: empty-query of QVHighlights' program.", metavar="BUG"),
-    ] = None,
-    fix: Fix = False,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    scored = task or _task_of(truth)
-    if reproduce_bug and scored != "moments":
-        raise BadValue("--reproduce-bug goes with --task moments; leave it out")
+@with_options(EvalConfig)
+def evaluate(given: Given, as_json: Json = False) -> None:
+    config = EvalConfig(**given.keywords())
+    if config.sets is not None:
+        given.refuse("is for files with a ground truth; leave it out beside --sets", *NOT_OF_FRAMES)
+        _show_stability(config, as_json)
+        return
+    given.refuse("is about similar frames; say which by --sets", *options_in(StabilityOptions))
+    if config.truth is None:
+        raise BadValue("say what PRED is scored by: --truth GT, or --sets SETS and --labels LABELS for frames")
+    scored = config.task or _task_of(config.truth)
+    if scored != "moments":
+        given.refuse("goes with --task moments; leave it out", "reproduce_bugs")
     if scored in ("questions", "moments"):
-        others: dict[str, object] = {
-            "--csv": csv,
-            "--latex": latex,
-            "--names": names,
-            "--subset": subset,
-            "--figures": figures,
-        }
-        others |= {"--tiou": tiou, "--blocked": blocked, "--bootstrap": bootstrap or None}
-        if unused := [name for name, value in others.items() if value is not None]:
-            raise BadValue(f"{unused[0]} goes with detections; {scored} have their own thresholds and intervals")
-        if scored == "questions":
-            _show_answers(predictions, truth, against, as_json)
-        else:
-            _show_moments(predictions, truth, against, reproduce_bug or [], fix, as_json)
-        return
-    if scored != "detection":
-        if csv is not None or latex is not None or names is not None:
-            raise BadValue(f"--csv, --latex and --names go with detections; {scored} have --json")
-        _show_other(scored, predictions, truth, subset, _tious(tiou), fix, as_json)
-        return
-    real = api.load_scored_truth(truth, subset=subset, fix=fix)
-    barred = _ids(blocked)
-    paths = [path for path in (predictions, against) if path is not None]
-    called = _called(paths, names)
+        tables = ("csv", "latex", "names", "subset", "figures", "tious", "blocked", "bootstrap")
+        given.refuse(f"goes with detections; {scored} have their own thresholds and intervals", *tables)
+        _show_answers(config, config.truth, as_json) if scored == "questions" else _show_moments(
+            config, config.truth, as_json
+        )
+    elif scored == "detection":
+        _show_scores(config, config.truth, as_json)
+    else:
+        given.refuse(f"goes with detections; {scored} have --json", "csv", "latex", "names")
+        _show_other(scored, config, config.truth, as_json)
+
+
+# Options of `eval` that mean nothing to frames.
+NOT_OF_FRAMES = options_in(EvalConfig) - options_in(StabilityOptions) - {"predictions", "seed"}
+
+
+def _show_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
+    real = api.load_scored_truth(truth, subset=config.subset, fix=config.fix)
+    barred = _ids(config.blocked)
+    paths = [path for path in (config.predictions, config.against) if path is not None]
+    called = _called(paths, config.names)
     with console.progress("drawing videos") as advance:
         scores = [
             api.score(
-                api.load_predictions(path, fix=fix),
+                api.load_predictions(path, fix=config.fix),
                 real,
-                protocol=protocol,
-                tious=_tious(tiou),
-                bootstrap=bootstrap,
-                seed=seed,
+                protocol=config.protocol,
+                tious=config.tious,
+                bootstrap=config.bootstrap,
+                seed=config.seed,
                 blocked=barred,
-                strict=strict,
+                strict=config.strict,
                 progress=advance,
             )
             for path in paths
         ]
-        both = api.compare(scores[0], scores[1], bootstrap=bootstrap, seed=seed) if against is not None else None
+        both = (
+            api.compare(scores[0], scores[1], bootstrap=config.bootstrap, seed=config.seed)
+            if config.against is not None
+            else None
+        )
     _remark_on(paths, [one.remarks for one in scores])
-    if figures is not None:
-        _draw_scores(called, scores, figures)
-    if csv is not None or latex is not None:
+    if config.figures is not None:
+        _draw_scores(called, scores, config.figures)
+    if config.csv is not None or config.latex is not None:
         from jostle.reporting.analysis.file_tables import scores_table
 
-        _write_table(scores_table(called, scores, both, per_class=per_class), csv, latex)
+        _write_table(scores_table(called, scores, both, per_class=config.per_class), config.csv, config.latex)
     if as_json:
         content = scores[0].to_dict()
         content["truth"]["variant"] = variant(real)
@@ -143,7 +179,7 @@ def evaluate(
         return
     console.show(truth_line(scores[0].truth, real))
     console.show_lines(score_lines(scores[0]) if both is None else comparison_lines(called, scores, both))
-    if per_class:
+    if config.per_class:
         console.show("")
         console.show_lines(class_lines(called, scores))
 
@@ -199,49 +235,6 @@ def diagnose(
     console.show_lines(diagnosis_lines(called, diagnoses))
 
 
-@app.command(help="Measure pm-k: the stability of a frame classifier or object detector over similar frames.")
-def pmk(
-    predictions: Annotated[
-        Path,
-        option("Scores of frames, as JSON or npz; or boxes, as COCO JSON, VID text or npz.", metavar="PRED"),
-    ],
-    *,
-    sets: Annotated[Path, option("JSON file with the similar frames of each anchor.", metavar="pmsets.json")],
-    labels: Annotated[Path | None, option("Classes of each frame, for a classifier.", metavar="labels.json")] = None,
-    boxes: Annotated[Path | None, option("True boxes of each frame, for a detector.", metavar="boxes.json")] = None,
-    frames: Annotated[
-        Path | None,
-        option("Frames that PRED refers to: COCO annotations, or VID's list.", metavar="FILE"),
-    ] = None,
-    k: Annotated[int, option("Number of frames on each side of an anchor.", flag="-k", least=0)] = 10,
-    project: Annotated[
-        Literal["imagenet-vid", "ytbb"] | None,
-        option("Merge scores of the 1000 ImageNet classes into those of the set."),
-    ] = None,
-    labels_of: Annotated[Literal["own", "anchor"], option("Labels that neighbours are compared with.")] = "own",
-    as_json: Json = False,
-) -> None:
-    if (labels is None) == (boxes is None):
-        raise BadValue("pmk takes --labels for a frame classifier, or --boxes for an object detector; give one of them")
-    if boxes is not None:
-        if project is not None or labels_of != "own":
-            raise BadValue("--project and --labels-of are for frame classifiers; leave them out beside --boxes")
-        both = api.pm_k_boxes(predictions, sets, boxes, k, frames=frames)
-        if as_json:
-            console.show_json({"format": 1} | both.to_dict())
-            return
-        console.show_lines(stability_lines(both))
-        return
-    if frames is not None:
-        raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
-    assert labels is not None
-    result = api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project)
-    if as_json:
-        console.show_json(result.to_dict())
-        return
-    console.show_lines(pm_k_lines(result))
-
-
 @app.command(help="Convert annotations or predictions from one format to another.")
 def convert(
     source: Annotated[Path, option("File in any supported format.", metavar="IN")],
@@ -267,6 +260,27 @@ def convert(
         console.remark(str(done))
 
 
+def _show_stability(config: EvalConfig, as_json: bool) -> None:
+    """Print pm-k of a frame classifier or an object detector."""
+    assert config.sets is not None
+    if (config.labels is None) == (config.boxes is None):
+        raise BadValue("--sets takes --labels for a frame classifier, or --boxes for a detector; give one of them")
+    result: PmK | BoxStability
+    if config.boxes is not None:
+        if config.project is not None or config.labels_of != "own":
+            raise BadValue("--project and --labels-of are for frame classifiers; leave them out beside --boxes")
+        result = api.pm_k_boxes(config.predictions, config.sets, config.boxes, config.k, frames=config.frames)
+        content, lines = {"format": 1} | result.to_dict(), stability_lines(result)
+    else:
+        assert config.labels is not None
+        if config.frames is not None:
+            raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
+        how: dict[str, Any] = {"labels_of": config.labels_of, "project": config.project}
+        result = api.pm_k(config.predictions, config.sets, config.labels, config.k, **how)
+        content, lines = result.to_dict(), pm_k_lines(result)
+    console.show_json(content) if as_json else console.show_lines(lines)
+
+
 def _task_of(truth: Path) -> str:
     """Return `questions` or `moments` if the ground truth is of these, else `detection`."""
     from jostle.errors import DataError
@@ -289,8 +303,8 @@ def _warn_of_few(items: int, videos: int) -> None:
         console.remark(few)
 
 
-def _show_answers(predictions: Path, truth: Path, against: Path | None, as_json: bool) -> None:
-    first, second, change = api.score_answer_files(predictions, truth, against)
+def _show_answers(config: EvalConfig, truth: Path, as_json: bool) -> None:
+    first, second, change = api.score_answer_files(config.predictions, truth, config.against)
     _warn_of_few(first.overall.count, first.videos)
     if as_json:
         content = first.to_dict()
@@ -303,12 +317,11 @@ def _show_answers(predictions: Path, truth: Path, against: Path | None, as_json:
         console.remark(f"{first.unknown} answers are to questions that {console.escape(truth.name)} does not have")
 
 
-def _show_moments(
-    predictions: Path, truth: Path, against: Path | None, bugs: Sequence[str], fix: bool, as_json: bool
-) -> None:
+def _show_moments(config: EvalConfig, truth: Path, as_json: bool) -> None:
+    bugs: Any = config.reproduce_bugs  # checked where they are defined
     scores: list[Any] = [
-        api.evaluate(path, truth, task="moments", reproduce_bugs=bugs, fix=fix)  # type: ignore[arg-type]
-        for path in (predictions, against)
+        api.evaluate(path, truth, task="moments", reproduce_bugs=bugs, fix=config.fix)
+        for path in (config.predictions, config.against)
         if path is not None
     ]
     _warn_of_few(scores[0].count, scores[0].videos)
@@ -319,20 +332,22 @@ def _show_moments(
     console.show_lines(moment_lines(scores))
 
 
-def _show_other(
-    task: str, predictions: Path, truth: Path, subset: str | None, tious: list[float] | None, fix: bool, as_json: bool
-) -> None:
+def _show_other(task: str, config: EvalConfig, truth: Path, as_json: bool) -> None:
     if task == "proposals":
         from jostle.metrics.proposals import average_recall
 
-        real = api.load_scored_truth(truth, subset=subset, fix=fix)
-        curve = average_recall(api.load_predictions(predictions, fix=fix), real, average_proposals=100, tious=tious)
+        real = api.load_scored_truth(truth, subset=config.subset, fix=config.fix)
+        curve = average_recall(
+            api.load_predictions(config.predictions, fix=config.fix), real, average_proposals=100, tious=config.tious
+        )
         content, lines = curve.to_dict(), proposal_lines(curve)
     else:
         from jostle.io.files.annotations import read_video_labels
         from jostle.metrics.video_classification import video_classification
 
-        result = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
+        result = video_classification(
+            read_video_labels(config.predictions), read_video_labels(truth, subset=config.subset)
+        )
         content, lines = result.to_dict(), classification_lines(result)
         if result.one_score:
             console.remark("all predictions have one score, so their ranking is arbitrary")
@@ -352,15 +367,6 @@ def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
     for remark in remarks[0]:
         if remark in shared:
             console.remark(remark)
-
-
-def _tious(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise BadValue(f"--tiou takes numbers with commas between them, as in 0.3,0.5; got {text!r}") from None
 
 
 def _ids(path: Path | None) -> frozenset[str]:
