@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+import jostle
 from helpers.numpy_extractor import write_video
 from helpers.synthetic_runs import HOSTILE, write_run
-from jostle.reporting.html.report import write_report
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     film = write_video(folder / "film.mkv", 580)
     write_run(folder / "one", source=film)
     write_run(folder / "two", source=film, weakness=0.3, model="firmer")
-    return write_report([folder / "one", folder / "two"], folder / "report.html", draws=50)
+    return jostle.report([folder / "one", folder / "two"], folder / "report.html", draws=50)
 
 
 class OpenPage:
@@ -159,7 +159,7 @@ def test_headings_labels_and_keyboard_navigation(visit: Any, report: Path) -> No
 
 def test_untrusted_text_is_not_executed(visit: Any, tmp_path: Path) -> None:
     write_run(tmp_path / "run", classes=HOSTILE, model=HOSTILE[3])
-    page = visit(write_report([tmp_path / "run"], tmp_path / "r.html", draws=10)).page
+    page = visit(jostle.report([tmp_path / "run"], tmp_path / "r.html", draws=10)).page
     assert page.locator("h1").inner_text() == HOSTILE[3]
     assert page.evaluate("document.scripts.length") == 2
     assert page.evaluate("document.images.length") == 0

@@ -67,7 +67,7 @@ def test_finished_runs(run_json: RunJson) -> None:
     )
     assert [*run_json("board", "a", "-o", "board", "--bootstrap", "0")] == keys["board"]
     assert [*run_json("board", "--export", "a", "-o", "a.json", "--bootstrap", "0")] == keys["board --export"]
-    assert [*run_json("card", "a", "-o", "cards")] == keys["card"]
+    assert [*run_json("report", "a", "--as", "card", "-o", "cards")] == keys["report --as card"]
     assert [*run_json("report", "a", "-o", "a.html", "--bootstrap", "0")] == keys["report"]
     assert sorted(run_json("check", "a")) == sorted(set(keys["check DIR"]) - {"whole"})
 

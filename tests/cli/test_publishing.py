@@ -1,4 +1,4 @@
-"""`jostle track`, `jostle card` and `jostle report --latex` on the command line."""
+"""`jostle report --as` and `--latex` on the command line."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def run_cli(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
 
 
 def test_cards(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_cli(monkeypatch, "card", run, "-o", tmp_path, "--json") == 0
+    assert run_cli(monkeypatch, "report", run, "--as", "card", "-o", tmp_path, "--json") == 0
     paths = json.loads(capsys.readouterr().out)
     assert Path(paths["model"]).is_file()
     assert Path(paths["dataset"]).is_file()
-    assert run_cli(monkeypatch, "card", run, "-o", tmp_path) == 3
+    assert run_cli(monkeypatch, "report", run, "--as", "card", "-o", tmp_path) == 3
     assert "is there already" in capsys.readouterr().err
 
 
@@ -35,12 +35,33 @@ def test_trackers(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
-    assert run_cli(monkeypatch, "track", run, "--to", "wandb", "-o", tmp_path / "there") == 2
+    assert run_cli(monkeypatch, "report", run, "--as", "wandb", "-o", tmp_path / "there") == 2
     assert "pip install 'jostle[wandb]'" in capsys.readouterr().err
     assert not (tmp_path / "there").exists()
-    assert run_cli(monkeypatch, "track", run, "--to", "wandbb") == 2
+    assert run_cli(monkeypatch, "report", run, "--as", "wandbb") == 2
     assert "did you mean wandb" in capsys.readouterr().err
     assert not (run / "tracking").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--as", "card"], "say where the cards go: -o DIR"),
+        (["--as", "cart", "-o", "x"], "no form of a report is called 'cart': did you mean card?"),
+        (["--as", "wandb", "--csv", "x.csv"], "--csv is of the page; leave it out with --as wandb"),
+        (["--as", "wandb", "--licence", "mit"], "--licence goes with --as card"),
+        (["other", "--as", "card", "-o", "x"], "--as card is of one run; name one"),
+    ],
+)
+def test_options_of_another_form_are_refused(
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    assert run_cli(monkeypatch, "report", run, *words) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_report_with_latex_tables(

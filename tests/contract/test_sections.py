@@ -19,7 +19,6 @@ from jostle.evaluation.results.record import RunRecord
 from jostle.extend import Figure, Report, ReportedRun, Section, section
 from jostle.gate.budget import Budget, Condition
 from jostle.gate.verdict import check_run
-from jostle.reporting.html.report import write_report
 from jostle.reporting.html.section import compose_sections, sections, sections_in_order
 
 ORDER = (
@@ -120,7 +119,7 @@ def test_a_section_of_a_plugin_stands_behind_the_one_it_names(tmp_path: Path) ->
     at = order.index("classes")
     assert order[at : at + 4] == ["classes", "spread", "nothing", "errors"]
     assert order[-1] == "last"
-    page = write_report([write_run(tmp_path / "run", videos=3)], tmp_path / "r.html", draws=0).read_text("utf-8")
+    page = jostle.report([write_run(tmp_path / "run", videos=3)], tmp_path / "r.html", draws=0).read_text("utf-8")
     assert page.index('<section id="classes"') < page.index('<section id="spread"') < page.index('<section id="errors"')
     assert '<a href="#spread">Spread</a>' in page
     assert '<h2 id="last-title">Another title</h2>' in page

@@ -35,6 +35,7 @@ from jostle.models.weights.shipped import trained_weights, weights_file
 from jostle.reporting.figures.sheet import draw_sheet, sheet_rows, write_png
 from jostle.reporting.html.gallery import Exhibit, write_gallery
 from jostle.reporting.html.report import write_report
+from jostle.reporting.options import ReportConfig
 
 if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
@@ -200,7 +201,9 @@ def write_demo(
         jobs=jobs,
         progress=stage(f"running {len(cells)} cells of each"),
     )
-    report = write_report(list(folders.values()), folder / "report.html", progress=stage("writing the report"))
+    report = write_report(
+        ReportConfig(list(folders.values()), folder / "report.html", progress=stage("writing the report"))
+    )
     leave_films(folder, data)
     name, clip = example_clip(data)
     clip_path = save_clip(clip, folder / "clips" / "clean.mp4")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jostle.core.options import takes
+from jostle.reporting.options import ReportConfig
 
 if TYPE_CHECKING:
     from jostle.gate.budget import Budget
@@ -222,33 +226,9 @@ def card(run: str | Path, out: str | Path, *, licence: str | None = None) -> tup
     return write_cards(RunRecord.read(run), Path(out), licence)
 
 
-def report(
-    runs: str | Path | Iterable[str | Path],
-    out: str | Path = "report.html",
-    *,
-    budget: str | Path | Mapping[str, Any] | Budget | None = None,
-    against: str | Path | None = None,
-    csv: str | Path | None = None,
-    latex: str | Path | None = None,
-    latex_intervals: bool = False,
-    draws: int = 1000,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Path:
+@takes(ReportConfig)
+def report(config: ReportConfig) -> Path:
     """Write one page about runs of one benchmark; it opens from disk, with nothing else and no network.
-
-    Args:
-        runs: run folders, as `jostle run` filled them; the others are compared with the first.
-        out: the page.
-        budget: conditions as of `check`, whose decisions on each run become a section of the page.
-        against: the reference run of such conditions; alone, with the default budget. The gate of a run that stopped
-            early is on the page anyway.
-        csv: a file for the table of all cells as well.
-        latex: a folder for tables in the layouts of the papers as well.
-        latex_intervals: whether those have intervals.
-        draws: draws of the videos for the intervals; 0 for none.
-        seed: of the draws.
-        progress: called with (steps done, steps in all).
 
     Returns:
         The path of the page.
@@ -257,24 +237,10 @@ def report(
         DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
     """
     from jostle.core.progress import progress_or_bar
-    from jostle.gate.budget import read_budget
     from jostle.reporting.html.report import write_report
 
-    conditions = read_budget(budget)
-    folders = [runs] if isinstance(runs, str | Path) else list(runs)
-    with progress_or_bar("writing the report", progress) as callback:
-        return write_report(
-            [Path(folder) for folder in folders],
-            Path(out),
-            budget=conditions,
-            against=None if against is None else Path(against),
-            csv=None if csv is None else Path(csv),
-            latex=None if latex is None else Path(latex),
-            latex_intervals=latex_intervals,
-            draws=draws,
-            seed=seed,
-            progress=callback,
-        )
+    with progress_or_bar("writing the report", config.progress) as callback:
+        return write_report(replace(config, progress=callback))
 
 
 def view(

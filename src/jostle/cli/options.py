@@ -7,7 +7,7 @@ import difflib
 import inspect
 import re
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -93,7 +93,7 @@ def with_options(
             given = {one.name: _value(one, value) for one, value in written.items() if _is_given(context, one.name)}
             return verb(Given(kind, given), **values)
 
-        place = [one.positional for one in chosen].count(True)
+        place = [one.is_argument for one in chosen].count(True)
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         parameters = [context, *derived[:place], *own, *derived[place:]]
         parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
@@ -143,10 +143,10 @@ def _parameter(one: OptionField, *, optional: bool) -> inspect.Parameter:
     about, shape = one.about, _shape(one)
     metavar = about.metavar or ("KEY=VALUE" if shape.pairs else None)
     help_text = re.sub(r"\[(?=[a-z[])", r"\[", about.help)  # which would be a style
-    facts: dict[str, Any] = {"help": help_text, "metavar": metavar or one.flag if one.positional else metavar}
+    facts: dict[str, Any] = {"help": help_text, "metavar": one.flag if one.is_argument else metavar}
     if about.variable:
         facts["envvar"] = about.variable
-    if one.positional:
+    if one.is_argument:
         declared = typer.Argument(**facts)
     else:
         names = [one.flag, *([about.short] if about.short else [])]
@@ -169,6 +169,8 @@ class _Shape(NamedTuple):
 
 def _shape(one: OptionField) -> _Shape:
     members = _members(one.hint)
+    if any(get_origin(member) in (Sequence, Iterable) for member in members) and not one.about.separator:
+        return _Shape(list[str], many=True)
     for simple in (bool, str, int, float, Path):
         if simple in members:
             return _Shape(simple)
@@ -177,8 +179,7 @@ def _shape(one: OptionField) -> _Shape:
     origin = get_origin(members[0])
     if origin is Literal:
         return _Shape(members[0])
-    each = Path if get_args(members[0])[:1] == (Path,) else str
-    return _Shape(list[each], many=True, pairs=origin is Mapping)  # type: ignore[valid-type]
+    return _Shape(list[str], many=True, pairs=True)
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -190,7 +191,7 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 def _value(one: OptionField, value: Any) -> Any:
     """Return what was written on the command line as a value of the option."""
-    if value == "-" and Path in _members(one.hint):
+    if "-" in (value if isinstance(value, list) else [value]) and _names_files(one.hint):
         raise BadValue("'-' is no file: jostle reads and writes files and folders; name one", fault="F139")
     if _shape(one).pairs:
         return parse_pairs(value)
@@ -202,6 +203,11 @@ def _value(one: OptionField, value: Any) -> Any:
 def _own_value(one: OptionField, value: Any) -> Any:
     """Return the value of an option that its verb declares, which may be left out."""
     return one.default if value is None else _value(one, value)
+
+
+def _names_files(hint: Any) -> bool:
+    """Return whether a value, or one of several, may be the path of a file."""
+    return hint is Path or any(map(_names_files, get_args(hint)))
 
 
 def _split(one: OptionField, text: str) -> list[Any]:

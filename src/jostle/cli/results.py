@@ -1,4 +1,4 @@
-"""The verbs of finished runs: `report`, `diff`, `board`, `view`, `track`, `card`."""
+"""The verbs of finished runs: `report`, `diff`, `board`, `view`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, Seed, app
-from jostle.cli.options import ExitCode
+from jostle.cli.options import ExitCode, Given, with_options
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import between, percent, signed
-from jostle.core.options import option
-from jostle.errors import BadValue
+from jostle.core.options import option, options_in
+from jostle.errors import BadValue, UnknownName
+from jostle.reporting.options import ReportConfig
 
 if TYPE_CHECKING:
     from jostle.reporting.analysis.literature import Literature
@@ -247,77 +248,70 @@ def _decided(line: str, decision: object) -> str:
     return line if decision == "undecided" else console.painted(line, "green" if decision == "pass" else "red")
 
 
-@app.command(help="Log a finished run with a tracker: TensorBoard, Weights & Biases or MLflow.")
-def track(
-    run: Annotated[Path, option("Run folder.", metavar="RUN")],
-    *,
-    to: Annotated[str, option("tensorboard, wandb or mlflow.", metavar="TRACKER")],
-    out: Annotated[
-        Path | None,
-        option("Folder of the tracker's files; default: RUN/tracking.", short="-o", metavar="DIR"),
+@app.command(
+    help="Write one self-contained page about runs of one benchmark; with --as cards of a run, or log it elsewhere."
+)
+@with_options(ReportConfig)
+def report(
+    given: Given,
+    form: Annotated[
+        str | None,
+        option(
+            "Another form, of one run: card, a model card and a data set card for the Hugging Face hub in -o; "
+            "or a tracker (tensorboard, wandb, mlflow), whose files are put into -o, by default RUN/tracking.",
+            flag="--as",
+            metavar="FORM",
+        ),
+    ] = None,
+    licence: Annotated[
+        str | None,
+        option("With --as card: licence, as the hub writes it, such as apache-2.0.", metavar="ID"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    where = api.track(run, to, folder=out)
-    if as_json:
-        console.show_json({"format": 1, "tracker": to, "see": where})
-    else:
-        console.show(console.escape(where))
-
-
-@app.command(help="Write a model card and a data set card for the Hugging Face hub; nothing is sent.")
-def card(
-    run: Annotated[Path, option("Run folder.", metavar="RUN")],
-    *,
-    out: Annotated[Path, option("Folder for model/ and dataset/.", short="-o", metavar="DIR")],
-    licence: Annotated[str | None, option("Licence, as the hub writes it, such as apache-2.0.", metavar="ID")] = None,
-    as_json: Json = False,
-) -> None:
-    model, dataset = api.card(run, out, licence=licence)
-    if as_json:
-        console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
-        return
-    for path in (model, dataset):
-        console.show(console.escape(str(path)))
-
-
-@app.command(help="Write one self-contained page about runs of one benchmark.")
-def report(
-    runs: Annotated[Sequence[Path], option("Run folders; the first is the reference.", metavar="RUN...")],
-    *,
-    out: Annotated[Path, option("HTML file to write.", short="-o", metavar="HTML")] = Path("report.html"),
-    budget: Annotated[Path | None, option("Budget of `jostle check`, which adds a section.", metavar="FILE")] = None,
-    against: Annotated[Path | None, option("Reference run of the budget.", metavar="RUN")] = None,
-    csv: Annotated[Path | None, option("Write a CSV table of all cells.", metavar="FILE")] = None,
-    latex: Annotated[Path | None, option("Write tables in the layouts of the papers.", metavar="DIR")] = None,
-    latex_intervals: Annotated[bool, option("Add intervals to these tables.")] = False,
-    draws: Annotated[
-        int, option("Number of bootstrap draws of intervals.", flag="--bootstrap", metavar="N", least=0)
-    ] = 1000,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    with console.progress("writing the report") as advance:
-        written = api.report(
-            runs,
-            out,
-            budget=budget,
-            against=against,
-            csv=csv,
-            latex=latex,
-            latex_intervals=latex_intervals,
-            draws=draws,
-            seed=seed,
-            progress=advance,
+    if licence is not None and form != "card":
+        raise BadValue("--licence goes with --as card")
+    if form is not None:
+        given.refuse(
+            f"is of the page; leave it out with --as {form}", *options_in(ReportConfig) - {"runs", "out", "seed"}
         )
+        run, *others = given.values["runs"]
+        if others:
+            raise BadValue(f"--as {form} is of one run; name one")
+        _write_cards(run, given.values.get("out"), licence, as_json) if form == "card" else _track(
+            run, form, given.values.get("out"), as_json
+        )
+        return
+    with console.progress("writing the report") as advance:
+        written = api.report(**given.keywords(), progress=advance)
     size = written.stat().st_size
     if as_json:
-        beside = {"csv": csv, "latex": latex}
-        paths = {name: None if path is None else str(path) for name, path in beside.items()}
+        paths = {name: given.values.get(name) for name in ("csv", "latex")}
         console.show_json({"format": 1, "report": str(written), "bytes": size, **paths})
         return
     console.show(console.escape(str(written)))
     console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
+
+
+def _write_cards(run: str, out: str | None, licence: str | None, as_json: bool) -> None:
+    if out is None:
+        raise BadValue("say where the cards go: -o DIR")
+    model, dataset = api.card(run, out, licence=licence)
+    if as_json:
+        console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
+    else:
+        console.show_lines(console.escape(str(path)) for path in (model, dataset))
+
+
+def _track(run: str, tracker: str, out: str | None, as_json: bool) -> None:
+    forms = ["card", *api.names("trackers")]
+    if tracker not in forms:
+        raise UnknownName("form of a report", tracker, forms)
+    where = api.track(run, tracker, folder=out)
+    if as_json:
+        console.show_json({"format": 1, "tracker": tracker, "see": where})
+    else:
+        console.show(console.escape(where))
 
 
 @app.command(help="Browse runs: heat map, videos by damage, clean and corrupted video side by side.")

@@ -257,6 +257,8 @@ def convert_value(hint: Any, value: Any, location: str, paths: Sequence[str] = (
         return value
     if hint is Any:
         return value
+    if hint is Path and isinstance(value, str):
+        return Path(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):

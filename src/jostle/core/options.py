@@ -111,10 +111,15 @@ class OptionField:
         return self.default is MISSING
 
     @property
+    def is_argument(self) -> bool:
+        """Whether the command line takes it by position; one that Python takes so may have a flag there."""
+        return self.positional and not self.about.flag
+
+    @property
     def flag(self) -> str:
-        """The flag on the command line; of a positional option its name there."""
-        if self.positional:
-            return self.name.upper()
+        """The flag on the command line; of an argument its name there."""
+        if self.is_argument:
+            return self.about.metavar or self.name.upper()
         return self.about.flag or f"--{self.name.replace('_', '-')}"
 
 

@@ -23,7 +23,6 @@ from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.tasks.task import make_task
 from jostle.models.language.callables import as_moment_model, as_question_model
 from jostle.models.language.interface import Sentence
-from jostle.reporting.html.report import write_report
 
 BLACK = "thumos14-c/black_frame"
 Frames = npt.NDArray[np.uint8]
@@ -125,7 +124,7 @@ def test_overlaps_equal_those_of_the_corrupted_video(data: Path, tmp_path: Path)
 
 
 def test_a_report_names_questions_and_types(probe_folder: Path, tmp_path: Path) -> None:
-    page = write_report([probe_folder], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
+    page = jostle.report([probe_folder], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
     assert "An item is lost when the answer to the question is not the right option." in page
     assert "does it become brighter in" in page
     assert "By type" in page

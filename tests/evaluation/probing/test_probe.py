@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import jostle
 from helpers import small_recognition, small_run
 from helpers.numpy_extractor import TwoParts
 from jostle.api.video import corrupt, read
@@ -23,7 +24,6 @@ from jostle.evaluation.probing.probe import (
     read_video_probe,
 )
 from jostle.evaluation.tasks.task import make_task
-from jostle.reporting.html.report import write_report
 
 BLACK = "thumos14-c/black_frame"
 
@@ -196,12 +196,12 @@ def test_a_folder_without_a_probe_is_refused(tmp_path: Path, finished: Path) -> 
 
 
 def test_a_report_has_a_section_on_breaking_points(finished: Path, tmp_path: Path) -> None:
-    page = write_report([finished], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
+    page = jostle.report([finished], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
     assert 'id="breaking"' in page
     assert "Lost to" in page
     assert "not monotone" in page
 
 
 def test_a_report_on_two_probes_compares_them(finished: Path, complete_run: Path, tmp_path: Path) -> None:
-    page = write_report([finished, complete_run], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
+    page = jostle.report([finished, complete_run], tmp_path / "page.html", draws=0).read_text(encoding="utf-8")
     assert "lost to fewer frames" in page

@@ -9,13 +9,13 @@ import cv2
 import numpy as np
 import pytest
 
+import jostle
 from helpers.numpy_extractor import write_video
 from helpers.synthetic_runs import write_run
 from jostle.errors import DataError
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run, video_drops
 from jostle.reporting.html.pictures import SHOTS, strip_of
-from jostle.reporting.html.report import write_report
 from jostle.reporting.sections.videos import Album
 
 CELL = "thumos14-c/black_frame:1"
@@ -62,7 +62,7 @@ def test_strip_has_only_frames_of_the_model_input(tmp_path: Path) -> None:
     assert any(shot.affected for shot in strip.shots)
     assert (
         "Strips consist of frames that the model received."
-        in write_report([run], tmp_path / "r.html", draws=0).read_text()
+        in jostle.report([run], tmp_path / "r.html", draws=0).read_text()
     )
 
 

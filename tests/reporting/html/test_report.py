@@ -17,7 +17,6 @@ from helpers.synthetic_runs import HOSTILE, write_run
 from jostle.errors import BadValue, DataError, MissingExtra
 from jostle.evaluation.results.run_analysis import Drop, losing
 from jostle.evaluation.run_folder.metadata import Step
-from jostle.reporting.html.report import write_report
 from jostle.reporting.sections.map import describe_step
 
 LIMIT = 5_000_000
@@ -100,7 +99,7 @@ def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None
     cells = ("thumos14-c/black_frame:3", "ucf101-p/reverse_sampling:3")
     for name, weakness in (("one", 1.0), ("two", 0.4)):
         write_run(tmp_path / name, task, cells=cells, weakness=weakness)
-    page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
+    page = check_self_contained(jostle.report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=20))
     words = " ".join("".join(page.words).split())
     section = {"questions": "answers", "moments": "windows"}[task]
     heads = [attributes["id"] for tag, attributes in page.tags if tag == "section"]
@@ -120,7 +119,7 @@ def test_language_runs_have_their_own_section(task: str, tmp_path: Path) -> None
 def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
     write_run(tmp_path / "run")
     shutil.rmtree(tmp_path / "videos")
-    page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
+    page = check_self_contained(jostle.report([tmp_path / "run"], tmp_path / "r.html", draws=20))
     assert "No pictures: video_" in "".join(page.words)
     assert not any(tag == "img" for tag, _ in page.tags)
     assert any(attributes.get("id") == "figure-video-0-0" for _, attributes in page.tags)  # the timeline needs no video
@@ -130,7 +129,7 @@ def test_missing_videos_leave_a_note(tmp_path: Path) -> None:
 def test_untrusted_text_is_escaped(task: str, tmp_path: Path) -> None:
     """Names from outside are escaped in every format (F82 and F87)."""
     write_run(tmp_path / "run", task, classes=HOSTILE, model=HOSTILE[0])
-    out = write_report([tmp_path / "run"], tmp_path / "r.html", draws=20)
+    out = jostle.report([tmp_path / "run"], tmp_path / "r.html", draws=20)
     page = check_self_contained(out)
     assert HOSTILE[0] in "".join(page.words)
     if task in ("frames", "questions"):
@@ -181,19 +180,19 @@ def test_gate_is_a_section_of_the_page(tmp_path: Path) -> None:
 def test_runs_of_one_model_are_named_by_their_folders(tmp_path: Path) -> None:
     write_run(tmp_path / "one")
     write_run(tmp_path / "two", seed=1)
-    page = check_self_contained(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=0))
+    page = check_self_contained(jostle.report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=0))
     assert {"one", "two"} <= set(page.words)
 
 
 def test_failures_are_listed_and_runs_compared_on_shared_videos(tmp_path: Path) -> None:
     write_run(tmp_path / "one", fails=("video_0003",))
-    page = check_self_contained(write_report([tmp_path / "one"], tmp_path / "one.html", draws=20))
+    page = check_self_contained(jostle.report([tmp_path / "one"], tmp_path / "one.html", draws=20))
     words = " ".join("".join(page.words).split())
     assert "11 of 12 videos, 4 of 4 cells not complete" in words
     assert "1 video could not be used" in words
     assert "video_0003: <i>no</i> video" in words
     write_run(tmp_path / "two", model="firmer")
-    page = check_self_contained(write_report([tmp_path / "two", tmp_path / "one"], tmp_path / "both.html", draws=20))
+    page = check_self_contained(jostle.report([tmp_path / "two", tmp_path / "one"], tmp_path / "both.html", draws=20))
     words = " ".join("".join(page.words).split())
     assert "12 of 12 videos, 4 of 4 cells; compared on the 11 that all runs have" in words
 
@@ -204,15 +203,15 @@ def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(
         MissingExtra, match=r"the report needs packages that are not installed: pip install 'jostle\[report\]'"
     ):
-        write_report([tmp_path], tmp_path / "r.html")
+        jostle.report([tmp_path], tmp_path / "r.html")
 
 
 def test_recognition_and_frames(tmp_path: Path) -> None:
     write_run(tmp_path / "rec", "recognition", videos=30)
-    page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
+    page = check_self_contained(jostle.report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
     assert any(attributes.get("id") == "figure-confusion-0" for _, attributes in page.tags)
     write_run(tmp_path / "pmk", "frames", cells=())
-    page = check_self_contained(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
+    page = check_self_contained(jostle.report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
     assert "a drop of " in "".join(page.words)
     assert any(attributes.get("id") == "figure-offsets" for _, attributes in page.tags)
     assert not any(attributes.get("id") == "map" for _, attributes in page.tags)
@@ -220,10 +219,10 @@ def test_recognition_and_frames(tmp_path: Path) -> None:
 
 def test_model_at_chance_level_is_called_so(tmp_path: Path) -> None:
     write_run(tmp_path / "rec", "recognition", videos=30, knows=0.0)
-    page = check_self_contained(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
+    page = check_self_contained(jostle.report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
     assert "is not significantly better than chance on clean video" in "".join(page.words)
     write_run(tmp_path / "good", "recognition", videos=30)
-    page = check_self_contained(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
+    page = check_self_contained(jostle.report([tmp_path / "good"], tmp_path / "good.html", draws=100))
     assert "guessing" not in "".join(page.words)
 
 
@@ -231,7 +230,7 @@ def test_model_at_chance_level_is_called_so(tmp_path: Path) -> None:
 def test_single_video_and_class(tmp_path: Path) -> None:
     """The smallest possible run still has a report (F86)."""
     write_run(tmp_path / "run", videos=1, classes=("jump",))
-    check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
+    check_self_contained(jostle.report([tmp_path / "run"], tmp_path / "r.html", draws=20))
 
 
 @pytest.mark.fault("F86")
@@ -243,7 +242,7 @@ def test_run_without_any_detection(tmp_path: Path) -> None:
         predictions["results"] = {name: [] for name in predictions["results"]}
         file.write_text(json.dumps(predictions))
     (folder / "diagnosis.json").unlink()
-    page = check_self_contained(write_report([folder], tmp_path / "r.html", draws=20))
+    page = check_self_contained(jostle.report([folder], tmp_path / "r.html", draws=20))
     assert "is undefined" in "".join(page.words)
     assert "n/a" in page.words
 
@@ -254,7 +253,7 @@ def test_five_hundred_classes_and_many_videos(tmp_path: Path) -> None:
     """The page stays small, and states what it leaves out (F86)."""
     classes = tuple(f"class number {i}" for i in range(500))
     write_run(tmp_path / "run", "recognition", videos=2000, classes=classes)
-    page = check_self_contained(write_report([tmp_path / "run"], tmp_path / "r.html", draws=200))
+    page = check_self_contained(jostle.report([tmp_path / "run"], tmp_path / "r.html", draws=200))
     words = "".join(page.words)
     assert "The 40 of 500 classes that lose most." in words
     assert "the 50 of 1256 that lose most" in words
@@ -281,14 +280,14 @@ def test_invalid_runs_are_refused(tmp_path: Path) -> None:
 
 def test_report_is_reproducible(tmp_path: Path) -> None:
     write_run(tmp_path / "run", videos=4)
-    one, two = (write_report([tmp_path / "run"], tmp_path / f"{i}.html", draws=20) for i in range(2))
+    one, two = (jostle.report([tmp_path / "run"], tmp_path / f"{i}.html", draws=20) for i in range(2))
     assert one.read_bytes() == two.read_bytes()
 
 
 def test_progress_reaches_the_total(tmp_path: Path) -> None:
     write_run(tmp_path / "run", videos=8)
     updates: list[tuple[int, int]] = []
-    write_report([tmp_path / "run"], tmp_path / "r.html", draws=5, progress=lambda *step: updates.append(step))
+    jostle.report([tmp_path / "run"], tmp_path / "r.html", draws=5, progress=lambda *step: updates.append(step))
     assert [done for done, _ in updates] == list(range(1, len(updates) + 1))
     assert {total for _, total in updates} == {5 + 6}
 

@@ -12,7 +12,7 @@ from jostle.errors import BadValue
 from jostle.evaluation.results.comparison import analyse_runs
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import DRAWS, RunAnalysis
-from jostle.gate.budget import Budget
+from jostle.gate.budget import Budget, read_budget
 from jostle.gate.verdict import Check, check_run
 from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.cell_tables import cells_table
@@ -20,6 +20,7 @@ from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.paper_tables import write_paper_tables
 from jostle.reporting.html.section import PlacedSection, Report, ReportedRun, compose_sections
 from jostle.reporting.html.templates import dressed, templates
+from jostle.reporting.options import ReportConfig
 from jostle.reporting.sections.videos import count_worst
 
 Progress = Callable[[int, int], None]
@@ -82,7 +83,7 @@ def render(page: Page) -> str:
 
 
 def check_runs(
-    records: Sequence[RunRecord], budget: Budget | None, against: Path | None, *, seed: int = 0
+    records: Sequence[RunRecord], budget: Budget | None, against: str | Path | None, *, seed: int = 0
 ) -> list[Check | None]:
     """Decide a gate on each run but the reference; without one, on runs that ended as soon as theirs was decided."""
     if budget is None and against is None:
@@ -96,44 +97,25 @@ def check_runs(
     ]
 
 
-def write_report(
-    runs: Sequence[Path],
-    out: Path,
-    *,
-    budget: Budget | None = None,
-    against: Path | None = None,
-    csv: Path | None = None,
-    latex: Path | None = None,
-    latex_intervals: bool = False,
-    draws: int = DRAWS,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Path:
-    """Write the report on runs of one benchmark.
-
-    Args:
-        budget: conditions of a gate, whose decisions on each run become a section of the page.
-        against: the reference run of such a gate.
-        csv: a file for the table of all cells as well.
-        latex: a folder for tables in the layouts of papers as well.
-        latex_intervals: whether those have intervals.
-        draws: of the videos, for the intervals.
-        progress: called with (steps done, steps in all).
+def write_report(config: ReportConfig) -> Path:
+    """Write the report on runs of one benchmark, and what is asked for beside it.
 
     Raises:
         DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
     """
-    if not runs:
+    folders = [config.runs] if isinstance(config.runs, str | Path) else list(config.runs)
+    if not folders:
         raise BadValue("a report needs at least one run folder")
     templates()  # better to fail now than after the work
-    records = [RunRecord.read(path) for path in runs]
-    checks = check_runs(records, budget, against, seed=seed)
-    analyses, advance = analyse_for_report(records, draws=draws, seed=seed, progress=progress)
+    budget, out = read_budget(config.budget), Path(config.out)
+    records = [RunRecord.read(folder) for folder in folders]
+    checks = check_runs(records, budget, config.against, seed=config.seed)
+    analyses, advance = analyse_for_report(records, draws=config.draws, seed=config.seed, progress=config.progress)
     runs_in_order = map(ReportedRun, count(), run_names(records), analyses, checks)
     page = render(compose(Report(tuple(runs_in_order), advance)))
     write_text(out, [page])
-    if csv is not None:
-        write_text(csv, [cells_table(analyses).csv()])
-    if latex is not None:
-        write_paper_tables(analyses, latex, intervals=latex_intervals)
+    if config.csv is not None:
+        write_text(Path(config.csv), [cells_table(analyses).csv()])
+    if config.latex is not None:
+        write_paper_tables(analyses, Path(config.latex), intervals=config.latex_intervals)
     return out

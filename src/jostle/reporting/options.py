@@ -1,0 +1,69 @@
+"""Options of what is told of finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.core.options import Role, option
+
+if TYPE_CHECKING:
+    from jostle.gate.budget import Budget
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntervalOptions:
+    """Intervals"""
+
+    draws: int = field(
+        default=1000,
+        metadata=option(
+            "Number of bootstrap draws of intervals.",
+            more="They are draws of the videos; 0 for no intervals.",
+            flag="--bootstrap",
+            metavar="N",
+            least=0,
+        ),
+    )
+    seed: int = field(default=0, metadata=option("Seed of all random draws.", Role.CONDITION, variable="JOSTLE_SEED"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReportOptions:
+    """Report"""
+
+    runs: str | Path | Iterable[str | Path] = field(
+        kw_only=False, metadata=option("Run folders; the first is the reference.", metavar="RUN...")
+    )
+    out: str | Path = field(
+        kw_only=False,
+        default="report.html",
+        metadata=option("HTML file to write.", flag="--out", short="-o", metavar="HTML"),
+    )
+    budget: str | Path | Mapping[str, Any] | Budget | None = field(
+        default=None,
+        metadata=option(
+            "Budget of `jostle check`, which adds a section.",
+            more="It has the decisions on each run; that of a run that stopped early is on the page anyway.",
+            metavar="FILE",
+        ),
+    )
+    against: str | Path | None = field(
+        default=None,
+        metadata=option("Reference run of the budget.", more="Alone, with the default budget.", metavar="RUN"),
+    )
+    csv: str | Path | None = field(default=None, metadata=option("Write a CSV table of all cells.", metavar="FILE"))
+    latex: str | Path | None = field(
+        default=None, metadata=option("Write tables in the layouts of the papers.", metavar="DIR")
+    )
+    latex_intervals: bool = field(default=False, metadata=option("Add intervals to these tables."))
+    progress: Callable[[int, int], None] | None = field(
+        default=None, metadata=option("Called with (steps done, steps in all).", python=True)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReportConfig(ReportOptions, IntervalOptions):
+    """Options of a report, as requested."""
