@@ -70,11 +70,12 @@ def test_each_model_has_its_own_folder_and_row(data: Path, tmp_path: Path, run_c
     assert folders == ["three_classifiers-sees_all", "three_classifiers-sees_few", "three_classifiers-sees_some"]
     assert sorted(path.suffix for path in (tmp_path / "runs").glob("accuracy*")) == [".pdf", ".png", ".svg"]
 
-    code, out, err = run_cli(
-        "scatter", *(str(tmp_path / "runs" / name) for name in folders), "-o", str(tmp_path), "--json"
-    )
+    runs = [str(tmp_path / "runs" / name) for name in folders]
+    code, out, err = run_cli("report", *runs, "-o", str(tmp_path / "r.html"), "--figures", str(tmp_path), "--json")
     assert code == 0, err
-    payload = json.loads(out)
+    assert sorted(path.suffix for path in tmp_path.glob("accuracy*")) == [".pdf", ".png", ".svg"]
+    assert 'id="figure-accuracy_against_pm_10"' in (tmp_path / "r.html").read_text()
+    payload = json.loads(out)["stability"]
     assert [(row["accuracy"], row["pm_k"]) for row in payload["runs"]] == [(1.0, 1.0), (1.0, 0.5), (0.5, 0.0)]
     assert payload["runs"][0]["accuracy_interval"] == list(clopper_pearson(2, 2))
     assert (payload["k"], payload["anchors"]) == (10, 2)

@@ -135,7 +135,12 @@ def test_passes_of_adaptation() -> None:
 
 def test_frame_classifiers(run_json: RunJson) -> None:
     write_run(Path("frames"), "frames", cells=())
-    assert sorted(run_json("scatter", "frames", "-o", "figures")) == sorted(documented_keys()["scatter"])
+    value = run_json("report", "frames", "-o", "page.html", "--figures", "figures", "--bootstrap", "0")
+    assert [*value] == documented_keys()["report"]
+    assert value["figures"] == "figures"
+    assert sorted(path.suffix for path in Path("figures").glob("accuracy_against_pm_*")) == [".pdf", ".png", ".svg"]
+    text = PAGE.read_text(encoding="utf-8").split("`stability` of `report` has")[1].split("\n\n")[0]
+    assert all(f"`{key}`" in text for key in value["stability"] if key != "format")
     for name, content in {"scores": {"v/1.jpg": [1, 0]}, "sets": {"v/1.jpg": []}, "labels": {"v/1.jpg": [0]}}.items():
         Path(f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
     value = run_json("eval", "scores.json", "--sets", "sets.json", "--labels", "labels.json")

@@ -23,7 +23,7 @@ from jostle.reporting.html.section import compose_sections, sections, sections_i
 
 ORDER = (
     *("verdict", "gate", "map", "severity", "answers", "windows", "classes", "errors", "videos", "runs", "confusions"),
-    *("objects", "offsets", "breaking", "published", "making"),
+    *("objects", "stability", "offsets", "breaking", "published", "making"),
 )
 
 

@@ -413,14 +413,14 @@ def draw_stability(
 
     Raises:
         Incomparable: if the runs are of different benchmarks or ground truths.
-        MissingExtra: without matplotlib.
+        MissingExtra: without matplotlib, for anything but SVG.
     """
     from jostle.reporting.analysis.stability import Stabilities
-    from jostle.reporting.figures.stability import draw_stability as draw
+    from jostle.reporting.charts.save import save_drawing
+    from jostle.reporting.charts.scatter import draw_stability as draw
 
-    stabilities = runs if isinstance(runs, Stabilities) else stability(runs)
-    published = () if stabilities.apart else stabilities.published
-    return draw(stabilities.runs, Path(out), formats, title=stabilities.title, k=stabilities.k, published=published)
+    found = runs if isinstance(runs, Stabilities) else stability(runs)
+    return save_drawing(draw(found), Path(out), f"accuracy_against_pm_{found.k}", formats)
 
 
 def verify(

@@ -32,7 +32,7 @@ VERBS = {
     "Videos": ("corrupt", "sheet", "build", "inspect", "mend", "watch"),
     "Models": ("extract", "detect", "run", "probe", "train", "export"),
     "Scores": ("eval", "diagnose", "convert"),
-    "Runs": ("report", "diff", "check", "scatter", "board", "view"),
+    "Runs": ("report", "diff", "check", "board", "view"),
 }
 GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 ORDER = {verb: number for number, verb in enumerate(GROUP)}

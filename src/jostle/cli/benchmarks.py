@@ -1,4 +1,4 @@
-"""The verbs of benchmarks: `run`, `probe` and `scatter`."""
+"""The verbs of benchmarks: `run` and `probe`."""
 
 from __future__ import annotations
 
@@ -28,22 +28,6 @@ if TYPE_CHECKING:
     from jostle.evaluation.runner.runner import Run
     from jostle.metrics.breaking_points import BreakingComparison
     from jostle.reporting.analysis.stability import Stabilities
-
-
-@app.command(help="Plot accuracy against pm-k for runs of frame classifiers, and print them as a table.")
-def scatter(
-    runs: Annotated[Sequence[Path], option("Run folders of one benchmark.", metavar="RUN...")],
-    *,
-    out: Annotated[Path, option("Folder for the figure, as png, pdf and svg.", short="-o", metavar="DIR")],
-    as_json: Json = False,
-) -> None:
-    stabilities = api.stability(runs)
-    written = api.draw_stability(stabilities, out)
-    if as_json:
-        console.show_json(stabilities.to_dict() | {"figures": [str(path) for path in written]})
-        return
-    show_stability(stabilities)
-    console.show(console.escape(str(written[0])))
 
 
 def show_many(done: Many, out: Path, as_json: bool) -> None:

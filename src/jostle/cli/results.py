@@ -6,8 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle import api
 from jostle.cli import console
@@ -286,11 +287,19 @@ def report(
         written = api.report(**given.keywords(), progress=advance)
     size = written.stat().st_size
     if as_json:
-        paths = {name: given.values.get(name) for name in ("csv", "latex")}
-        console.show_json({"format": 1, "report": str(written), "bytes": size, **paths})
+        paths = {name: given.values.get(name) for name in ("csv", "latex", "figures")}
+        stability = _stability(given.values["runs"])
+        console.show_json({"format": 1, "report": str(written), "bytes": size, **paths, "stability": stability})
         return
     console.show(console.escape(str(written)))
     console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
+
+
+def _stability(runs: Sequence[str]) -> dict[str, Any] | None:
+    """Return accuracy and pm-k of runs as plain values; None if they are not of frame classifiers."""
+    with suppress(BadValue):
+        return api.stability(runs).to_dict()
+    return None
 
 
 def _write_cards(run: str, out: str | None, licence: str | None, as_json: bool) -> None:

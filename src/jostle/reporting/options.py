@@ -59,6 +59,9 @@ class ReportOptions:
         default=None, metadata=option("Write tables in the layouts of the papers.", metavar="DIR")
     )
     latex_intervals: bool = field(default=False, metadata=option("Add intervals to these tables."))
+    figures: str | Path | None = field(
+        default=None, metadata=option("Write every figure as png, pdf and svg.", metavar="DIR")
+    )
     progress: Callable[[int, int], None] | None = field(
         default=None, metadata=option("Called with (steps done, steps in all).", python=True)
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from jostle.core.tables import Column, Kind, Table
 from jostle.errors import BadValue
 from jostle.evaluation.results.comparison import check_comparable
 from jostle.evaluation.results.pm_k import offset_errors
@@ -49,6 +50,16 @@ class Stabilities:
     published: tuple[Stability, ...]  # as printed
     apart: tuple[str, ...]  # why the published ones are not to be held against the runs
     intervals: str  # what those of the runs are, in words
+
+    def table(self) -> Table:
+        """Return a table with one row a run."""
+        kinds: tuple[Kind, ...] = ("percent", "interval", "percent", "interval", "percent")
+        names = ("accuracy", "95 %", f"pm-{self.k}", "95 %", "drop")
+        columns = (Column("run"), *map(Column, names, kinds))
+        rows = [
+            (one.name, one.accuracy, one.accuracy_interval, one.pm_k, one.pm_k_interval, one.drop) for one in self.runs
+        ]
+        return Table("Accuracy and pm-k", columns, tuple(rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stabilities as plain values for JSON."""

@@ -6,14 +6,46 @@ Drawn here and not in the browser, so that a page shows them without scripts, pr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 LETTER = 0.56  # width of a letter of our sans-serif, in font sizes; a guess on the wide side
 LARGEST = 1.2  # how far a drawing grows where there is room
 SMALL, LARGE = 520, 800  # the style sheet lets small drawings shrink to a phone, and larger ones scroll
 Number = float | int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A shape of a drawing; its class says what it stands for, and so how it looks."""
+
+    tag: str  # of SVG: rect, circle, line, path or text
+    kind: str = ""  # its classes
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    hint: str = ""  # its tooltip
+    words: str = ""  # of a text
+    turn: int = 0  # of a text, in degrees
+    points: tuple[tuple[float, float], ...] = ()  # of a line or path
+    closed: bool = False  # whether a path is an area
+
+    def svg(self, look_of: Callable[[Shape], Mapping[str, str]] | None = None) -> str:
+        """Return the element, with its class or, for a file of its own, with its look."""
+        attributes = dict(self.attributes)
+        if self.turn:
+            attributes["transform"] = f"rotate({self.turn} {_short(attributes['x'])} {_short(attributes['y'])})"
+        if self.tag == "path":
+            through = "L".join(f"{_short(x)} {_short(y)}" for x, y in self.points)
+            attributes["d"] = f"M{through}{'Z' if self.closed else ''}"
+        if look_of is not None:
+            attributes |= look_of(self)
+        elif self.kind:
+            attributes["class"] = self.kind
+        title = f"<title>{escape(self.hint)}</title>" if self.hint else ""
+        inside = f"{title}{escape(self.words)}"
+        opened = f"<{self.tag}{_written(attributes)}"
+        return f"{opened}>{inside}</{self.tag}>" if inside or self.tag == "text" else f"{opened}/>"
 
 
 class Drawing:
@@ -29,56 +61,52 @@ class Drawing:
     def __init__(self, width: Number, height: Number, label: str) -> None:
         self.width, self.height = width, height
         self._label = label
-        self._parts: list[str] = []
+        self._parts: list[Shape | str] = []  # text is of links
         self._links = False
 
-    def shape(self, tag: str, kind: str = "", hint: str = "", **attributes: Number | str) -> None:
-        """Add an element of any kind, with its class and a tooltip."""
-        inside = f"<title>{escape(hint)}</title>" if hint else ""
-        opened = f"<{tag}{_written(attributes)}{_written({'class': kind}) if kind else ''}"
-        self._parts.append(f"{opened}>{inside}</{tag}>" if inside else f"{opened}/>")
+    @property
+    def shapes(self) -> Iterator[Shape]:
+        """The shapes in the order in which they cover each other."""
+        return (part for part in self._parts if isinstance(part, Shape))
 
     def rect(
         self, x: Number, y: Number, width: Number, height: Number, kind: str, hint: str = "", r: Number = 0
     ) -> None:
         """A box, with round corners if `r` is given."""
         corners = {"rx": r} if r else {}
-        self.shape("rect", kind, hint, x=x, y=y, width=max(width, 0), height=max(height, 0), **corners)
+        size = {"x": x, "y": y, "width": max(width, 0), "height": max(height, 0), **corners}
+        self._parts.append(Shape("rect", kind, size, hint))
 
     def line(self, x1: Number, y1: Number, x2: Number, y2: Number, kind: str) -> None:
         """Add a straight line."""
-        self.shape("line", kind, x1=x1, y1=y1, x2=x2, y2=y2)
+        ends = {"x1": x1, "y1": y1, "x2": x2, "y2": y2}
+        self._parts.append(Shape("line", kind, ends, points=((x1, y1), (x2, y2))))
 
-    def path(self, points: list[tuple[float, float]], kind: str, closed: bool = False) -> None:
+    def path(self, points: Iterable[tuple[float, float]], kind: str, closed: bool = False, hint: str = "") -> None:
         """A line through points, or the area inside it."""
-        through = "L".join(f"{_short(x)} {_short(y)}" for x, y in points)
-        self.shape("path", kind, d=f"M{through}{'Z' if closed else ''}")
+        self._parts.append(Shape("path", kind, hint=hint, points=tuple(points), closed=closed))
 
     def dot(self, x: Number, y: Number, kind: str, mark: int = 0, hint: str = "", r: float = 4) -> None:
         """Add a marker; each number has its own shape, so that colour is never the only cue."""
         if mark % 4 == 0:
-            self.shape("circle", kind, hint, cx=x, cy=y, r=r)
+            self._parts.append(Shape("circle", kind, {"cx": x, "cy": y, "r": r}, hint))
         elif mark % 4 == 1:
-            self.shape("path", kind, hint, d=f"M{_short(x)} {_short(y - r * 1.3)}l{r * 1.3} {r * 1.3}l{-r * 1.3} "
-                       f"{r * 1.3}l{-r * 1.3} {-r * 1.3}Z")  # fmt: skip
+            wide = 1.3 * r
+            self.path([(x, y - wide), (x + wide, y), (x, y + wide), (x - wide, y)], kind, closed=True, hint=hint)
         elif mark % 4 == 2:
             self.rect(x - r, y - r, 2 * r, 2 * r, kind, hint)
         else:
-            self.shape("path", kind, hint, d=f"M{_short(x)} {_short(y - r * 1.2)}l{r * 1.3} {r * 2.2}h{-r * 2.6}Z")
+            base = y + r
+            self.path([(x, y - 1.2 * r), (x + 1.3 * r, base), (x - 1.3 * r, base)], kind, closed=True, hint=hint)
 
     def text(
         self, x: Number, y: Number, words: str, kind: str = "", anchor: str = "start", hint: str = "", turn: int = 0
     ) -> None:
         """Words with their base line at y; `anchor` is start, middle or end."""
-        attributes: dict[str, Number | str] = {"x": x, "y": y}
+        place: dict[str, Number | str] = {"x": x, "y": y}
         if anchor != "start":
-            attributes["text-anchor"] = anchor
-        if kind:
-            attributes["class"] = kind
-        if turn:
-            attributes["transform"] = f"rotate({turn} {_short(x)} {_short(y)})"
-        inside = f"<title>{escape(hint)}</title>" if hint else ""
-        self._parts.append(f"<text{_written(attributes)}>{inside}{escape(words)}</text>")
+            place["text-anchor"] = anchor
+        self._parts.append(Shape("text", kind, place, hint, words, turn))
 
     def levels(
         self, scale: Scale, left: Number, right: Number, words: Callable[[float], str], about: int = 5, gap: int = 6
@@ -105,16 +133,25 @@ class Drawing:
         """End a link."""
         self._parts.append("</a>")
 
-    def svg(self) -> str:
-        """The whole; one that holds links is a group of them, else a picture with a name."""
-        role = "group" if self._links else "img"
+    def svg(self, look_of: Callable[[Shape], Mapping[str, str]] | None = None) -> str:
+        """The whole; one that holds links is a group of them, else a picture with a name.
+
+        Args:
+            look_of: gives the look of each shape, for a file of its own, which has no links; by default they have
+                classes, for a page with a style sheet.
+        """
+        alone = look_of is not None
+        role = "group" if self._links and not alone else "img"
         size = "small" if self.width <= SMALL else "large" if self.width >= LARGE else "middle"
+        look = "" if alone else f'class="{size}-drawing" '
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="{size}-drawing" width="{round(LARGEST * self.width)}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" {look}width="{round(LARGEST * self.width)}" '
             f'viewBox="0 0 {_short(self.width)} {_short(self.height)}" role="{role}" '
             f'aria-label="{escape(self._label)}">'
         )
-        return "\n".join([head, *self._parts, "</svg>"])
+        parts = [part.svg(look_of) if isinstance(part, Shape) else part for part in self._parts]
+        drawn = [text for text, part in zip(parts, self._parts, strict=True) if isinstance(part, Shape) or not alone]
+        return "\n".join([head, *drawn, "</svg>"])
 
 
 @dataclass(frozen=True)
@@ -165,7 +202,7 @@ def cut(words: str, most: int) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-def _written(attributes: dict[str, Number | str]) -> str:
+def _written(attributes: Mapping[str, Number | str]) -> str:
     parts = []
     for name, value in attributes.items():
         text = escape(value) if isinstance(value, str) else _short(value)

@@ -6,6 +6,7 @@ Whatever strangers wrote may stand in them: the template escapes all text, and a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -214,3 +215,16 @@ Block: TypeAlias = (
     | Article
     | Details
 )
+
+
+def figures_in(blocks: Iterable[Block]) -> Iterator[Figure]:
+    """Yield the figures among blocks and inside of them."""
+    for block in blocks:
+        if isinstance(block, Figure):
+            yield block
+        elif isinstance(block, Bare):
+            yield from figures_in([block.block])
+        elif isinstance(block, Details):
+            yield from (*block.maps, *(one for detail in block.details for one in figures_in(detail.blocks)))
+        elif isinstance(block, Blocks):
+            yield from figures_in(block.blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -18,6 +18,8 @@ from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.cell_tables import cells_table
 from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.paper_tables import write_paper_tables
+from jostle.reporting.charts.save import save_drawing
+from jostle.reporting.html.blocks import Figure, figures_in
 from jostle.reporting.html.section import PlacedSection, Report, ReportedRun, compose_sections
 from jostle.reporting.html.templates import dressed, templates
 from jostle.reporting.options import ReportConfig
@@ -34,6 +36,12 @@ class Page:
     kicker: str  # the line over the heading
     names: tuple[str, ...]  # of the runs
     sections: tuple[PlacedSection, ...]
+
+    @property
+    def figures(self) -> Iterator[Figure]:
+        """All figures, in the order of the page."""
+        for one in self.sections:
+            yield from figures_in(one.blocks)
 
 
 def analyse_for_report(
@@ -112,10 +120,13 @@ def write_report(config: ReportConfig) -> Path:
     checks = check_runs(records, budget, config.against, seed=config.seed)
     analyses, advance = analyse_for_report(records, draws=config.draws, seed=config.seed, progress=config.progress)
     runs_in_order = map(ReportedRun, count(), run_names(records), analyses, checks)
-    page = render(compose(Report(tuple(runs_in_order), advance)))
-    write_text(out, [page])
+    page = compose(Report(tuple(runs_in_order), advance))
+    write_text(out, [render(page)])
     if config.csv is not None:
         write_text(Path(config.csv), [cells_table(analyses).csv()])
     if config.latex is not None:
         write_paper_tables(analyses, Path(config.latex), intervals=config.latex_intervals)
+    if config.figures is not None:
+        for figure in page.figures:
+            save_drawing(figure.drawing, Path(config.figures), figure.name)
     return out

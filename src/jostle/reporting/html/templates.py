@@ -11,6 +11,7 @@ from typing import Any
 
 from jostle.core.environment import library_versions
 from jostle.errors import MissingExtra
+from jostle.reporting.charts.looks import style_sheet
 from jostle.reporting.charts.palette import all_colours
 
 HERE = Path(__file__).parent
@@ -42,8 +43,8 @@ def _templates() -> Any:
 
 
 def dressed(styles: tuple[str, ...], script: str = "") -> dict[str, str]:
-    """Style and script of a page with their hashes, from the palette and files in this folder, and who writes it."""
-    style = "\n".join([all_colours(), *map(_text, styles)])
+    """Style and script of a page with their hashes, from palette, looks and files in this folder, and who writes it."""
+    style = "\n".join([all_colours(), style_sheet(), *map(_text, styles)])
     text = _text(script) if script else ""
     return {
         "style": style,

@@ -11,7 +11,7 @@ from jostle.reporting.html.blocks import Figure
 from jostle.reporting.html.section import Report, Section, section
 
 
-@section("offsets", after="objects", title="Errors around the anchor", short="Offsets")
+@section("offsets", after="stability", title="Errors around the anchor", short="Offsets")
 def offsets(report: Report) -> Section | None:
     """Draw pm-k's error by distance from the anchor, clean; the table has every cell."""
     found = [(run.name, one) for run in report.runs for one in offset_errors(run.record)]
