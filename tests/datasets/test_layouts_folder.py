@@ -173,7 +173,7 @@ def test_sets_of_frames(tmp_path: Path) -> None:
 
 @pytest.mark.fault("F143")
 def test_f143_outputs_of_jostle_are_no_annotations(root: Path) -> None:
-    """Outputs of `train`, `run`, `build` and `generate` may be in the folder of their data."""
+    """Outputs of `train`, `run` and `build` may be in the folder of their data."""
     write_text(root / "mine.csv", "video_id,t_start,t_end,label\na,0.5,1,jump\nb,1,2,run\n")
     before = jostle.load_dataset("folder", root=root)
     write_text(root / "model/log.jsonl", '{"event": "warning", "message": "slow"}\n{"step": 1, "loss": 2.0}\n')

@@ -1,4 +1,4 @@
-"""`jostle eval`, `diagnose`, `pmk` and `convert` on the command line."""
+"""`jostle eval`, `diagnose` and `convert` on the command line."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ from jostle.core.options import option
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue, JostleError
 
-# The verbs in the order of work, as the help lists them.
+# The verbs by what one wants, as the panels of the help list them.
 VERBS = {
-    "Begin": ("demo", "doctor", "names"),
-    "Videos": ("corrupt", "sheet", "build", "inspect", "mend", "watch"),
-    "Models": ("extract", "detect", "run", "probe", "train", "export"),
-    "Scores": ("eval", "diagnose", "convert"),
-    "Runs": ("report", "diff", "check", "board", "view"),
+    "Try": ("demo", "doctor", "names"),
+    "Corrupt and mend": ("corrupt", "sheet", "build", "inspect", "mend", "watch"),
+    "Run and train": ("extract", "detect", "run", "probe", "train", "export"),
+    "Score": ("eval", "diagnose", "convert", "check", "diff"),
+    "Show": ("report", "board", "view"),
 }
 GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 ORDER = {verb: number for number, verb in enumerate(GROUP)}
