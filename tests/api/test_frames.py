@@ -14,6 +14,7 @@ import pytest
 import jostle
 from helpers.own_models import SPEC, Small
 from jostle import api
+from jostle.api.config import VideoFeatureOptions
 from jostle.api.models import videos_and_corruptions
 from jostle.datasets.videos import duplicates, find_videos, holds_frames
 from jostle.errors import BadValue, DataError, SourceChanged
@@ -128,12 +129,12 @@ def test_duplicate_folders_are_found(tmp_path: Path) -> None:
 
 def test_single_folder_of_images_is_one_video(tmp_path: Path) -> None:
     folder = write_frames(tmp_path / "v")
-    options: dict[str, Any] = {"truth": None, "subset": None, "seed": 0}
-    videos, _ = videos_and_corruptions(folder, (), None, segments=None, video_id="mine", **options)
+    options = VideoFeatureOptions(video_id="mine")
+    videos, _ = videos_and_corruptions(options, folder, None)
     assert videos == {"mine": folder}
     write_frames(tmp_path / "w", seed=1)
     with pytest.raises(BadValue, match="is a folder of them"):
-        videos_and_corruptions(tmp_path, (), None, segments=None, video_id="mine", **options)
+        videos_and_corruptions(options, tmp_path, None)
 
 
 @pytest.fixture

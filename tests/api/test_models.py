@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jostle.api.config import VideoFeatureOptions
 from jostle.api.models import videos_and_corruptions
 from jostle.core.types import Truth
 from jostle.errors import BadValue, DataError, UnknownName
@@ -24,9 +25,8 @@ def folder(tmp_path: Path) -> Path:
     return videos
 
 
-def select(source: Path, *spec: str, placement: str | None = None, **options):
-    defaults = {"segments": None, "truth": None, "subset": None, "video_id": None, "seed": 0}
-    return videos_and_corruptions(source, spec, placement, **(defaults | options))
+def select(source: Path, *spec: str, truth=None, subset: str | None = None, **options):
+    return videos_and_corruptions(VideoFeatureOptions(spec=spec, **options), source, truth, subset)
 
 
 def test_single_file_and_folder(folder: Path) -> None:

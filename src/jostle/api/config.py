@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostle.core.options import Role, option
-from jostle.errors import BadValue
+from jostle.corruptions.options import SeedOptions, SpecOptions
+from jostle.errors import BadValue, JostleError
 from jostle.evaluation.config import InferenceConfig, SelectionOptions
+from jostle.features.options import FeatureOptions
 from jostle.gate.options import StopOptions
+from jostle.io.options import OverwriteOptions, RateOptions
+from jostle.mending.options import MendOptions
+from jostle.models.options import DeviceOptions, ExtractorOptions
+from jostle.parallel.options import ServingOptions
 
 if TYPE_CHECKING:
+    from jostle.evaluation.inference.feature_detection import FeatureGrid
     from jostle.evaluation.runner.progress import Watch
+    from jostle.features.interpolation import MendingResult
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,3 +116,116 @@ class ProbeOptions:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProbeConfig(InferenceConfig, ProbeOptions, OutputOptions):
     """Options of a probe, as requested."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VideoFeatureOptions(SpecOptions, RateOptions, MendOptions, SeedOptions, DeviceOptions, ServingOptions):
+    """Features of videos"""
+
+    jobs: int | None = field(
+        default=1,
+        metadata=option(
+            "Number of videos processed at once, each in a process of its own; None for one per core.", python=True
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExtractConfig(VideoFeatureOptions, FeatureOptions, OverwriteOptions):
+    """Extraction"""
+
+    source: Any = field(
+        kw_only=False,
+        metadata=option(
+            "Video file or image folder, or a folder of them.",
+            more="Or an object with frames and timestamps, such as a torchcodec `VideoDecoder`, called `video_id`.",
+            metavar="IN",
+        ),
+    )
+    extractor: Any = field(
+        kw_only=False,
+        metadata=option(
+            "Name of an extractor (`jostle names extractors`), or a recogniser.",
+            more="Or the thing itself, such as what `as_extractor` makes of a recogniser. See `load_extractor`.",
+            flag="--extractor",
+            metavar="NAME",
+        ),
+    )
+    out: str | Path = field(
+        kw_only=False,
+        metadata=option("Folder for features and features.json.", flag="--out", short="-o", metavar="DIR"),
+    )
+    weights: str | Path | None = field(
+        default=None,
+        metadata=option("Weights of the extractor: a file, public or hf:ORG/NAME.", metavar="F"),
+    )
+    subset: str | None = field(default=None, metadata=option("Use videos of this subset only.", metavar="S"))
+    stride: int | None = field(
+        default=None, metadata=option("Frames from one window to the next; default: the model's.", least=1)
+    )
+    keep_frames: bool = field(
+        default=False, metadata=option("Also write the features of single frames, to DIR/frames.")
+    )
+    clean: str | Path | None = field(
+        default=None,
+        metadata=option(
+            "Folder of clean features with frame features, so that only what changed is computed.", metavar="DIR"
+        ),
+    )
+    progress: Progress | None = field(
+        default=None,
+        metadata=option("Called with (videos done, videos in all), or for a single video with frames.", python=True),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DetectConfig(VideoFeatureOptions, ExtractorOptions):
+    """Detection"""
+
+    source: str | Path = field(
+        kw_only=False,
+        metadata=option(
+            "Features (T, C) as .npy, a video or image folder, or a folder of them.",
+            more="Video needs an extractor, or a detector of frames.",
+            metavar="IN",
+        ),
+    )
+    detector: Any = field(
+        kw_only=False,
+        metadata=option(
+            "Name of a detector (`jostle names detectors`), or your own as package.module:attribute.",
+            more="Or what `load_detector` gives.",
+            flag="--detector",
+            metavar="NAME",
+        ),
+    )
+    weights: str | Path | None = field(
+        default=None,
+        metadata=option(
+            "Weights of the detector: a file, public or hf:ORG/NAME; for _puppets clean or robust.", metavar="F"
+        ),
+    )
+    settings: Mapping[str, Any] | None = field(
+        default=None, metadata=option("Change a setting of the detector.", flag="--set", metavar="KEY=VALUE")
+    )
+    duration: float | None = field(default=None, metadata=option("Duration of a single video, in seconds."))
+    video_scores: str | Path | None = field(
+        default=None, metadata=option("Scores of a video classifier, for ActivityNet.", metavar="FILE")
+    )
+    grid: FeatureGrid | None = field(
+        default=None,
+        metadata=option(
+            "Stride, window, rate and file names of the features; by default what `extract` noted beside them.",
+            python=True,
+        ),
+    )
+    on_mended: Callable[[str, MendingResult], None] | None = field(
+        default=None, metadata=option("Called with each video and its damaged frames.", python=True)
+    )
+    on_bad: Callable[[str, JostleError], None] | None = field(
+        default=None,
+        metadata=option("Called with each unusable video of a folder, which is then left out.", python=True),
+    )
+    progress: Progress | None = field(
+        default=None, metadata=option("Called with (videos done, videos in all).", python=True)
+    )

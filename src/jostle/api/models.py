@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.api.video import SegmentsLike, as_segments, video_path
+from jostle.api.config import DetectConfig, ExtractConfig, VideoFeatureOptions
+from jostle.api.video import as_segments, video_path
+from jostle.core.options import takes
 from jostle.core.types.clip import check_rate
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
@@ -22,19 +24,13 @@ from jostle.models.loading.names import need_torch
 
 if TYPE_CHECKING:
     from jostle.core.types.clip import Clip, Frames
-    from jostle.corruptions.engine.spec import Spec
-    from jostle.evaluation.inference.feature_detection import FeatureGrid
-    from jostle.evaluation.inference.video_detection import OnMended
+    from jostle.evaluation.inference.feature_detection import VideoScores
     from jostle.features.folder import CorruptionOptions, ExtractionSummary
-    from jostle.features.options import ReleasedBug, Rule
-    from jostle.mending.inspector import Inspector
     from jostle.models.detection.detector import Detector
-    from jostle.models.extractors.extractor import Extractor
     from jostle.models.extractors.protocol import FeatureExtractor
     from jostle.models.input_spec import InputSpec
     from jostle.models.onnx_export import OnnxFile
     from jostle.models.preprocessing.transforms import PreparationDifference
-    from jostle.models.recognition.recogniser import Recogniser
     from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
     from jostle.training.events import Watch
     from jostle.training.inspection_config import InspectionConfig
@@ -45,15 +41,7 @@ INSPECTOR = "inspector"  # name of the part to export
 
 
 def videos_and_corruptions(
-    source: str | Path,
-    spec: str | Spec | Sequence[str | Spec],
-    placement: str | None,
-    *,
-    segments: SegmentsLike,
-    truth: Truth | str | Path | None,
-    subset: str | None,
-    video_id: str | None,
-    seed: int,
+    config: VideoFeatureOptions, source: Path, truth: Truth | str | Path | None, subset: str | None = None
 ) -> tuple[Mapping[str, Path], CorruptionOptions]:
     """Resolve the videos, and the corruptions to apply to each."""
     from jostle.corruptions.engine.placement import parse_placement
@@ -61,35 +49,35 @@ def videos_and_corruptions(
     from jostle.datasets.videos import find_videos, id_at
     from jostle.features.folder import CorruptionOptions
 
+    spec, segments, video_id = config.spec, config.segments, config.video_id
     specs = tuple(str(Spec.parse(one)) for one in ([spec] if isinstance(spec, str | Spec) else spec))
-    if placement is not None:
-        parse_placement(placement)
+    if config.placement is not None:
+        parse_placement(config.placement)
         if not specs:
             raise BadValue("a placement says where a corruption strikes: name one as well, with -c SPEC")
     if segments is not None and truth is not None:
         raise BadValue("give the actions as segments or as a truth file, not both")
-    path = Path(source)
-    found = find_videos(path) if path.is_dir() else None
-    alone = found is None or list(found.values()) == [path]
+    found = find_videos(source) if source.is_dir() else None
+    alone = found is None or list(found.values()) == [source]
     if found is not None and not alone:
         if video_id is not None or segments is not None:
-            raise BadValue(f"{path} is a folder of them; an id or actions belong to a single video")
+            raise BadValue(f"{source} is a folder of them; an id or actions belong to a single video")
         if not found:
-            raise DataError(f"{path}: no videos there; give a video, a folder of images, or a folder that holds some")
+            raise DataError(f"{source}: no videos there; give a video, a folder of images, or a folder that holds some")
         videos: Mapping[str, Path] = found
     else:
-        videos = {video_id if video_id is not None else id_at(path): path}
+        videos = {video_id if video_id is not None else id_at(source): source}
     actions, print_of = _actions(videos, as_segments(segments), truth, subset, alone=alone)
     if truth is not None:
         videos = {name: videos[name] for name in actions}
-    return videos, CorruptionOptions(specs, placement, seed, actions if specs else {}, print_of if specs else None)
+    known = (actions, print_of) if specs else ({}, None)
+    return videos, CorruptionOptions(specs, config.placement, config.seed, *known)
 
 
 def rates_of(
     videos: Mapping[str, Path], truth: Truth | str | Path | None, fps: Fraction | float | None
 ) -> dict[str, Fraction]:
     """The rate of each folder of images, as annotations say it, or else as is given."""
-    from jostle.errors import JostleError
     from jostle.io.files.annotations import read_truth
 
     frames = [name for name, path in videos.items() if path.is_dir()]
@@ -145,119 +133,87 @@ def _actions(
 Progress = Callable[[int, int], None]
 
 
-def detect(
-    source: str | Path,
-    detector: str | Detector[Any],
-    *,
-    weights: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
-    truth: Truth | str | Path | None = None,
-    grid: FeatureGrid | None = None,
-    duration: float | None = None,
-    video_scores: str | Path | None = None,
-    extractor: str | Extractor | None = None,
-    extractor_weights: str | Path | None = None,
-    spec: str | Spec | Sequence[str | Spec] = (),
-    placement: str | None = None,
-    segments: SegmentsLike = None,
-    video_id: str | None = None,
-    seed: int = 0,
-    fps: Fraction | float | None = None,
-    jobs: int | None = 1,
-    model_processes: int | None = None,
-    device: str = "auto",
-    mend: str | Path | Inspector | None = None,
-    on_mended: OnMended | None = None,
-    on_bad: Callable[[str, JostleError], None] | None = None,
-    progress: Progress | None = None,
-) -> Predictions:
+@takes(DetectConfig)
+def detect(config: DetectConfig) -> Predictions:
     """Detect actions in a feature file, a video, or every file of a folder.
 
-    Args:
-        source: features as `.npy`; with an extractor or a detector of frames, video, as files or folders of images.
-        detector: what `load_detector` gives, or what it takes.
-        weights, settings: of a detector by name.
-        truth: gives rate and duration of the videos, and which ones to look at; of video, their actions.
-        grid: stride, window, rate and file names of the features; by default what `jostle extract` noted beside them.
-        duration: of a single feature file, in seconds.
-        video_scores: JSON of a video classifier, for class-agnostic detectors such as those for ActivityNet.
-        extractor: makes features of video: what `load_extractor` gives, or a name.
-        extractor_weights: of an extractor by name.
-        spec: corruptions applied to the video first, in order.
-        placement: which frames they corrupt; by default as each spec says.
-        segments: the actions of a single video, for placements that need them.
-        video_id: of a single video; by default the name of the file without its ending.
-        seed: of random draws.
-        fps: the rate of images, where neither `times.json` nor the truth says it.
-        jobs: videos at once, each in a process of its own; None for one a core.
-        model_processes: number of processes that hold the models; 0 for models in each process that decodes. By default
-            one for each GPU if there are several videos, and none on a CPU. A detector or extractor that is an object
-            stays in this process, unless this number is given.
-        device: of names: `auto`, `cpu` or `cuda`.
-        mend: replace what damaged frames of video touch by what lies around it: `jostle` for the inspector that comes
-            along, weights of your own, or an `Inspector` says which they are. It runs on the detector's device, one
-            video at a time.
-        on_mended: called with each video and its damaged frames.
-        on_bad: called with each unusable video of a folder, which is then left out.
+    Models by name are loaded in as many processes as are of use; a detector or extractor that is an object stays in
+    this process, unless `model_processes` is given. With `mend` videos are processed one at a time.
     """
-    from jostle.evaluation.inference.feature_detection import detect_features, read_grid, read_video_scores
+    from jostle.evaluation.inference.feature_detection import read_video_scores
     from jostle.io.files.annotations import read_truth
 
-    named = isinstance(detector, str)
-    if not named and (weights is not None or settings):
+    named = isinstance(config.detector, str)
+    if not named and (config.weights is not None or config.settings):
         raise BadValue("weights and settings go with the name of a detector; one of your own has them already")
-    known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
-    scores = None if video_scores is None else read_video_scores(video_scores)
-    spec_of_detector = DetectorSpec(detector, weights, settings or {}, known, () if scores is None else scores.classes)
-    model = spec_of_detector.get()
+    known = config.truth if config.truth is None or isinstance(config.truth, Truth) else read_truth(config.truth)
+    scores = None if config.video_scores is None else read_video_scores(config.video_scores)
+    classes = () if scores is None else scores.classes
+    spec = DetectorSpec(config.detector, config.weights, config.settings or {}, known, classes)
+    model = spec.get()
     frames = looks_at_frames(model)
-    if frames and extractor is not None:
+    if frames and config.extractor is not None:
         raise BadValue(f"{type(model).__name__} processes frames itself; leave the extractor out")
-    if extractor is None and not frames:
-        if spec or placement is not None or segments is not None:
-            raise BadValue("features cannot be corrupted any more: give the video and an extractor")
-        if mend is not None:
-            raise BadValue("damaged frames are found in video: give that and an extractor, or extract with --mend")
-        return detect_features(
-            spec_of_detector.moved(model, device),
-            Path(source),
-            read_grid(Path(source)) if grid is None else grid,
-            truth=known,
-            duration=duration,
-            video_scores=scores,
-            progress=progress,
-        )
+    if config.extractor is None and not frames:
+        return _detect_in_features(config, spec, model, known, scores)
+    return _detect_in_videos(config, spec, model, known, scores)
+
+
+def _detect_in_features(
+    config: DetectConfig, spec: DetectorSpec, model: Detector[Any], known: Truth | None, scores: VideoScores | None
+) -> Predictions:
+    from jostle.evaluation.inference.feature_detection import detect_features, read_grid
+
+    if config.spec or config.placement is not None or config.segments is not None:
+        raise BadValue("features cannot be corrupted any more: give the video and an extractor")
+    if config.mend is not None:
+        raise BadValue("damaged frames are found in video: give that and an extractor, or extract with --mend")
+    return detect_features(
+        spec.moved(model, config.device),
+        Path(config.source),
+        read_grid(Path(config.source)) if config.grid is None else config.grid,
+        truth=known,
+        duration=config.duration,
+        video_scores=scores,
+        progress=config.progress,
+    )
+
+
+def _detect_in_videos(
+    config: DetectConfig, spec: DetectorSpec, model: Detector[Any], known: Truth | None, scores: VideoScores | None
+) -> Predictions:
     from jostle.api.engines import place_of
     from jostle.evaluation.inference.remote import connect_predictor
     from jostle.evaluation.inference.video_detection import ByClips, ByFeatures, Find, detect_videos
 
-    mending_options = None if mend is None else MendingOptions(mend)
+    jobs, model_processes = config.jobs, config.model_processes
+    mending_options = None if config.mend is None else MendingOptions(config.mend)
     if mending_options is not None:
         mending_options.check(known=False)
         jobs, model_processes = 1, 0  # `on_mended` is called in this process
-    videos, corrupting = videos_and_corruptions(
-        source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
-    )
-    names = named and (extractor is None or isinstance(extractor, str))
+    videos, corrupting = videos_and_corruptions(config, Path(config.source), known)
+    names = isinstance(config.detector, str) and (config.extractor is None or isinstance(config.extractor, str))
     with place_of(
         "local",
-        device if names else "cpu",  # things of the caller's are where they are
+        config.device if names else "cpu",  # things of the caller's are where they are
         jobs,
         many=len(videos) > 1 and jobs != 1,
         model_processes=model_processes,
         picklable=names,
     ) as place:
-        load = partial(spec_of_detector.looking, extractor, extractor_weights, place.device)
+        load = partial(spec.looking, config.extractor, config.extractor_weights, place.device)
         with place.serving(load) as served:
             predictor = load(model) if served is None else connect_predictor(served)
             where = str(getattr(predictor.detector, "device", "cpu"))
             mending = None if mending_options is None else mending_options.get(where)
-            callback = None if mending is None else on_mended  # which need not travel to other processes
+            callback = None if mending is None else config.on_mended  # which need not travel to other processes
             find: Find = ByClips(predictor.detector, corrupting, scores, mending, callback)
-            if not frames:
+            if not looks_at_frames(model):
                 find = ByFeatures(predictor.detector, predictor.extractor, corrupting, scores, mending, callback)
-            rates = rates_of(videos, known, fps)
-            return detect_videos(find, videos, rates=rates, on_bad=on_bad, jobs=place.jobs, progress=progress)
+            rates = rates_of(videos, known, config.fps)
+            return detect_videos(
+                find, videos, rates=rates, on_bad=config.on_bad, jobs=place.jobs, progress=config.progress
+            )
 
 
 @dataclass(frozen=True)
@@ -313,64 +269,13 @@ class DetectorSpec:
         return isinstance(self.given, str)
 
 
-def extract(
-    source: str | Path | Any,
-    extractor: str | FeatureExtractor | Recogniser,
-    out: str | Path,
-    *,
-    weights: str | Path | None = None,
-    spec: str | Spec | Sequence[str | Spec] = (),
-    placement: str | None = None,
-    segments: SegmentsLike = None,
-    truth: Truth | str | Path | None = None,
-    subset: str | None = None,
-    video_id: str | None = None,
-    seed: int = 0,
-    fps: Fraction | float | None = None,
-    stride: int | None = None,
-    rule: Rule = "all",
-    reproduce_bugs: Sequence[ReleasedBug] = (),
-    keep_frames: bool = False,
-    clean: str | Path | None = None,
-    mend: str | Path | Inspector | None = None,
-    overwrite: bool = False,
-    jobs: int | None = 1,
-    model_processes: int | None = None,
-    device: str = "auto",
-    progress: Progress | None = None,
-) -> ExtractionSummary:
+@takes(ExtractConfig)
+def extract(config: ExtractConfig) -> ExtractionSummary:
     """Write the features of a video, or of every video in a folder, as `<out>/<video id>.npy` and `features.json`.
 
-    What is there already and was made the same way from the same video is left as it is, so a stopped run goes on.
-
-    Args:
-        source: a video file or a folder of numbered images, or a folder of either; or a torchcodec `VideoDecoder`, or
-            another object with frames and timestamps, whose name is then `video_id`.
-        extractor: one of `jostle names extractors`, or of `jostle names models`; `package.module:attribute`; or the
-            thing itself, such as what `as_extractor` makes of a recogniser. See `load_extractor`.
-        weights: its checkpoint; None for those that come with jostle.
-        spec: corruptions to apply first, in order.
-        placement: which frames they corrupt; by default as each spec says.
-        segments: the actions of a single video as (start, end) pairs in seconds.
-        truth: annotations to take actions from; of a folder only the videos named there are extracted.
-        subset: only videos of this subset of the truth.
-        video_id: of a single video; by default the name of the file without its ending.
-        fps: the rate of images, where neither `times.json` nor the truth says it; 30 if nothing does.
-        stride: frames from one window to the next, by default the extractor's.
-        rule: how windows are counted; see `jostle.features.windows.WindowGrid`.
-        reproduce_bugs: faults of the THUMOS14-C extractors to repeat; see there as well.
-        keep_frames: also write what was seen of each frame, as `<out>/frames/<video id>.npy`.
-        clean: folder of clean features made with `keep_frames`; then only what a corruption changes is computed.
-        mend: replace what damaged frames touch by what lies around it: `jostle` for the inspector that comes along,
-            weights of your own, or an `Inspector` says which they are. `clean` features are then those of the video as
-            it is, not mended.
-        overwrite: replace features in `out` that were made otherwise, instead of refusing to.
-        jobs: videos at once, each in a process of its own; None for one a core.
-        model_processes: number of processes that hold the extractor; 0 for one in each process that decodes. By default
-            one for each GPU if there are several jobs, and none on a CPU. An extractor that is an object stays in this
-            process, unless this number is given. Features do not depend on it.
-        device: `auto`, `cpu` or `cuda`.
-        progress: called with (videos done, videos in all), or for a single video with frames.
+    What is there already and was made the same way from the same video is left as it is, so a stopped run goes on. An
+    extractor that is an object stays in this process, unless `model_processes` is given. `clean` features are those of
+    the video as it is, not mended.
 
     Raises:
         JostleError: if nothing could be made. Videos of a folder that cannot be read are set aside and listed.
@@ -381,19 +286,22 @@ def extract(
     from jostle.features.folder import extract_videos
     from jostle.models.devices import one_thread
 
-    mending = None if mend is None else MendingOptions(mend)
+    mending = None if config.mend is None else MendingOptions(config.mend)
     if mending is not None:
         mending.check(known=False)
-    with video_path(source, video_id, fps) as path:
-        videos, corrupting = videos_and_corruptions(
-            path, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
-        )
-        changes = {} if stride is None else {"stride": stride}
-        extractor_spec = ExtractorSpec(extractor, weights)
-        named = isinstance(extractor, str)
-        many = len(videos) > 1 and jobs != 1
-        with place_of("local", device, jobs, many=many, model_processes=model_processes, picklable=named) as place:
-            load: Callable[[], FeatureExtractor] = partial(extractor_spec.get, device=place.device, **changes)
+    with video_path(config.source, config.video_id, config.fps) as path:
+        videos, corrupting = videos_and_corruptions(config, path, config.truth, config.subset)
+        changes = {} if config.stride is None else {"stride": config.stride}
+        spec = ExtractorSpec(config.extractor, config.weights)
+        with place_of(
+            "local",
+            config.device,
+            config.jobs,
+            many=len(videos) > 1 and config.jobs != 1,
+            model_processes=config.model_processes,
+            picklable=isinstance(config.extractor, str),
+        ) as place:
+            load: Callable[[], FeatureExtractor] = partial(spec.get, device=place.device, **changes)
             with place.serving(partial(load_extractor_predictor, load, one_thread)) as served:
                 if served is not None:
                     load = partial(connect_extractor, served)
@@ -401,19 +309,19 @@ def extract(
                 return extract_videos(
                     videos,
                     load,
-                    Path(out),
-                    name=extractor_spec.name,
-                    weights=extractor_spec.fingerprint(),
+                    Path(config.out),
+                    name=spec.name,
+                    weights=spec.fingerprint(),
                     corrupting=corrupting,
-                    rule=rule,
-                    reproduce_bugs=reproduce_bugs,
-                    keep_frames=keep_frames,
-                    clean=None if clean is None else Path(clean),
+                    rule=config.rule,
+                    reproduce_bugs=config.reproduce_bugs,
+                    keep_frames=config.keep_frames,
+                    clean=None if config.clean is None else Path(config.clean),
                     mend=None if mending is None else partial(mending.get, here),
-                    rates=rates_of(videos, truth, fps),
-                    overwrite=overwrite,
+                    rates=rates_of(videos, config.truth, config.fps),
+                    overwrite=config.overwrite,
                     jobs=place.jobs,
-                    progress=progress,
+                    progress=config.progress,
                 )
 
 

@@ -8,25 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from jostle import api
+from jostle.api.config import DetectConfig, ExtractConfig
 from jostle.cli import console
-from jostle.cli.app import (
-    Device,
-    ImageRate,
-    Json,
-    MendBy,
-    ModelProcesses,
-    PlacementOption,
-    ReproducedBugs,
-    Seed,
-    SpecOption,
-    TruthOption,
-    VideoId,
-    WindowRule,
-    Workers,
-    app,
-    fetch,
-)
-from jostle.cli.options import ExitCode
+from jostle.cli.app import Json, Workers, app, fetch
+from jostle.cli.options import ExitCode, Given, with_options
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
 from jostle.core.options import option
@@ -40,128 +25,67 @@ if TYPE_CHECKING:
 
 
 @app.command(help="Detect actions in videos or feature files.")
+@with_options(DetectConfig)
 def detect(
-    source: Annotated[
-        Path,
-        option("Features (T, C) as .npy, a video or image folder, or a folder of them.", metavar="IN"),
-    ],
-    *,
-    detector: Annotated[
-        str,
-        option(
-            "Name of a detector (`jostle names detectors`), or your own as package.module:attribute.",
-            metavar="NAME",
-        ),
-    ],
-    weights: Annotated[
-        str | None,
-        option(
-            "Weights of the detector: a file, public or hf:ORG/NAME; for _puppets clean or robust.",
-            metavar="F",
-        ),
-    ] = None,
+    given: Given,
     out: Annotated[
         Path | None,
         option("Write predictions to this file, for `jostle eval`.", short="-o", metavar="OUT"),
     ] = None,
-    extractor: Annotated[
-        str | None,
-        option(
-            "Feature extractor, for videos; default: the one recorded in the weights.",
-            metavar="NAME",
-        ),
-    ] = None,
-    extractor_weights: Annotated[
-        str | None,
-        option("Weights of the extractor: a file, public or hf:ORG/NAME.", metavar="F"),
-    ] = None,
-    corruption: SpecOption = None,
-    placement: PlacementOption = None,
-    truth: Annotated[
-        Path | None,
-        option("Annotations, for the frame rate, duration and actions of each video.", metavar="GT"),
-    ] = None,
     subset: Annotated[str | None, option("Use videos of this subset only.", metavar="S")] = None,
-    video_id: VideoId = None,
-    fps: Annotated[float | None, option("Frame rate of videos or images that do not state it.")] = None,
-    duration: Annotated[float | None, option("Duration of a single video, in seconds.")] = None,
     stride: Annotated[
-        int | None,
-        option("Frames between two rows; default: as recorded by `extract`, or 4.", least=1),
+        int | None, option("Frames between two rows; default: as recorded by `extract`, or 4.", least=1)
     ] = None,
     window: Annotated[
-        int | None,
-        option("Frames of a window; default: as recorded by `extract`, or 16.", least=1),
+        int | None, option("Frames of a window; default: as recorded by `extract`, or 16.", least=1)
     ] = None,
     prefix: Annotated[str, option("Prefix of ids in file names, such as v_.")] = "",
     suffix: Annotated[str, option("Suffix of ids in file names.")] = ".npy",
-    video_scores: Annotated[
-        Path | None,
-        option("Scores of a video classifier, for ActivityNet.", metavar="FILE"),
-    ] = None,
-    settings: Annotated[
-        Sequence[str] | None, option("Change a setting of the detector.", flag="--set", metavar="KEY=VALUE")
-    ] = None,
-    mend: MendBy = None,
-    seed: Seed = 0,
     jobs: Workers = None,
-    model_processes: ModelProcesses = None,
-    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    from jostle.core.config import parse_pairs
     from jostle.evaluation.inference.feature_detection import FeatureGrid, read_grid
     from jostle.features.folder import mending_warnings
     from jostle.io.files.annotations import read_truth
     from jostle.models.loading.models import looks_at_frames
 
-    known = None if truth is None else read_truth(truth, subset=subset)
-    if weights is None and not is_import_path(detector):
-        raise BadValue(f"{detector} has to be given its weights: --weights F")
-    fetch("detectors", detector, weights)
-    changes = parse_pairs(settings or [])
-    model = api.load_detector(detector, weights=weights, **changes)
+    config = DetectConfig(**given.keywords())
+    source, name = Path(config.source), str(config.detector)
+    known = None if config.truth is None else read_truth(str(config.truth), subset=subset)
+    weights = None if config.weights is None else str(config.weights)
+    if weights is None and not is_import_path(name):
+        raise BadValue(f"{name} has to be given its weights: --weights F")
+    fetch("detectors", name, weights)
+    model = api.load_detector(name, weights=weights, **(config.settings or {}))
+    of_video = config.extractor or config.extractor_weights
     facts: dict[str, Any] = {}
-    options = {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
     if looks_at_frames(model):
-        if extractor or extractor_weights:
-            raise BadValue(f"{detector} processes frames itself; leave the extractor out")
-        facts = options
-    elif extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
-        name = extractor or _extractor_of(detector, weights, source)
-        fetch("extractors", name, extractor_weights)
-        facts |= {"extractor": name, "extractor_weights": extractor_weights, **options}
+        if of_video:
+            raise BadValue(f"{name} processes frames itself; leave the extractor out")
+    elif of_video or config.spec or config.placement or _is_video(source, prefix, suffix):
+        facts["extractor"] = config.extractor or _extractor_of(name, weights, source)
+        fetch("extractors", facts["extractor"], given.values.get("extractor_weights"))
     else:
         noted = read_grid(source)
-        facts["grid"] = FeatureGrid(stride or noted.stride, window or noted.window, fps, prefix, suffix)
-        facts["duration"] = duration
+        rate = None if config.fps is None else float(config.fps)
+        facts["grid"] = FeatureGrid(stride or noted.stride, window or noted.window, rate, prefix, suffix)
     set_aside: dict[str, str] = {}
     mended: dict[str, MendingResult] = {}
     with console.progress("detecting") as advance:
-        predictions = api.detect(
-            source,
-            detector,
-            weights=weights,
-            settings=changes,
-            truth=known,
-            video_scores=video_scores,
-            jobs=jobs,
-            model_processes=model_processes,
-            device=device,
-            mend=mend,
-            on_mended=lambda name, one: mended.update({name: one}),
-            on_bad=lambda name, error: set_aside.update({name: str(error)}),
-            progress=advance,
-            **facts,
-        )
-    for name, one in mended.items():
+        callbacks = {
+            "on_mended": lambda name, one: mended.update({name: one}),
+            "on_bad": lambda name, error: set_aside.update({name: str(error)}),
+            "progress": advance,
+        }
+        predictions = api.detect(**given.keywords(**facts, **callbacks, truth=known, jobs=jobs))
+    for video, one in mended.items():
         for line in mending_warnings(one):
-            console.remark(f"{console.escape(name)}: {line}")
-    damaged = {name: [int(one.damaged.sum()), len(one.damaged)] for name, one in mended.items()}
-    used = {} if mend is None else {"mended": {"by": mend, "struck_of_frames": damaged}}
+            console.remark(f"{console.escape(video)}: {line}")
+    damaged = {video: [int(one.damaged.sum()), len(one.damaged)] for video, one in mended.items()}
+    used = {} if config.mend is None else {"mended": {"by": config.mend, "struck_of_frames": damaged}}
     _show(predictions, known if source.is_dir() else None, out, as_json, used)
-    for name, why in set_aside.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
+    for video, why in set_aside.items():
+        console.say(f"{console.escape(video)}: set aside: {why}")
     if set_aside:
         raise ExitCode(4)
 
@@ -270,70 +194,12 @@ def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
 
 
 @app.command(help="Extract features of videos, one .npy file (T, C) each; existing ones are kept.")
-def extract(
-    source: Annotated[Path, option("Video file or image folder, or a folder of them.", metavar="IN")],
-    *,
-    extractor: Annotated[
-        str,
-        option("Name of an extractor (`jostle names extractors`), or a recogniser.", metavar="NAME"),
-    ],
-    out: Annotated[Path, option("Folder for features and features.json.", short="-o", metavar="DIR")],
-    weights: Annotated[
-        str | None,
-        option("Weights of the extractor: a file, public or hf:ORG/NAME.", metavar="F"),
-    ] = None,
-    corruption: SpecOption = None,
-    placement: PlacementOption = None,
-    truth: TruthOption = None,
-    subset: Annotated[str | None, option("Use videos of this subset only.", metavar="S")] = None,
-    video_id: VideoId = None,
-    fps: ImageRate = None,
-    clean: Annotated[
-        Path | None,
-        option(
-            "Folder of clean features with frame features, so that only what changed is computed.",
-            metavar="DIR",
-        ),
-    ] = None,
-    mend: MendBy = None,
-    keep_frames: Annotated[bool, option("Also write the features of single frames, to DIR/frames.")] = False,
-    rule: WindowRule = "all",
-    reproduce_bug: ReproducedBugs = None,
-    stride: Annotated[int | None, option("Frames from one window to the next; default: the model's.", least=1)] = None,
-    overwrite: Annotated[bool, option("Replace features made with other settings.")] = False,
-    seed: Seed = 0,
-    jobs: Workers = None,
-    model_processes: ModelProcesses = None,
-    device: Device = "auto",
-    as_json: Json = False,
-) -> None:
-    bugs: Any = reproduce_bug or ()  # checked where they are defined
-    fetch("extractors", extractor, weights)
-    with console.progress(f"extracting {console.escape(source.name)}") as advance:
-        done = api.extract(
-            source,
-            extractor,
-            out,
-            weights=weights,
-            spec=corruption or (),
-            placement=placement,
-            truth=truth,
-            subset=subset,
-            video_id=video_id,
-            seed=seed,
-            fps=fps,
-            stride=stride,
-            rule=rule,
-            reproduce_bugs=bugs,
-            keep_frames=keep_frames,
-            clean=clean,
-            mend=mend,
-            overwrite=overwrite,
-            jobs=jobs,
-            model_processes=model_processes,
-            device=device,
-            progress=advance,
-        )
+@with_options(ExtractConfig)
+def extract(given: Given, jobs: Workers = None, as_json: Json = False) -> None:
+    config = ExtractConfig(**given.keywords())
+    fetch("extractors", config.extractor, given.values.get("weights"))
+    with console.progress(f"extracting {console.escape(Path(config.source).name)}") as advance:
+        done = api.extract(**given.keywords(jobs=jobs, progress=advance))
     for warning in done.warnings:
         console.remark(warning)
     for name, why in done.set_aside.items():

@@ -28,6 +28,7 @@ from jostle.cli.tables import (
 )
 from jostle.core.formatting import percent
 from jostle.core.options import option, options_in
+from jostle.corruptions.options import SeedOptions
 from jostle.errors import BadValue
 from jostle.metrics.options import ScoreOptions, StabilityOptions
 
@@ -93,11 +94,10 @@ class ScoringOptions:
             "Reproduce a bug, for moments: empty-query of QVHighlights' program.", flag="--reproduce-bug", metavar="BUG"
         ),
     )
-    seed: int = field(default=0, metadata=option("Seed of all random draws.", variable="JOSTLE_SEED"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EvalConfig(ScoringOptions, PredictionFiles, ScoreOptions, StabilityOptions):
+class EvalConfig(ScoringOptions, PredictionFiles, ScoreOptions, SeedOptions, StabilityOptions):
     """Options of scoring files, as requested."""
 
 

@@ -245,7 +245,9 @@ def convert_value(hint: Any, value: Any, location: str, paths: Sequence[str] = (
         return _build(hint, value, location, paths)
     if origin is Literal:
         if value not in choices:
-            raise _type_error(location, value, f"one of {', '.join(map(repr, choices))}")
+            near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise _type_error(location, value, f"one of {', '.join(map(repr, choices))}{hint}")
         return value
     if origin in (tuple, Sequence, Iterable):
         if not isinstance(value, list | tuple):

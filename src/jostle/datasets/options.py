@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 
 from jostle.core.options import Role, option
+from jostle.io.options import RateOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DataOptions:
+class DataOptions(RateOptions):
     """Data"""
 
     data: str | Path | None = field(
@@ -31,8 +31,4 @@ class DataOptions:
     subset: str | None = field(
         default=None,
         metadata=option("Subset to use in place of the recipe's; default: the data set's.", Role.SAME, metavar="S"),
-    )
-    fps: Fraction | float | None = field(
-        default=None,
-        metadata=option("Frame rate of image folders that do not state it; default: 30.", Role.SAME),
     )

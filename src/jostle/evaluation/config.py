@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.core.options import Role, option
 from jostle.core.plugins import is_import_path
+from jostle.corruptions.options import SeedOptions
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
 from jostle.features.options import FeatureOptions
@@ -33,14 +34,13 @@ class LanguageInput:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BenchmarkOptions:
+class BenchmarkOptions(SeedOptions):
     """Benchmark"""
 
     benchmark: str | Path = field(
         kw_only=False,
         metadata=option("Name of a benchmark (`jostle names benchmarks`), or a .toml file.", Role.SAME),
     )
-    seed: int = field(default=0, metadata=option("Seed of all random draws.", Role.CONDITION, variable="JOSTLE_SEED"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ class MendOptions:
     mend: str | Path | Inspector | None = field(
         default=None,
         metadata=option(
-            "Repair damaged frames before inference; found by jostle, by your weights, or known.",
+            "Repair damaged frames before inference; found by jostle, by your weights or, in runs, known.",
             Role.CONDITION,
             more="What they touch is replaced by what lies around it: rows of features, frames, the frames of a clip. "
             "An `Inspector` may find them too; with `known` the benchmark itself says which they are, which is as well "

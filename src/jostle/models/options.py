@@ -18,7 +18,26 @@ ClipsFrom = Literal["model", "benchmark"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModelOptions:
+class ExtractorOptions:
+    """Model"""
+
+    extractor: Any = field(
+        default=None,
+        metadata=option(
+            "Feature extractor of a detector; default: the one recorded in its weights.",
+            Role.ENTRY,
+            more="A name, `package.module:attribute` or the thing itself.",
+            metavar="NAME",
+        ),
+    )
+    extractor_weights: str | Path | None = field(
+        default=None,
+        metadata=option("Weights of the extractor: a file, public or hf:ORG/NAME.", Role.ENTRY, metavar="F"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelOptions(ExtractorOptions):
     """Model"""
 
     model: Any = field(
@@ -38,19 +57,6 @@ class ModelOptions:
             Role.ENTRY,
             metavar="F",
         ),
-    )
-    extractor: Any = field(
-        default=None,
-        metadata=option(
-            "Feature extractor of a detector; default: the one recorded in its weights.",
-            Role.ENTRY,
-            more="A name, `package.module:attribute` or the thing itself.",
-            metavar="NAME",
-        ),
-    )
-    extractor_weights: str | Path | None = field(
-        default=None,
-        metadata=option("Weights of the extractor: a file, public or hf:ORG/NAME.", Role.ENTRY, metavar="F"),
     )
     spec: InputSpec | None = field(
         default=None,

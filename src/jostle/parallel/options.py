@@ -8,18 +8,9 @@ from jostle.core.options import Role, option
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ExecutionOptions:
+class JobOptions:
     """Execution"""
 
-    engine: str = field(
-        default="local",
-        metadata=option(
-            "Execution engine: local or ray.",
-            Role.SESSION,
-            more="That is, processes of this machine or a cluster.",
-            metavar="E",
-        ),
-    )
     jobs: int | None = field(
         default=None,
         metadata=option(
@@ -31,6 +22,12 @@ class ExecutionOptions:
             least=1,
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServingOptions:
+    """Execution"""
+
     model_processes: int | None = field(
         default=None,
         metadata=option(
@@ -41,5 +38,20 @@ class ExecutionOptions:
             "picklable only if this number is given. The result does not depend on it.",
             metavar="N",
             least=0,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExecutionOptions(JobOptions, ServingOptions):
+    """Execution"""
+
+    engine: str = field(
+        default="local",
+        metadata=option(
+            "Execution engine: local or ray.",
+            Role.SESSION,
+            more="That is, processes of this machine or a cluster.",
+            metavar="E",
         ),
     )

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.options import Role, option
+from jostle.core.options import option
+from jostle.corruptions.options import SeedOptions
 
 if TYPE_CHECKING:
     from jostle.gate.budget import Budget
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class IntervalOptions:
+class IntervalOptions(SeedOptions):
     """Intervals"""
 
     draws: int = field(
@@ -27,7 +28,6 @@ class IntervalOptions:
             least=0,
         ),
     )
-    seed: int = field(default=0, metadata=option("Seed of all random draws.", Role.CONDITION, variable="JOSTLE_SEED"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
