@@ -78,7 +78,7 @@ def test_options_of_copies_and_of_data_sets_are_told_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = run(capsys, monkeypatch, "build", "puppets", "--clean", "--lossless", "-o", tmp_path)
-    assert (code, "are for corrupted copies; leave them out with --clean" in err) == (2, True)
+    assert (code, "--lossless is for corrupted copies; leave it out with --clean" in err) == (2, True)
     code, _, err = run(capsys, monkeypatch, "build", "puppets-c", "--verify", "-o", tmp_path)
     assert (code, "--verify goes with --clean" in err) == (2, True)
     code, _, err = run(capsys, monkeypatch, "build", "puppets-c", "--subset", "test", "--subset", "training", "-o", "x")

@@ -1,4 +1,4 @@
-"""Fault F113: the disk fills up during `build`, also with `--clean`, `extract` or `train`; all say so and can resume."""
+"""Fault F113: the disk fills up during `build` (with `--clean` too), `extract` or `train`; all report it and resume."""
 
 from __future__ import annotations
 

@@ -8,27 +8,26 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from jostle.core.interruption import Stopped
+from jostle.core.options import option, takes
 from jostle.core.types.clip import check_rate
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
+from jostle.mending.options import WatchOptions
 from jostle.mending.verdicts import UNDECODABLE
 
 if TYPE_CHECKING:
     from jostle.io.video.live_output import PictureOutput
     from jostle.io.video.raw_picture import LivePicture
-    from jostle.mending.inspector import Inspector
-    from jostle.mending.stream_repair import JudgedPicture, StreamMendMethod
+    from jostle.mending.stream_repair import JudgedPicture
     from jostle.mending.watcher import WatchedStream
     from jostle.reporting.prometheus import PrometheusMetric
 
-HOLD_LIMIT_S = 5.0
 # Upper ends in seconds of the classes of the time that one frame takes.
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.1, 0.25, 1.0)
 _NOTHING = np.zeros(0, np.uint8)  # in place of pictures where there is no output
@@ -106,42 +105,24 @@ class WatchState:
         }
 
 
-def watch(
-    source: str,
-    *,
-    lookahead: int = 5,
-    mend: bool = False,
-    how: StreamMendMethod = "hold",
-    hold_limit: float = HOLD_LIMIT_S,
-    out: str | None = None,
-    drop: bool = False,
-    size: tuple[int, int] | None = None,
-    pixel_format: str | None = None,
-    fps: Fraction | float | None = None,
-    retries: int | None = None,
-    until_damaged: bool = False,
-    overwrite: bool = False,
-    inspector: str | Path | Inspector = "jostle",
-    on_event: Callable[[dict[str, Any]], None] | None = None,
-    on_frame: Callable[[WatchState], None] | None = None,
-    state: WatchState | None = None,
-) -> WatchState:
-    """Watch a stream until it ends, for damage; with `out` hand it on, mended or as it came.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WatchConfig(WatchOptions):
+    """Options of watching a stream, as requested."""
 
-    Args:
-        source: `-` for y4m on standard input, a file, a named pipe, a camera, or an address.
-        lookahead: most later frames that may come before a verdict.
-        mend: replace damaged frames in `out`; `how` and `hold_limit` as of `Watcher`. Where there is nothing good to
-            show, or for too long, the frame written is black.
-        out: `-` for standard output, or a file: y4m, or raw frames if the source is raw.
-        drop: leave frames of `out` away when its reader is slow; otherwise everything waits for it.
-        size: (width, height) of raw frames, with `pixel_format` and `fps`.
-        retries: attempts to connect again to an address; None for no limit.
-        until_damaged: end with the first damaged frame.
-        on_event: called with every event, plain values.
-        on_frame: called after every verdict.
-        state: filled on the way, where another thread wants to read it.
-    """
+    on_event: Callable[[dict[str, Any]], None] | None = field(
+        default=None, metadata=option("Called with every event, plain values.", python=True)
+    )
+    on_frame: Callable[[WatchState], None] | None = field(
+        default=None, metadata=option("Called after every verdict.", python=True)
+    )
+    state: WatchState | None = field(
+        default=None, metadata=option("Filled on the way, where another thread wants to read it.", python=True)
+    )
+
+
+@takes(WatchConfig)
+def watch(config: WatchConfig) -> WatchState:
+    """Watch a stream until it ends, for damage; with `out` hand it on, mended or as it came."""
     from jostle.io.video.facts import require_pyav
 
     require_pyav("watching a stream")
@@ -149,30 +130,33 @@ def watch(
     from jostle.mending.loading import load_inspector
     from jostle.mending.watcher import WatchedStream
 
-    if mend and out is None:
+    source, out, how, inspector = config.source, config.out, config.how, config.inspector
+    if config.mend and out is None:
         raise BadValue("mending a stream needs a place for it: -o - for the next program, or -o FILE.y4m")
-    if drop and out is None:
+    if config.drop and out is None:
         raise BadValue("--drop is for frames that a slow reader of -o does not take; there is no -o")
-    rate = None if fps is None else check_rate(fps)
-    watching = _Watch(WatchState() if state is None else state, on_event, on_frame, until_damaged)
-    watching.mends, watching.marks = mend, mend and how == "mark"
-    _check_output(source, out, overwrite)
+    rate = None if config.fps is None else check_rate(config.fps)
+    state = WatchState() if config.state is None else config.state
+    watching = _Watch(state, config.on_event, config.on_frame, config.until_damaged)
+    watching.mends, watching.marks = config.mend, config.mend and how == "mark"
+    _check_output(source, out, config.overwrite)
     # Loaded first: a stream does not wait.
     loaded = load_inspector(inspector) if isinstance(inspector, str | Path) else inspector
-    opened = open_live(source, watching.report, size=size, pixel_format=pixel_format, fps=rate, retries=retries)
+    raw: dict[str, Any] = {"size": config.size, "pixel_format": config.pixel_format, "fps": rate}
+    opened = open_live(source, watching.report, **raw, retries=config.retries)
     watching.state.source = opened.name
     rate = rate or opened.facts.fps
     stream = WatchedStream(
-        lookahead=lookahead,
-        how=how if mend else "mark",
-        hold_limit=hold_limit,
+        lookahead=config.lookahead,
+        how=how if config.mend else "mark",
+        hold_limit=config.hold_limit,
         inspector=loaded,
         fps=None if rate is None else float(rate),
     )
     begun = time.monotonic()
     with contextlib.closing(opened), _output_handle(out) as handle:
         try:
-            watching.run(stream, opened, handle, drop=drop)
+            watching.run(stream, opened, handle, drop=config.drop)
         finally:
             watching.close()
     watching.state.wall_s = time.monotonic() - begun

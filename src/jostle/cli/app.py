@@ -10,10 +10,10 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -254,101 +254,6 @@ Workers = Annotated[
         short="-j",
         variable="JOSTLE_NUM_WORKERS",
         least=1,
-    ),
-]
-ModelProcesses = Annotated[
-    int | None,
-    option(
-        "Number of processes that hold the model; default: one per GPU, and 0 on a CPU, where every worker holds it.",
-        flag="--model-processes",
-        metavar="N",
-        least=0,
-    ),
-]
-SpecOption = Annotated[
-    Sequence[str] | None,
-    option(
-        "Corruption, as [profile/]name[:severity]; may be repeated, applied in order.",
-        flag="--corruption",
-        short="-c",
-        metavar="SPEC",
-    ),
-]
-PlacementOption = Annotated[
-    str | None, option("Frames to corrupt: everywhere, centre:5%, frame:120 ...", flag="--placement", metavar="P")
-]
-TruthOption = Annotated[
-    Path | None, option("Annotations, for placements that need actions.", flag="--truth", metavar="GT.json")
-]
-VideoId = Annotated[str | None, option("Id of the video; default: its file name.", flag="--video-id", metavar="ID")]
-WindowRule = Annotated[
-    Literal["all", "released", "released-json"],
-    option("Windows of features: all full ones, or those of THUMOS14-C's programs.", flag="--rule"),
-]
-ReproducedBugs = Annotated[
-    Sequence[str] | None,
-    option(
-        "Reproduce a bug of THUMOS14-C's programs: skipped-window, early-row; may be repeated.",
-        flag="--reproduce-bug",
-        metavar="FAULT",
-    ),
-]
-MendBy = Annotated[
-    str | None,
-    option(
-        "Repair damaged frames from intact ones around them; found by jostle or by your own weights.",
-        flag="--mend",
-        metavar="BY",
-    ),
-]
-Device = Annotated[
-    Literal["auto", "cpu", "cuda"], option("Device of networks; auto: a GPU if there is one.", flag="--device")
-]
-DatasetName = Annotated[
-    str | None,
-    option(
-        "Run the recipe on another data set: a name (`jostle names datasets`), or folder.",
-        flag="--dataset",
-        metavar="NAME",
-    ),
-]
-ImageRate = Annotated[
-    float | None, option("Frame rate of image folders that do not state it; default: 30.", flag="--fps")
-]
-DataFolder = Annotated[Path | None, option("Folder with annotations and videos.", flag="--data", metavar="DIR")]
-ModelWeights = Annotated[
-    str | None,
-    option(
-        "Weights of the model: a file, public or hf:ORG/NAME; for bundled models clean (default) or robust.",
-        flag="--weights",
-        metavar="F",
-    ),
-]
-ExtractorName = Annotated[
-    str | None,
-    option(
-        "Feature extractor of a detector; default: the one recorded in its weights.", flag="--extractor", metavar="NAME"
-    ),
-]
-ExtractorWeights = Annotated[
-    str | None,
-    option("Weights of the extractor: a file, public or hf:ORG/NAME.", flag="--extractor-weights", metavar="F"),
-]
-InputSettings = Annotated[
-    Sequence[str] | None,
-    option("Change the input of a recogniser, for example frames=8.", flag="--input", metavar="KEY=VALUE"),
-]
-EngineName = Annotated[str, option("Execution engine: local or ray.", flag="--engine", metavar="E")]
-Precision = Annotated[
-    Literal["float32", "tf32", "bfloat16", "float16"],
-    option("Precision of networks; scores change with others than float32.", flag="--precision"),
-]
-MendFramesBy = Annotated[
-    str | None,
-    option(
-        "Repair damaged frames before inference; found by jostle, by your weights, or known.",
-        flag="--mend",
-        metavar="BY",
     ),
 ]
 Cells = Annotated[

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import (
-    Cells,
-    DataFolder,
-    DatasetName,
-    ImageRate,
-    Json,
-    Seed,
-    Workers,
-    app,
-)
-from jostle.cli.options import ExitCode
-from jostle.core.options import option
+from jostle.cli.app import Json, Workers, app
+from jostle.cli.options import ExitCode, Given, with_options
+from jostle.core.options import option, options_in
+from jostle.corruptions.options import SeedOptions
+from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
+from jostle.evaluation.config import CellOptions
+from jostle.io.options import LosslessOptions
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BuildConfig(DataOptions, CellOptions, LosslessOptions, SeedOptions):
+    """Options of copies of a benchmark, as requested."""
+
+    benchmark: str = field(
+        kw_only=False,
+        metadata=option(
+            "Benchmark (`jostle names benchmarks`), or .toml file; with --clean a data set (`names datasets`).",
+            metavar="NAME",
+        ),
+    )
 
 
 @app.command(
     help="Write the corrupted videos of a benchmark, or with --clean the files of a data set; existing ones are kept."
 )
+@with_options(BuildConfig, without=("subset",))
 def build(
-    name: Annotated[
-        str,
-        option(
-            "Benchmark (`jostle names benchmarks`), or .toml file; with --clean a data set (`names datasets`).",
-            metavar="NAME",
-        ),
-    ],
-    *,
+    given: Given,
     out: Annotated[
         Path | None,
         option(
@@ -43,59 +46,44 @@ def build(
             metavar="DIR",
         ),
     ] = None,
-    clean: Annotated[
-        bool,
-        option("Draw the files of a data set, verify them, and replace damaged ones."),
-    ] = False,
+    clean: Annotated[bool, option("Draw the files of a data set, verify them, and replace damaged ones.")] = False,
     verify: Annotated[bool, option("With --clean: compare every file with its hash.")] = False,
-    data: DataFolder = None,
-    dataset: DatasetName = None,
     subset: Annotated[
-        Sequence[str] | None,
+        Sequence[str],
         option(
             "Subset to use in place of the recipe's; default: the data set's. With --clean it may be repeated; "
             "default: all.",
             metavar="S",
         ),
-    ] = None,
-    fps: ImageRate = None,
-    cells: Cells = None,
-    lossless: Annotated[bool, option("Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    ] = (),
     layout: Annotated[
-        Sequence[str] | None,
+        Sequence[str],
         option(
-            "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar"
-            " files) or croissant (metadata); may be repeated.",
+            "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar files) or "
+            "croissant (metadata); may be repeated.",
             metavar="NAME",
         ),
-    ] = None,
+    ] = (),
     dry_run: Annotated[bool, option("Print what would be written, and write nothing.")] = False,
-    seed: Seed = 0,
     jobs: Workers = None,
     as_json: Json = False,
 ) -> None:
-    options: dict[str, Any] = {
-        "data": data,
-        "dataset": dataset,
-        "fps": fps,
-        "cells": None if cells is None else cells.split(","),
-        "lossless": lossless,
-    }
+    name = given.values["benchmark"]
     if clean:
-        if layout or dry_run or any(options.values()):
-            raise BadValue(
-                "--data, --dataset, --fps, --cells, --lossless, --layout and --dry-run are for corrupted copies; leave "
-                "them out with --clean"
-            )
-        _draw_files(name, subset, out, verify, seed, jobs, as_json)
+        given.refuse(
+            "is for corrupted copies; leave it out with --clean", *options_in(BuildConfig) - {"benchmark", "seed"}
+        )
+        if layout or dry_run:
+            raise BadValue("--layout and --dry-run are for corrupted copies; leave them out with --clean")
+        _draw_files(name, subset, out, verify, given.values.get("seed", 0), jobs, as_json)
         return
     if verify:
         raise BadValue("--verify goes with --clean; `jostle check DIR` compares corrupted copies with their hashes")
-    if subset and len(subset) > 1:
+    if len(subset) > 1:
         raise BadValue("a benchmark is about one subset; give --subset once")
-    options |= {"subset": subset[0] if subset else None, "seed": seed}
+    options = given.keywords(subset=subset[0] if subset else None)
     if dry_run:
-        plan = api.plan_build(name, **options)
+        plan = api.plan_build(**options)
         if as_json:
             console.show_json(plan)
         else:
@@ -105,7 +93,7 @@ def build(
     if out is None:
         raise BadValue("say where the copies go: -o DIR")
     with console.progress(f"building {name}") as advance:
-        done = api.build(name, out=out, layouts=layout or (), jobs=jobs, progress=advance, **options)
+        done = api.build(**options, out=out, layouts=layout, jobs=jobs, progress=advance)
     if as_json:
         console.show_json(done.to_dict())
     else:
@@ -121,7 +109,7 @@ def build(
 
 def _draw_files(
     name: str,
-    subsets: Sequence[str] | None,
+    subsets: Sequence[str],
     root: Path | None,
     verify: bool,
     seed: int,
@@ -134,7 +122,7 @@ def _draw_files(
     kind = datasets[name]
     if kind.on_disk:
         raise BadValue(f"{name} is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from")
-    for one in subsets or ():
+    for one in subsets:
         kind.check_subset(one)
     folders = []
     for part in dict.fromkeys(subsets or kind.subsets):

@@ -60,6 +60,11 @@ class Given:
             raise BadValue(f"{' and '.join(missing)} must be given; see --help")
         return values
 
+    def filled(self, **more: Any) -> dict[str, Any]:
+        """Return all options that a command line can give, with their defaults, as keywords."""
+        defaults = {one.name: one.default for one in _fields(self.kind) if not one.required}
+        return {**defaults, **self.keywords(**more)}
+
     def refuse(self, why: str, *names: str) -> None:
         """Raise if an option of these names is given.
 

@@ -9,18 +9,18 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, TextIO
 
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
-from jostle.cli.options import ExitCode
-from jostle.cli.video import InspectorName
+from jostle.cli.options import ExitCode, Given, with_options
 from jostle.core.formatting import without_nan
 from jostle.core.interruption import Stopped
 from jostle.core.options import option
 from jostle.errors import BadValue, MediaError
 from jostle.io.files.pipe_writer import PipeWriter
+from jostle.mending.options import WatchOptions
 
 DAMAGED, BROKEN = 9, MediaError.exit_code
 WAITING_EVENTS = 64
@@ -29,50 +29,21 @@ DRAW_EVERY_S = 0.2
 
 
 @app.command(help="Watch a live stream for damage, and mend it: a file, y4m on a pipe, a camera or an address.")
+@with_options(WatchOptions)
 def watch(
-    source: Annotated[
-        str,
-        option("A file, - for y4m on stdin, /dev/video0, or rtsp://, udp://, http:// ...", metavar="SOURCE"),
-    ],
-    *,
-    lookahead: Annotated[
-        int,
-        option("Frames that a verdict may wait for; more are more accurate.", metavar="N", least=0),
-    ] = 5,
+    given: Given,
     events: Annotated[
         str | None,
         option("Write events to this file, as JSON lines; default: stdout.", metavar="FILE"),
     ] = None,
-    until_damaged: Annotated[bool, option(f"End at the first damaged frame, with exit code {DAMAGED}.")] = False,
-    mend: Annotated[bool, option("Replace damaged frames in the output.")] = False,
-    out: Annotated[
-        str | None,
-        option("Output stream: - for y4m on stdout, or a .y4m file.", short="-o", metavar="OUT"),
-    ] = None,
-    how: Annotated[
-        Literal["hold", "blend", "mark"],
-        option("Hold the last good frame, blend to the next one, or mark frames in their headers."),
-    ] = "hold",
-    hold_limit: Annotated[
-        float,
-        option("Longest hold in seconds; after it frames are black.", metavar="S", least=0),
-    ] = 5.0,
-    drop: Annotated[bool, option("Drop frames when the reader of the output is slow.")] = False,
     size: Annotated[str | None, option("Size of raw frames.", metavar="WxH")] = None,
-    pix_fmt: Annotated[str | None, option("Pixel format of raw frames: yuv420p, rgb24 ...", metavar="F")] = None,
-    fps: Annotated[float | None, option("Rate of raw frames; default: 30.")] = None,
-    retries: Annotated[
-        int | None,
-        option("Attempts to reach an address again; default: no limit.", metavar="N", least=0),
-    ] = None,
     metrics: Annotated[
         str | None,
         option("Serve Prometheus metrics, as at 127.0.0.1:9108.", metavar="HOST:PORT"),
     ] = None,
-    inspector: InspectorName = "jostle",
-    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
+    out = given.values.get("out")
     if out == "-" and (as_json or events == "-"):
         raise BadValue("standard output takes either the stream or JSON; write events to --events FILE")
     if out == "-" and sys.stdout.isatty():
@@ -96,25 +67,8 @@ def watch(
             if event["event"] not in ("start", "end"):
                 console.remark(_describe(event, state))
 
-        api.watch(
-            source,
-            lookahead=lookahead,
-            mend=mend,
-            how=how,
-            hold_limit=hold_limit,
-            out=out,
-            drop=drop,
-            size=_parse_size(size),
-            pixel_format=pix_fmt,
-            fps=fps,
-            retries=retries,
-            until_damaged=until_damaged,
-            overwrite=overwrite,
-            inspector=inspector,
-            on_event=report_event,
-            on_frame=live.draw,
-            state=state,
-        )
+        callbacks = {"on_event": report_event, "on_frame": live.draw}
+        api.watch(**given.keywords(**callbacks, size=_parse_size(size), state=state))
     if state.ended == "reader_gone":
         raise Stopped(signal.SIGPIPE)
     if as_json:

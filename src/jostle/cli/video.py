@@ -2,71 +2,74 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import (
-    Device,
-    ImageRate,
-    Jobs,
-    Json,
-    PlacementOption,
-    Seed,
-    SpecOption,
-    TruthOption,
-    VideoId,
-    Workers,
-    app,
-)
-from jostle.cli.options import ExitCode
+from jostle.cli.app import Jobs, Json, Workers, app
+from jostle.cli.options import ExitCode, Given, with_options
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import percent
 from jostle.core.options import option
+from jostle.corruptions.options import SeedOptions, SpecOptions
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
+from jostle.io.options import DamagedInputOptions, LosslessOptions, OverwriteOptions, RateOptions
+from jostle.mending.options import ThresholdOptions
+from jostle.models.options import DeviceOptions
 
-OnMissing = Literal["error", "drop", "hold"]
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VideoOptions(RateOptions):
+    """Video"""
+
+    source: Path = field(kw_only=False, metadata=option("Video file, or folder of images.", metavar="IN"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OutputOptions(LosslessOptions, OverwriteOptions):
+    """Output"""
+
+    out: Path = field(metadata=option("Output: .mp4, .mkv or a folder.", short="-o", metavar="OUT"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CorruptConfig(SpecOptions, OutputOptions, DamagedInputOptions, VideoOptions, SeedOptions):
+    """Options of corrupting a video, as requested."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SheetConfig(SpecOptions, VideoOptions, SeedOptions):
+    """Options of a contact sheet, as requested."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InspectConfig(ThresholdOptions, RateOptions, DeviceOptions):
+    """Options of inspecting videos, as requested."""
+
+    source: Path = field(
+        kw_only=False,
+        metadata=option(
+            "Video file, or folder of images; with --csv a folder of videos, or a .txt list.", metavar="VIDEO"
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MendConfig(ThresholdOptions, OutputOptions, VideoOptions, DeviceOptions):
+    """Options of mending a video, as requested."""
 
 
 @app.command(help="Corrupt a video: a file or a folder of images.")
-def corrupt(
-    source: Annotated[Path, option("Video file, or folder of images.", metavar="IN")],
-    *,
-    out: Annotated[Path, option("Output: .mp4, .mkv or a folder.", short="-o", metavar="OUT")],
-    corruption: SpecOption = None,
-    placement: PlacementOption = None,
-    truth: TruthOption = None,
-    video_id: VideoId = None,
-    lossless: Annotated[bool, option("Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
-    strict: Annotated[bool, option("Refuse a damaged input.")] = False,
-    on_missing: Annotated[OnMissing, option("Handling of frames that cannot be decoded.")] = "drop",
-    fps: ImageRate = None,
-    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    as_json: Json = False,
-) -> None:
-    if not corruption:
+@with_options(CorruptConfig)
+def corrupt(given: Given, jobs: Jobs = None, as_json: Json = False) -> None:
+    if not given.values.get("spec"):
         raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
+    source = given.values["source"]
     with console.progress(f"corrupting {console.escape(source.name)}") as advance:
-        done = api.corrupt_file(
-            source,
-            corruption,
-            out,
-            seed=seed,
-            video_id=video_id,
-            placement=placement,
-            truth=truth,
-            lossless=lossless,
-            strict=strict,
-            on_missing=on_missing,
-            fps=fps,
-            overwrite=overwrite,
-            jobs=jobs,
-            progress=advance,
-        )
+        done = api.corrupt_file(**given.filled(jobs=jobs, progress=advance))
     for warning in done.warnings:
         console.remark(f"{console.escape(source.name)}: {warning}")
     if as_json:
@@ -87,30 +90,14 @@ def corrupt(
 
 
 @app.command(help="Draw a contact sheet: corruptions by severities.")
+@with_options(SheetConfig)
 def sheet(
-    source: Annotated[Path, option("Video file, or folder of images.", metavar="IN")],
-    *,
+    given: Given,
     out: Annotated[Path, option("PNG file to write.", short="-o", metavar="sheet.png")],
-    corruption: SpecOption = None,
-    placement: PlacementOption = None,
-    truth: TruthOption = None,
-    video_id: VideoId = None,
-    fps: ImageRate = None,
-    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     with console.progress("drawing") as advance:
-        path = api.sheet(
-            source,
-            out,
-            corruption,
-            seed=seed,
-            video_id=video_id,
-            placement=placement,
-            truth=truth,
-            fps=fps,
-            progress=advance,
-        )
+        path = api.sheet(**given.keywords(out=out, progress=advance))
     if as_json:
         console.show_json({"format": 1, "out": str(path)})
     else:
@@ -119,22 +106,12 @@ def sheet(
 
 PICTURES = 12  # in the strip
 WORST_VIDEOS = 20  # in the table of a collection
-InspectorName = Annotated[
-    str, option("Inspector: jostle, or weights of `jostle train`.", flag="--inspector", metavar="F")
-]
-Threshold = Annotated[
-    float | None,
-    option("Least probability of damage; default: the inspector's.", flag="--threshold", least=0, most=1),
-]
 
 
 @app.command(help="Find the damaged frames of a video: black, blurred, covered, broken, overexposed ...")
+@with_options(InspectConfig)
 def inspect(
-    source: Annotated[
-        Path,
-        option("Video file, or folder of images; with --csv a folder of videos, or a .txt list.", metavar="VIDEO"),
-    ],
-    *,
+    given: Given,
     out: Annotated[
         Path | None,
         option("Draw a strip: .png, .pdf or .svg; with --csv a .html page.", short="-o", metavar="FILE"),
@@ -143,32 +120,22 @@ def inspect(
         Path | None,
         option("Inspect a collection, and write a row per video.", flag="--csv", metavar="FILE"),
     ] = None,
-    inspector: InspectorName = "jostle",
     causal: Annotated[bool, option("Use past frames only, as in live use.")] = False,
-    threshold: Threshold = None,
-    fps: ImageRate = None,
-    device: Device = "auto",
     jobs: Workers = None,
     as_json: Json = False,
 ) -> None:
+    options = given.filled()
+    source = options.pop("source")
     if table is not None:
-        if causal or threshold is not None:
+        if causal or "threshold" in given.values:
             raise BadValue("--causal and --threshold are for a single video; leave them out with --csv")
-        _inspect_collection(source, table, out, inspector, jobs, as_json)
+        _inspect_collection(source, table, out, options["inspector"], jobs, as_json)
         return
     if out is not None:
         refuse_output_in(source, out)
     with console.progress(f"inspecting {console.escape(source.name)}") as advance:
-        inspection = api.inspection(
-            source,
-            inspector=inspector,
-            causal=causal,
-            threshold=threshold,
-            device=device,
-            fps=fps,
-            pictures=0 if out is None else PICTURES,
-            progress=advance,
-        )
+        pictures = 0 if out is None else PICTURES
+        inspection = api.inspection(source, causal=causal, pictures=pictures, progress=advance, **options)
     if out is not None:
         api.draw_inspection(inspection, out, title=source.name)
     if as_json:
@@ -230,35 +197,18 @@ def _inspect_collection(
 
 
 @app.command(help="Replace the damaged frames of a video by the intact ones around them. Times and sound are kept.")
+@with_options(MendConfig)
 def mend(
-    source: Annotated[Path, option("Video file, or folder of images.", metavar="IN")],
-    *,
-    out: Annotated[Path, option("Output: .mp4, .mkv or a folder.", short="-o", metavar="OUT")],
+    given: Given,
     how: Annotated[
         Literal["hold", "blend", "motion"],
         option("Hold the last intact frame, blend to the next, or follow the motion between them."),
     ] = "blend",
-    inspector: InspectorName = "jostle",
-    threshold: Threshold = None,
-    lossless: Annotated[bool, option("Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
-    fps: ImageRate = None,
-    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
-    device: Device = "auto",
     as_json: Json = False,
 ) -> None:
+    source = given.values["source"]
     with console.progress(f"mending {console.escape(source.name)}") as advance:
-        done = api.mend_file(
-            source,
-            out,
-            how=how,
-            inspector=inspector,
-            threshold=threshold,
-            device=device,
-            lossless=lossless,
-            fps=fps,
-            overwrite=overwrite,
-            progress=advance,
-        )
+        done = api.mend_file(**given.filled(how=how, progress=advance))
     for warning in done.warnings:
         console.remark(f"{console.escape(source.name)}: {warning}")
     if as_json:

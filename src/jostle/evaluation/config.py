@@ -44,7 +44,7 @@ class BenchmarkOptions(SeedOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SelectionOptions:
+class CellOptions:
     """Cells and videos"""
 
     cells: Iterable[str] | None = field(
@@ -57,6 +57,12 @@ class SelectionOptions:
             separator=",",
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SelectionOptions(CellOptions):
+    """Cells and videos"""
+
     videos: Mapping[str, Any] | None = field(
         default=None,
         metadata=option(

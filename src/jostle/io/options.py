@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 from jostle.core.options import Role, option
 
@@ -25,4 +26,26 @@ class OverwriteOptions:
     overwrite: bool = field(
         default=False,
         metadata=option("Replace the output if it exists; features also if they were made with other settings."),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LosslessOptions:
+    """Output"""
+
+    lossless: bool = field(
+        default=False,
+        metadata=option(
+            "Keep every pixel: FFV1 in .mkv, or PNG.", more="Otherwise H.264, and JPEG for folders of JPEG."
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DamagedInputOptions:
+    """Damaged input"""
+
+    strict: bool = field(default=False, metadata=option("Refuse a damaged input."))
+    on_missing: Literal["error", "drop", "hold"] = field(
+        default="drop", metadata=option("Handling of frames that cannot be decoded.")
     )
