@@ -414,7 +414,8 @@ from jostle.core.options import options_in
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.tasks.task import tasks
-recipe = Recipe(name="e", version=1, dataset="folder", task="events", metric="m", groups=(Group("g", cells=("fog:1",)),))
+groups = (Group("g", cells=("fog:1",)),)
+recipe = Recipe(name="e", version=1, dataset="folder", task="events", metric="m", groups=groups)
 data = Dataset("folder", "", Path(), (added_task.Counts({"a": 2, "b": 0}),), {})
 events = tasks["events"].of_data(recipe, data)
 events.write_truth(Path("events.json"))
