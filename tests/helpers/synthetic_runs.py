@@ -26,7 +26,7 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
-from jostle.evaluation.inference.outputs import ObjectPredictions, VideoAnswers, VideoMoments
+from jostle.evaluation.inference.outputs import ObjectPredictions, VideoAnswers
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import Run, StoppingRule, run_benchmark
@@ -161,9 +161,9 @@ class Guesser:
         if isinstance(self.annotations, MomentSet):
             windows = tuple(self._windows(item, harm) for item in order.items)
             return (
-                VideoMoments(windows, {"one_frame": windows}, {"blind": "no frames"})
+                VideoAnswers(windows, {"one_frame": windows}, {"blind": "no frames"})
                 if cell == CLEAN
-                else (VideoMoments(windows, {}, {}))
+                else (VideoAnswers(windows, {}, {}))
             )
         if isinstance(self.annotations, BoxSets):
             return ObjectPredictions(

@@ -17,7 +17,7 @@ from helpers.small_language import LENGTH, OPTIONS, find, write_data, write_sent
 from jostle.core.types.language import MomentPrediction
 from jostle.datasets.dataset import Request, datasets
 from jostle.evaluation.inference.language import ask_in_orders
-from jostle.evaluation.inference.outputs import VideoAnswers, VideoMoments
+from jostle.evaluation.inference.outputs import VideoAnswers
 from jostle.evaluation.probing.probe import read_probe, read_video_probe
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.tasks.task import make_task
@@ -119,7 +119,7 @@ def test_overlaps_equal_those_of_the_corrupted_video(data: Path, tmp_path: Path)
         for position, score in zip(curve.positions, curve.scores, strict=True):
             damaged = jostle.corrupt(clip, f"{BLACK}:1", placement=f"frame:{position}", video_id=name)
             (windows,) = model.locate([Sentence(damaged.frames, clip.pts, item.text, LENGTH / 10)])
-            output = VideoMoments((MomentPrediction(windows.windows),), {}, {})
+            output = VideoAnswers((MomentPrediction(windows.windows),), {}, {})
             assert task.judge(name, output, 0.5)[0][0] == score
 
 

@@ -25,7 +25,7 @@ from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.footage import Footage, open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
-from jostle.evaluation.inference.outputs import BASELINES, VideoAnswers, VideoMoments
+from jostle.evaluation.inference.outputs import BASELINES, VideoAnswers
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory, corrupts_on_device
@@ -136,10 +136,10 @@ class QuestionPredictor(LanguagePredictor):
     language_model: QuestionModel
     orders: OptionOrder = "drawn"  # of options: by the seed, as published, or all cyclic ones
 
-    def __call__(self, job: VideoJob) -> VideoResult[VideoAnswers]:
+    def __call__(self, job: VideoJob) -> VideoResult[VideoAnswers[QuestionAnswer]]:
         known: dict[tuple[str, bytes], QuestionAnswer] = {}
 
-        def process(cell: str, cell_frames: _CellFrames) -> VideoAnswers:
+        def process(cell: str, cell_frames: _CellFrames) -> VideoAnswers[QuestionAnswer]:
             answers = self._ask(job, cell, cell_frames, self.language_model.frames, known)
             baselines: dict[str, tuple[QuestionAnswer, ...]] = {}
             failed: dict[str, str] = {}
@@ -262,10 +262,10 @@ class MomentPredictor(LanguagePredictor):
 
     language_model: MomentModel
 
-    def __call__(self, job: VideoJob) -> VideoResult[VideoMoments]:
+    def __call__(self, job: VideoJob) -> VideoResult[VideoAnswers[MomentPrediction]]:
         known: dict[bytes, tuple[MomentPrediction, ...]] = {}
 
-        def process(cell: str, cell_frames: _CellFrames) -> VideoMoments:
+        def process(cell: str, cell_frames: _CellFrames) -> VideoAnswers[MomentPrediction]:
             predictions = self._locate(job, cell, cell_frames, self.language_model.frames, known)
             baselines: dict[str, tuple[MomentPrediction, ...]] = {}
             failed: dict[str, str] = {}
@@ -276,7 +276,7 @@ class MomentPredictor(LanguagePredictor):
                     raise
                 except JostleError as error:
                     failed[name] = str(error)
-            return VideoMoments(predictions, baselines, failed)
+            return VideoAnswers(predictions, baselines, failed)
 
         return self._each_cell(job, process)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.language import MomentPrediction, QuestionAnswer
@@ -10,26 +11,20 @@ from jostle.core.types.language import MomentPrediction, QuestionAnswer
 BASELINES = ("blind", "one_frame")  # no frames, and the one in the middle
 
 
+Answer = TypeVar("Answer", QuestionAnswer, MomentPrediction)
+
+
 @dataclass(frozen=True)
-class VideoAnswers:
-    """Answers to the questions of one video in one cell, in the order of the questions.
+class VideoAnswers(Generic[Answer]):
+    """Answers to the questions about one video in one cell, or windows for its sentences, in the order of the items.
 
     Attributes:
         baselines: by `BASELINES`, answers without the video and with one frame; only of the clean cell.
         failed: by `BASELINES`, why the model gave none.
     """
 
-    answers: tuple[QuestionAnswer, ...]
-    baselines: dict[str, tuple[QuestionAnswer, ...]]
-    failed: dict[str, str]
-
-
-@dataclass(frozen=True)
-class VideoMoments:
-    """Windows for the sentences of one video in one cell, in the order of the sentences; see `VideoAnswers`."""
-
-    predictions: tuple[MomentPrediction, ...]
-    baselines: dict[str, tuple[MomentPrediction, ...]]
+    answers: tuple[Answer, ...]
+    baselines: dict[str, tuple[Answer, ...]]
     failed: dict[str, str]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,13 @@ from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
-from jostle.evaluation.inference.outputs import BASELINES, VideoMoments
+from jostle.evaluation.inference.outputs import BASELINES, VideoAnswers
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
 from jostle.evaluation.tasks.task import Item, Words, task
 from jostle.evaluation.tasks.views import TimelineView
 from jostle.io.files.records import ValidationError
-from jostle.io.files.text import read_json
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -47,7 +46,7 @@ class DescribedVideos:
 
 
 @task("moments")
-class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
+class MomentsTask(LanguageTask[MomentSet, MomentPrediction]):
     """Task with scored windows for each sentence about a video; placements refer to the true windows."""
 
     words = Words(
@@ -75,13 +74,6 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
     def actions_in(cls, data: Dataset, annotations: MomentSet) -> Mapping[str, Segments]:
         return annotations.actions
 
-    def plain_truth(self) -> Mapping[str, Any]:
-        return {"moments": [asdict(item) for item in self.annotations.items]}
-
-    @property
-    def fingerprint(self) -> str:
-        return self.annotations.fingerprint
-
     @classmethod
     def build_model(
         cls, recipe: Recipe, data: Dataset, config: InferenceConfig, device: str, *, here: bool
@@ -90,35 +82,20 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
 
         return build_moment_model(recipe, config, device)
 
-    def to_plain(self, output: VideoMoments) -> list[Plain]:
-        rows = [_to_plain(prediction) for prediction in output.predictions]
-        for kind, predictions in output.baselines.items():
-            for row, prediction in zip(rows, predictions, strict=True):
-                row[kind] = _to_plain(prediction)
-        if output.failed:
-            rows[0]["failed"] = dict(output.failed)
-        return rows
+    def answer_to_plain(self, answer: MomentPrediction) -> Plain:
+        return {"windows": [list(window) for window in answer.windows]}
 
-    def from_plain(self, rows: Sequence[Plain]) -> VideoMoments:
-        baselines = {
-            kind: tuple(parse_windows(row[kind]) for row in rows)
-            for kind in BASELINES
-            if all(kind in row for row in rows)
-        }
-        return VideoMoments(tuple(map(parse_windows, rows)), baselines, dict(rows[0].get("failed", {})))
+    def answer_from_plain(self, row: Plain) -> MomentPrediction:
+        windows = [tuple(map(float, window)) for window in row["windows"]]
+        if any(len(window) != 3 for window in windows):
+            raise ValueError("a window is malformed")
+        return MomentPrediction(tuple((start, end, score) for start, end, score in windows))
 
-    def to_predictions(self, outputs: Mapping[str, VideoMoments]) -> MomentPredictions:
-        return self._prediction_set({name: one.predictions for name, one in outputs.items()})
+    def join_answers(self, answers: Mapping[str, MomentPrediction]) -> MomentPredictions:
+        return MomentPredictions(answers)
 
-    def read_predictions(self, path: Path) -> MomentPredictions:
-        moments = self.annotations
-        with self.refusing_rows(path):
-            rows = read_json(path)
-            windows = {name: parse_windows(rows[name]) for name in moments.by_id if name in rows}
-            return MomentPredictions(windows).checked(moments)
-
-    def videos_of(self, predictions: MomentPredictions) -> Sequence[str]:
-        return self.videos_with(predictions.predictions)
+    def answers_in(self, predictions: MomentPredictions) -> Mapping[str, MomentPrediction]:
+        return predictions.predictions
 
     def further_values(self, path: Path, predictions: MomentPredictions, names: Sequence[str]) -> dict[str, Any]:
         from jostle.metrics.moments import MomentMetric
@@ -130,21 +107,21 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
     def items(self, name: str) -> Sequence[Item]:
         return tuple(_to_item(item) for item in self.by_video[name])
 
-    def operating_threshold(self, outputs: Mapping[str, VideoMoments]) -> float:
+    def operating_threshold(self, outputs: Mapping[str, VideoAnswers[MomentPrediction]]) -> float:
         from jostle.metrics.moments import RECALL_TIOU
 
         return RECALL_TIOU
 
-    def judge(self, name: str, output: VideoMoments, threshold: float) -> tuple[Floats, Flags]:
+    def judge(self, name: str, output: VideoAnswers[MomentPrediction], threshold: float) -> tuple[Floats, Flags]:
         from jostle.metrics.moments import first_overlaps
 
         items = self.by_video[name]
-        windows = {item.id: one for item, one in zip(items, output.predictions, strict=True)}
+        windows = {item.id: one for item, one in zip(items, output.answers, strict=True)}
         overlaps = first_overlaps(windows, items)
         return overlaps, (overlaps >= threshold) & (overlaps > 0)
 
     def _baselines(
-        self, metric: MomentMetric, outputs: Mapping[str, VideoMoments], moments: MomentSet
+        self, metric: MomentMetric, outputs: Mapping[str, VideoAnswers[MomentPrediction]], moments: MomentSet
     ) -> dict[str, Any]:
         """Score the whole video as the window, and windows without the video and with one frame."""
         from jostle.metrics.moments import score_moments
@@ -154,17 +131,11 @@ class MomentsTask(LanguageTask[MomentSet, VideoMoments]):
         found = {"whole_video": MomentPredictions({i: MomentPrediction(((0.0, end, 1.0),)) for i, end in ends.items()})}
         for kind in BASELINES:
             own = {name: one.baselines[kind] for name, one in outputs.items() if kind in one.baselines}
-            found[kind] = self._prediction_set(own)
+            found[kind] = self.by_item(own)
         return {
             kind: {"failed": failed[kind]} if kind in failed else _summary(metric, score_moments(windows, moments))
             for kind, windows in found.items()
         }
-
-    def _prediction_set(self, outputs: Mapping[str, Sequence[MomentPrediction]]) -> MomentPredictions:
-        pairs = ((self.by_video[name], predictions) for name, predictions in outputs.items())
-        return MomentPredictions(
-            {item.id: one for items, predictions in pairs for item, one in zip(items, predictions, strict=True)}
-        )
 
     def view(
         self,
@@ -200,15 +171,3 @@ def _to_item(item: MomentItem) -> Item:
 def _last_end(moments: MomentSet, item: MomentItem) -> float:
     """Return the end of the last window of a video whose duration nobody says."""
     return max(end for one in moments.by_video[item.video] for _, end in one.windows)
-
-
-def _to_plain(prediction: MomentPrediction) -> Plain:
-    return {"windows": [list(window) for window in prediction.windows]}
-
-
-def parse_windows(row: Plain) -> MomentPrediction:
-    """Return the windows in a row of a predictions file; anything else raises KeyError, TypeError or ValueError."""
-    windows = [tuple(map(float, window)) for window in row["windows"]]
-    if any(len(window) != 3 for window in windows):
-        raise ValueError("a window is malformed")
-    return MomentPrediction(tuple((start, end, score) for start, end, score in windows))

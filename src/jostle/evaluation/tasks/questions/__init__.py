@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from jostle.evaluation.tasks.questions.view import draw_answers
 from jostle.evaluation.tasks.task import Item, Words, task
 from jostle.evaluation.tasks.views import ItemTableView
 from jostle.io.files.records import ValidationError
-from jostle.io.files.text import read_json
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -46,7 +45,7 @@ class QuestionedVideos:
 
 
 @task("questions")
-class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
+class QuestionsTask(LanguageTask[QuestionSet, QuestionAnswer]):
     """Task with one option for each question about a video whose right option is known."""
 
     words = Words(
@@ -69,13 +68,6 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
             raise BadValue(f"{data.name}: no right option is known for any question; give annotations with them")
         return known
 
-    def plain_truth(self) -> Mapping[str, Any]:
-        return {"questions": [asdict(item) for item in self.annotations.items]}
-
-    @property
-    def fingerprint(self) -> str:
-        return self.annotations.fingerprint
-
     @classmethod
     def build_model(
         cls, recipe: Recipe, data: Dataset, config: InferenceConfig, device: str, *, here: bool
@@ -84,35 +76,21 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
 
         return build_question_model(recipe, config, device)
 
-    def to_plain(self, output: VideoAnswers) -> list[Plain]:
-        rows = [_to_plain(answer) for answer in output.answers]
-        for kind, answers in output.baselines.items():
-            for row, answer in zip(rows, answers, strict=True):
-                row[kind] = _to_plain(answer)
-        if output.failed:
-            rows[0]["failed"] = dict(output.failed)
-        return rows
+    def answer_to_plain(self, answer: QuestionAnswer) -> Plain:
+        probabilities = None if answer.probabilities is None else list(answer.probabilities)
+        return {"choice": answer.choice, "probabilities": probabilities, "text": answer.text}
 
-    def from_plain(self, rows: Sequence[Plain]) -> VideoAnswers:
-        baselines = {
-            kind: tuple(parse_answer(row[kind]) for row in rows)
-            for kind in BASELINES
-            if all(kind in row for row in rows)
-        }
-        return VideoAnswers(tuple(map(parse_answer, rows)), baselines, dict(rows[0].get("failed", {})))
+    def answer_from_plain(self, row: Plain) -> QuestionAnswer:
+        choice, values, text = row["choice"], row["probabilities"], row["text"]
+        if not (choice is None or type(choice) is int) or not (text is None or isinstance(text, str)):
+            raise ValueError("an answer is malformed")
+        return QuestionAnswer(choice, None if values is None else tuple(map(float, values)), text)
 
-    def to_predictions(self, outputs: Mapping[str, VideoAnswers]) -> AnswerSet:
-        return self._answer_set({name: output.answers for name, output in outputs.items()})
+    def join_answers(self, answers: Mapping[str, QuestionAnswer]) -> AnswerSet:
+        return AnswerSet(answers)
 
-    def read_predictions(self, path: Path) -> AnswerSet:
-        questions = self.annotations
-        with self.refusing_rows(path):
-            rows = read_json(path)
-            answers = {name: parse_answer(rows[name]) for name in questions.by_id if name in rows}
-            return AnswerSet(answers).checked(questions)
-
-    def videos_of(self, predictions: AnswerSet) -> Sequence[str]:
-        return self.videos_with(predictions.answers)
+    def answers_in(self, predictions: AnswerSet) -> Mapping[str, QuestionAnswer]:
+        return predictions.answers
 
     def further_values(self, path: Path, predictions: AnswerSet, names: Sequence[str]) -> dict[str, Any]:
         from jostle.metrics.answers import AnswerAccuracy, compare_answers, temporal_sensitivity
@@ -131,12 +109,12 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
     def items(self, name: str) -> Sequence[Item]:
         return tuple(Item(item.kind, item.start, item.end, text=item.text) for item in self.by_video[name])
 
-    def judge(self, name: str, output: VideoAnswers, threshold: float) -> tuple[Floats, Flags]:
+    def judge(self, name: str, output: VideoAnswers[QuestionAnswer], threshold: float) -> tuple[Floats, Flags]:
         pairs = list(zip(self.by_video[name], output.answers, strict=True))
         right = np.array([answer.choice == item.answer for item, answer in pairs], np.bool_)
         return np.array([_margin(item, answer) for item, answer in pairs], np.float64), right
 
-    def _baselines(self, outputs: Mapping[str, VideoAnswers], questions: QuestionSet) -> dict[str, Any]:
+    def _baselines(self, outputs: Mapping[str, VideoAnswers[QuestionAnswer]], questions: QuestionSet) -> dict[str, Any]:
         """Score the answers without the video and with one frame; a baseline that failed has its reason."""
         from jostle.metrics.answers import score_answers
 
@@ -147,15 +125,11 @@ class QuestionsTask(LanguageTask[QuestionSet, VideoAnswers]):
                 baselines[kind] = {"failed": failed[kind]}
                 continue
             given = {name: one.baselines[kind] for name, one in outputs.items() if kind in one.baselines}
-            answers = self._answer_set(given)
+            answers = self.by_item(given)
             score = score_answers(answers, questions).to_dict()
             keys = ("accuracy", "interval", "unreadable", "missing", "by_type", "order")
             baselines[kind] = {key: score[key] for key in keys}
         return baselines
-
-    def _answer_set(self, outputs: Mapping[str, Sequence[QuestionAnswer]]) -> AnswerSet:
-        pairs = ((self.by_video[name], answers) for name, answers in outputs.items())
-        return AnswerSet({item.id: one for items, answers in pairs for item, one in zip(items, answers, strict=True)})
 
     def view(
         self, name: str, clean: AnswerSet, corrupted: AnswerSet, *, tiou: float | None = None, brief: bool = False
@@ -170,16 +144,3 @@ def _margin(item: QuestionItem, answer: QuestionAnswer) -> float:
         return 1.0 if answer.choice == item.answer else -1.0
     others = [share for i, share in enumerate(answer.probabilities) if i != item.answer]
     return answer.probabilities[item.answer] - max(others)
-
-
-def _to_plain(answer: QuestionAnswer) -> Plain:
-    probabilities = None if answer.probabilities is None else list(answer.probabilities)
-    return {"choice": answer.choice, "probabilities": probabilities, "text": answer.text}
-
-
-def parse_answer(row: Plain) -> QuestionAnswer:
-    """Return the answer in a row of a predictions file; anything else raises KeyError, TypeError or ValueError."""
-    choice, values, text = row["choice"], row["probabilities"], row["text"]
-    if not (choice is None or type(choice) is int) or not (text is None or isinstance(text, str)):
-        raise ValueError("an answer is malformed")
-    return QuestionAnswer(choice, None if values is None else tuple(map(float, values)), text)
