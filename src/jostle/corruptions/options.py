@@ -11,6 +11,7 @@ from jostle.core.options import Role, option
 
 if TYPE_CHECKING:
     from jostle.core.types.truth import Truth
+    from jostle.corruptions.engine.spec import Spec
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +25,7 @@ class SeedOptions:
 class SpecOptions:
     """Corruption"""
 
-    spec: str | Sequence[str] = field(
+    spec: str | Spec | Sequence[str | Spec] = field(
         default=(),
         metadata=option(
             "Corruption, as [profile/]name[:severity]; may be repeated, applied in order.",
