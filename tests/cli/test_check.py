@@ -61,7 +61,7 @@ def test_without_a_budget_files_are_checked(run_cli: Any, tmp_path: Path) -> Non
     assert run_cli(str(run), "--json")[1].startswith('{\n  "format": 1,\n  "folder"')
     for more in (["--junit", "junit.xml"], ["--cells", "clean"], ["--bootstrap", "20"]):
         code, _, err = run_cli(str(run), *more)
-        assert (code, "are of a gate; give it --budget FILE or --against RUN" in err) == (2, True)
+        assert (code, "is of a gate; give it --budget FILE or --against RUN" in err) == (2, True)
     code, _, err = run_cli(str(run), "--against", str(run), "--dataset", "folder")
     assert (code, "leave them out for a run" in err) == (2, True)
     (run / "predictions" / "clean.npz").unlink()

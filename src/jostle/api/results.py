@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.core.options import takes
-from jostle.reporting.options import ReportConfig
+from jostle.gate.options import CheckConfig
+from jostle.reporting.options import BoardConfig, DiffConfig, ReportConfig
 
 if TYPE_CHECKING:
-    from jostle.gate.budget import Budget
     from jostle.gate.verdict import Check
     from jostle.reporting.analysis.run_diff import RunDiff
 
 Progress = Callable[[int, int], None]
 
 
-def board(
-    runs: str | Path | Iterable[str | Path],
-    out: str | Path,
-    *,
-    title: str = "Leaderboard",
-    draws: int = 1000,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Path:
+@takes(BoardConfig)
+def board(config: BoardConfig) -> Path:
     """Write a static leaderboard: an index and one page a benchmark, which open from disk and need no network.
-
-    Args:
-        runs: run folders, and records that `export_run` wrote.
-        out: a folder; pages of the same names are replaced.
-        title: its heading.
-        draws: draws of the videos for the intervals of run folders; 0 for none.
-        seed: of the draws.
-        progress: called with (runs read, runs in all).
 
     Returns:
         The path of the index.
@@ -47,10 +32,11 @@ def board(
     from jostle.core.progress import progress_or_bar
     from jostle.reporting.html.leaderboard import write_board
 
-    sources = [runs] if isinstance(runs, str | Path) else list(runs)
-    paths = [Path(source) for source in sources]
-    with progress_or_bar("reading runs", progress) as callback:
-        return write_board(paths, Path(out), title=title, draws=draws, seed=seed, progress=callback)
+    runs = [config.runs] if isinstance(config.runs, str | Path) else config.runs
+    intervals: dict[str, int] = {"draws": config.draws, "seed": config.seed}
+    with progress_or_bar("reading runs", config.progress) as callback:
+        paths = [Path(run) for run in runs]
+        return write_board(paths, Path(config.out), title=config.title, progress=callback, **intervals)
 
 
 def export_run(
@@ -88,30 +74,9 @@ def export_run(
     return Path(out)
 
 
-def diff(
-    first: str | Path,
-    second: str | Path,
-    *,
-    draws: int = 1000,
-    seed: int = 0,
-    any_truth: bool = False,
-    any_data: bool = False,
-    by: str | Path | None = None,
-    progress: Progress | None = None,
-) -> RunDiff:
+@takes(DiffConfig)
+def diff(config: DiffConfig) -> RunDiff:
     """Compare two runs cell by cell, on the videos and cells that both have.
-
-    Args:
-        first: a run folder, as `jostle run` filled it.
-        second: another, of the same benchmark.
-        draws: draws of the videos for the intervals, the same for both runs; 0 for no intervals.
-        seed: of the draws.
-        any_truth: also compare runs that were scored by different ground truths, each by its own.
-        any_data: compare runs of one recipe on different data, each on its own videos, with draws of its own: what a
-            model loses on UCF101-DS of what it has on UCF101.
-        by: CSV file that names the group of each video of the second run, in its column `category`; `FILE.csv:COLUMN`
-            for another. The clean accuracy of recognisers is then also compared group by group, paired by class.
-        progress: called with (cells done, cells in all).
 
     Raises:
         Incomparable: if they are runs of different benchmarks, or of different ground truths.
@@ -121,36 +86,24 @@ def diff(
     from jostle.evaluation.results.record import RunRecord
     from jostle.reporting.analysis.run_diff import diff_runs
 
-    records = (RunRecord.read(first), RunRecord.read(second))
-    with progress_or_bar("comparing", progress) as callback:
+    records = (RunRecord.read(config.first), RunRecord.read(config.second))
+    with progress_or_bar("comparing", config.progress) as callback:
         return diff_runs(
-            *records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, by=by, progress=callback
+            *records,
+            draws=config.draws,
+            seed=config.seed,
+            any_truth=config.any_truth,
+            any_data=config.any_data,
+            by=config.by,
+            progress=callback,
         )
 
 
-def check(
-    run: str | Path,
-    against: str | Path | None = None,
-    budget: str | Path | Mapping[str, Any] | Budget | None = None,
-    *,
-    cells: Iterable[str] | None = None,
-    draws: int | None = None,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Check:
+@takes(CheckConfig)
+def check(config: CheckConfig) -> Check:
     """Decide whether a run keeps the conditions of a budget: pass, fail, or undecided where the data cannot tell.
 
     What the run lacks of its benchmark, videos or cells, makes the conditions that it concerns undecided.
-
-    Args:
-        run: a run folder.
-        against: a reference run of the same benchmark, for conditions on what may be lost.
-        budget: a TOML file with `[[condition]]` tables, or a mapping of the same form. By default, with a reference:
-            at most two points lost of the clean and of the mean corrupted score.
-        cells: cells of the benchmark that the gate is about; by default all that count.
-        draws: draws of the videos for the intervals; by default enough for the levels of all conditions.
-        seed: of the draws.
-        progress: called with (cells done, cells in all).
 
     Raises:
         DataError: if a metric has no value in a run.
@@ -162,16 +115,16 @@ def check(
     from jostle.gate.budget import read_budget
     from jostle.gate.verdict import check_run
 
-    conditions = read_budget(budget)
-    record, reference = RunRecord.read(run), None if against is None else RunRecord.read(against)
-    with progress_or_bar("checking", progress) as callback:
+    conditions = read_budget(config.budget)
+    record, reference = RunRecord.read(config.run), None if config.against is None else RunRecord.read(config.against)
+    with progress_or_bar("checking", config.progress) as callback:
         return check_run(
             record,
             reference,
             conditions,
-            cells=None if cells is None else list(cells),
-            draws=draws,
-            seed=seed,
+            cells=None if config.cells is None else list(config.cells),
+            draws=config.draws,
+            seed=config.seed,
             progress=callback,
         )
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import Json, Seed, app
+from jostle.cli.app import Json, app
 from jostle.cli.options import ExitCode, Given, with_options
 from jostle.cli.tables import lines_of
 from jostle.core.formatting import between, percent, signed
 from jostle.core.options import option, options_in
 from jostle.errors import BadValue, UnknownName
-from jostle.reporting.options import ReportConfig
+from jostle.gate.options import CheckConfig
+from jostle.reporting.options import BoardConfig, DiffConfig, ReportConfig
 
 if TYPE_CHECKING:
     from jostle.reporting.analysis.literature import Literature
@@ -26,28 +27,25 @@ if TYPE_CHECKING:
 
 
 @app.command(help="Write a static leaderboard of runs and records or, with --export, the record of one run.")
+@with_options(BoardConfig, without=("out",))
 def board(
-    runs: Annotated[Sequence[Path], option("Run folders, and records of runs.", metavar="RUN...")],
-    *,
+    given: Given,
     out: Annotated[
-        Path | None,
-        option("Folder of the leaderboard, or file of the record.", short="-o", metavar="DIR"),
+        Path | None, option("Folder of the leaderboard, or file of the record.", short="-o", metavar="DIR")
     ] = None,
     export: Annotated[bool, option("Write the record of one run instead, a few kilobytes to submit.")] = False,
     partial: Annotated[bool, option("Export a run that lacks videos or cells too.")] = False,
-    title: Annotated[str, option("Heading of the leaderboard.", metavar="TEXT")] = "Leaderboard",
-    draws: Annotated[
-        int, option("Number of bootstrap draws of intervals.", flag="--bootstrap", metavar="N", least=0)
-    ] = 1000,
-    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
+    options = given.filled(out=out)
+    runs = options["runs"]
     if export:
         if len(runs) > 1:
             raise BadValue("--export writes the record of one run; give one")
-        target = out or Path(f"{runs[0].resolve().name}.record.json")
+        target = out or f"{Path(runs[0]).resolve().name}.record.json"
+        part = {name: options[name] for name in ("draws", "seed")}
         with console.progress("measuring") as advance:
-            written = api.export_run(runs[0], target, partial=partial, draws=draws, seed=seed, progress=advance)
+            written = api.export_run(runs[0], target, partial=partial, progress=advance, **part)
         if as_json:
             console.show_json({"format": 1, "record": str(written)})
         else:
@@ -59,7 +57,7 @@ def board(
     if partial:
         raise BadValue("--partial goes with --export; a board takes partial runs and marks them")
     with console.progress("reading runs") as advance:
-        written = api.board(runs, out, title=title, draws=draws, seed=seed, progress=advance)
+        written = api.board(**options, progress=advance)
     if as_json:  # also the tables, which say which rows are self-reported
         console.show_json({"index": str(written), **json.loads(written.with_name("board.json").read_text("utf-8"))})
     else:
@@ -68,35 +66,17 @@ def board(
 
 
 @app.command(help="Compare two runs cell by cell, with paired intervals.")
+@with_options(DiffConfig)
 def diff(
-    first: Annotated[Path, option("Run folder.", metavar="RUN_A")],
-    second: Annotated[Path, option("Another run of the same benchmark.", metavar="RUN_B")],
-    *,
+    given: Given,
     latex: Annotated[bool, option("Print a LaTeX table (booktabs).")] = False,
     markdown: Annotated[bool, option("Print a Markdown table.")] = False,
-    any_truth: Annotated[
-        bool, option("Compare runs with different ground truths too, each scored by its own.")
-    ] = False,
-    any_data: Annotated[bool, option("Compare runs of one recipe on different data, each on its own videos.")] = False,
-    by: Annotated[
-        str | None,
-        option(
-            "CSV file with the group of each video of RUN_B; default column: category.",
-            metavar="FILE[:COLUMN]",
-        ),
-    ] = None,
-    draws: Annotated[
-        int, option("Number of bootstrap draws of intervals.", flag="--bootstrap", metavar="N", least=0)
-    ] = 1000,
-    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     if latex + markdown + as_json > 1:
         raise BadValue("--latex, --markdown and --json are three forms of one answer; give one of them")
     with console.progress("comparing") as advance:
-        comparison = api.diff(
-            first, second, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, by=by, progress=advance
-        )
+        comparison = api.diff(**given.keywords(progress=advance))
     if as_json:
         console.show_json(comparison.to_dict())
     elif latex:
@@ -164,41 +144,19 @@ EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
         "files of a run, of corrupted copies or of a data set: 0 whole, 4 something is missing, 6 altered."
     )
 )
+@with_options(CheckConfig)
 def check(
-    folder: Annotated[
-        Path, option("Run folder; or the folder of a corrupted data set, or of a data set.", metavar="DIR")
-    ],
-    *,
-    against: Annotated[Path | None, option("Reference run of the same benchmark.", metavar="RUN")] = None,
-    budget: Annotated[
-        Path | None,
-        option(
-            "TOML file with [[condition]] tables; default with --against: at most 2 points lost, clean and corrupted.",
-            metavar="FILE",
-        ),
-    ] = None,
+    given: Given,
     junit: Annotated[Path | None, option("Write JUnit XML, one test case per condition.", metavar="FILE")] = None,
-    cells: Annotated[
-        str | None,
-        option("Cells that the gate is about; default: all that count.", metavar="CELL,..."),
-    ] = None,
     dataset: Annotated[str | None, option("Name of the data set (`jostle names datasets`).", metavar="NAME")] = None,
     subset: Annotated[str | None, option("Subset of the data set.", metavar="S")] = None,
-    draws: Annotated[
-        int | None,
-        option(
-            "Number of bootstrap draws of intervals; default: enough for the decision.",
-            flag="--bootstrap",
-            metavar="N",
-            least=2,
-        ),
-    ] = None,
-    seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    if budget is None and against is None and not api.stopped_early(folder):
-        if junit is not None or cells is not None or draws is not None:
-            raise BadValue("--junit, --cells and --bootstrap are of a gate; give it --budget FILE or --against RUN")
+    folder = Path(given.values["run"])
+    if not {"budget", "against"} & {*given.values} and not api.stopped_early(folder):
+        given.refuse("is of a gate; give it --budget FILE or --against RUN", "cells", "draws")
+        if junit is not None:
+            raise BadValue("--junit is of a gate; give it --budget FILE or --against RUN")
         _check_files(folder, dataset, subset, as_json)
         return
     if dataset is not None or subset is not None:
@@ -206,8 +164,7 @@ def check(
     from jostle.gate.outputs import github_commands, markdown, write_junit
 
     with console.progress("checking") as advance:
-        chosen = None if cells is None else cells.split(",")
-        checked = api.check(folder, against, budget, cells=chosen, draws=draws, seed=seed, progress=advance)
+        checked = api.check(**given.keywords(progress=advance))
     if junit is not None:
         write_junit(checked, junit)
     if as_json:

@@ -1,13 +1,14 @@
-"""Options of an early end: a run stops when every condition of a budget is decided."""
+"""Options of a gate, and of an early end: a run stops when every condition of a budget is decided."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.options import Role, option
+from jostle.corruptions.options import SeedOptions
 
 if TYPE_CHECKING:
     from jostle.gate.budget import Budget
@@ -37,4 +38,45 @@ class StopOptions:
     fail_fast: bool = field(
         default=False,
         metadata=option("With --until-decided: stop as soon as one condition has failed.", Role.SESSION),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CheckConfig(SeedOptions):
+    """Gate"""
+
+    run: str | Path = field(
+        kw_only=False,
+        metadata=option("Run folder; or the folder of a corrupted data set, or of a data set.", metavar="DIR"),
+    )
+    against: str | Path | None = field(
+        kw_only=False,
+        default=None,
+        metadata=option("Reference run of the same benchmark.", flag="--against", metavar="RUN"),
+    )
+    budget: str | Path | Mapping[str, Any] | Budget | None = field(
+        kw_only=False,
+        default=None,
+        metadata=option(
+            "TOML file with [[condition]] tables; default with --against: at most 2 points lost, clean and corrupted.",
+            more="Or a mapping of the same form.",
+            flag="--budget",
+            metavar="FILE",
+        ),
+    )
+    cells: Iterable[str] | None = field(
+        default=None,
+        metadata=option("Cells that the gate is about; default: all that count.", metavar="CELL,...", separator=","),
+    )
+    draws: int | None = field(
+        default=None,
+        metadata=option(
+            "Number of bootstrap draws of intervals; default: enough for the decision.",
+            flag="--bootstrap",
+            metavar="N",
+            least=2,
+        ),
+    )
+    progress: Callable[[int, int], None] | None = field(
+        default=None, metadata=option("Called with (cells done, cells in all).", python=True)
     )

@@ -70,3 +70,50 @@ class ReportOptions:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReportConfig(ReportOptions, IntervalOptions):
     """Options of a report, as requested."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DiffConfig(IntervalOptions):
+    """Comparison"""
+
+    first: str | Path = field(kw_only=False, metadata=option("Run folder.", metavar="RUN_A"))
+    second: str | Path = field(kw_only=False, metadata=option("Another run of the same benchmark.", metavar="RUN_B"))
+    any_truth: bool = field(
+        default=False,
+        metadata=option("Compare runs with different ground truths too, each scored by its own."),
+    )
+    any_data: bool = field(
+        default=False,
+        metadata=option(
+            "Compare runs of one recipe on different data, each on its own videos.",
+            more="They have draws of their own: what a model loses on UCF101-DS of what it has on UCF101.",
+        ),
+    )
+    by: str | Path | None = field(
+        default=None,
+        metadata=option(
+            "CSV file with the group of each video of RUN_B; default column: category.",
+            more="The clean accuracy of recognisers is then also compared group by group, paired by class.",
+            metavar="FILE[:COLUMN]",
+        ),
+    )
+    progress: Callable[[int, int], None] | None = field(
+        default=None, metadata=option("Called with (cells done, cells in all).", python=True)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoardConfig(IntervalOptions):
+    """Leaderboard"""
+
+    runs: str | Path | Iterable[str | Path] = field(
+        kw_only=False, metadata=option("Run folders, and records of runs.", metavar="RUN...")
+    )
+    out: str | Path = field(
+        kw_only=False,
+        metadata=option("Folder of the leaderboard.", more="Pages of the same names are replaced.", metavar="DIR"),
+    )
+    title: str = field(default="Leaderboard", metadata=option("Heading of the leaderboard.", metavar="TEXT"))
+    progress: Callable[[int, int], None] | None = field(
+        default=None, metadata=option("Called with (runs read, runs in all).", python=True)
+    )
