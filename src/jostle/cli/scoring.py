@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jostle import api
 from jostle.cli import console
@@ -30,6 +30,7 @@ from jostle.core.formatting import percent
 from jostle.core.options import option, options_in
 from jostle.corruptions.options import SeedOptions
 from jostle.errors import BadValue
+from jostle.io.options import OverwriteOptions
 from jostle.metrics.options import ScoreOptions, StabilityOptions
 
 if TYPE_CHECKING:
@@ -38,20 +39,19 @@ if TYPE_CHECKING:
     from jostle.metrics.pm_k import PmK
     from jostle.metrics.score import Score
 
-PredArgument = Annotated[Path, option("Predictions in any supported format.", metavar="PRED")]
-TruthRequired = Annotated[Path, option("Ground truth in any supported format.", flag="--truth", metavar="GT")]
-Subset = Annotated[str | None, option("Subset of the ground truth.", flag="--subset", metavar="S")]
-Names = Annotated[str | None, option("Labels of the files; default: their names.", flag="--names", metavar="A,B")]
-Csv = Annotated[Path | None, option("Write the numbers as a CSV table.", flag="--csv", metavar="FILE")]
-Latex = Annotated[Path | None, option("Write a LaTeX table (booktabs).", flag="--latex", metavar="FILE")]
-Fix = Annotated[bool, option("Drop bad entries and count them instead of refusing the file.", flag="--fix")]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PredictionFiles:
+class SubsetOptions:
     """Files"""
 
     subset: str | None = field(default=None, metadata=option("Subset of the ground truth.", metavar="S"))
+    fix: bool = field(default=False, metadata=option("Drop bad entries and count them instead of refusing the file."))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PredictionFiles(SubsetOptions):
+    """Files"""
+
     against: Path | None = field(
         default=None, metadata=option("Second predictions, compared with the first.", metavar="PRED2")
     )
@@ -60,7 +60,6 @@ class PredictionFiles:
     )
     csv: Path | None = field(default=None, metadata=option("Write the numbers as a CSV table.", metavar="FILE"))
     latex: Path | None = field(default=None, metadata=option("Write a LaTeX table (booktabs).", metavar="FILE"))
-    fix: bool = field(default=False, metadata=option("Drop bad entries and count them instead of refusing the file."))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,38 +183,33 @@ def _show_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
         console.show_lines(class_lines(called, scores))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DiagnoseConfig(PredictionFiles):
+    """Diagnosis"""
+
+    predictions: Path = field(kw_only=False, metadata=option("Predictions in any supported format.", metavar="PRED"))
+    truth: Path = field(metadata=option("Ground truth in any supported format.", metavar="GT"))
+    style: str = field(default="thumos14", metadata=option("Style: activitynet or thumos14.", metavar="S"))
+    out: Path | None = field(
+        default=None,
+        metadata=option("Write figures and diagnosis.json to this folder.", short="-o", metavar="DIR"),
+    )
+    annotators: int = field(
+        default=1,
+        metadata=option("Number of annotations of each instance, where the file has several.", least=1),
+    )
+
+
 @app.command(help="Diagnose a detector with DETAD: false positives, sensitivity, false negatives.")
-def diagnose(
-    predictions: PredArgument,
-    *,
-    truth: TruthRequired,
-    subset: Subset = None,
-    style: Annotated[str, option("Style: activitynet or thumos14.", metavar="S")] = "thumos14",
-    out: Annotated[
-        Path | None, option("Write figures and diagnosis.json to this folder.", short="-o", metavar="DIR")
-    ] = None,
-    against: Annotated[
-        Path | None,
-        option(
-            "Second predictions, such as on corrupted video, compared with the first.",
-            metavar="PRED2",
-        ),
-    ] = None,
-    names: Names = None,
-    csv: Csv = None,
-    latex: Latex = None,
-    annotators: Annotated[
-        int,
-        option("Number of annotations of each instance, where the file has several.", least=1),
-    ] = 1,
-    fix: Fix = False,
-    as_json: Json = False,
-) -> None:
-    real = api.load_scored_truth(truth, subset=subset, fix=fix)
-    paths = [path for path in (predictions, against) if path is not None]
-    called = _called(paths, names)
+@with_options(DiagnoseConfig)
+def diagnose(given: Given, as_json: Json = False) -> None:
+    config = DiagnoseConfig(**given.keywords())
+    real = api.load_scored_truth(config.truth, subset=config.subset, fix=config.fix)
+    paths = [path for path in (config.predictions, config.against) if path is not None]
+    called = _called(paths, config.names)
     diagnoses = [
-        api.diagnose(api.load_predictions(path, fix=fix), real, style=style, annotators=annotators) for path in paths
+        api.diagnose(api.load_predictions(path, fix=config.fix), real, style=config.style, annotators=config.annotators)
+        for path in paths
     ]
     _remark_on(paths, [one.remarks for one in diagnoses])
     content = diagnoses[0].to_dict()
@@ -223,36 +217,40 @@ def diagnose(
         from jostle.metrics.diagnosis.comparison import compare_diagnoses
 
         content |= {"against": diagnoses[1].to_dict(), "change": compare_diagnoses(*diagnoses[:2]).to_dict()}
-    if out is not None:
-        _draw_diagnoses(called, content, out)
-    if csv is not None or latex is not None:
+    if config.out is not None:
+        _draw_diagnoses(called, content, config.out)
+    if config.csv is not None or config.latex is not None:
         from jostle.reporting.analysis.file_tables import diagnosis_table
 
-        _write_table(diagnosis_table(called, [one.to_dict() for one in diagnoses]), csv, latex)
+        _write_table(diagnosis_table(called, [one.to_dict() for one in diagnoses]), config.csv, config.latex)
     if as_json:
         console.show_json(content)
         return
     console.show_lines(diagnosis_lines(called, diagnoses))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConvertConfig(SubsetOptions, OverwriteOptions):
+    """Conversion"""
+
+    source: Path = field(kw_only=False, metadata=option("File in any supported format.", metavar="IN"))
+    target: Path = field(kw_only=False, metadata=option("File to write; its ending selects the format.", metavar="OUT"))
+    to: str | None = field(default=None, metadata=option("Format, if the ending is ambiguous.", metavar="FORMAT"))
+    truth: Path | None = field(
+        default=None,
+        metadata=option("Ground truth, for names or numbers of the classes of predictions.", metavar="GT"),
+    )
+
+
 @app.command(help="Convert annotations or predictions from one format to another.")
-def convert(
-    source: Annotated[Path, option("File in any supported format.", metavar="IN")],
-    target: Annotated[Path, option("File to write; its ending selects the format.", metavar="OUT")],
-    *,
-    to: Annotated[str | None, option("Format, if the ending is ambiguous.", metavar="FORMAT")] = None,
-    truth: Annotated[
-        Path | None,
-        option("Ground truth, for names or numbers of the classes of predictions.", metavar="GT"),
-    ] = None,
-    subset: Subset = None,
-    fix: Fix = False,
-    overwrite: Annotated[bool, option("Replace OUT if it exists.")] = False,
-    as_json: Json = False,
-) -> None:
-    if target.exists() and not overwrite:
+@with_options(ConvertConfig)
+def convert(given: Given, as_json: Json = False) -> None:
+    target = Path(given.values["target"])
+    if target.exists() and "overwrite" not in given.values:
         raise BadValue(f"{target} exists; pass --overwrite to replace it")
-    done = api.convert(source, target, to=to, truth=truth, subset=subset, fix=fix)
+    options = given.keywords()
+    options.pop("overwrite", None)
+    done = api.convert(**options)
     if as_json:
         console.show_json({"format": 1, "out": str(target)} | vars(done) | {"lost": list(done.lost)})
     else:
