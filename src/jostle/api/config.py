@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.options import Role, option
 from jostle.corruptions.options import SeedOptions, SpecOptions
+from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue, JostleError
-from jostle.evaluation.config import InferenceConfig, SelectionOptions
+from jostle.evaluation.config import BenchmarkOptions, CellOptions, InferenceConfig, SelectionOptions
 from jostle.features.options import FeatureOptions
 from jostle.gate.options import StopOptions
-from jostle.io.options import OverwriteOptions, RateOptions
+from jostle.io.options import LosslessOptions, OverwriteOptions, RateOptions
 from jostle.mending.options import MendOptions
 from jostle.models.options import DeviceOptions, ExtractorOptions
-from jostle.parallel.options import ServingOptions
+from jostle.parallel.options import JobOptions, ServingOptions
 
 if TYPE_CHECKING:
     from jostle.evaluation.inference.feature_detection import FeatureGrid
@@ -228,4 +229,28 @@ class DetectConfig(VideoFeatureOptions, ExtractorOptions):
     )
     progress: Progress | None = field(
         default=None, metadata=option("Called with (videos done, videos in all).", python=True)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CopyOptions(BenchmarkOptions, DataOptions, CellOptions, LosslessOptions):
+    """Options of what a set of corrupted copies holds, as requested."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BuildConfig(CopyOptions, JobOptions):
+    """Copies"""
+
+    out: str | Path = field(metadata=option("Root folder of the copies.", short="-o", metavar="DIR"))
+    layouts: Sequence[str] = field(
+        default=(),
+        metadata=option(
+            "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar files) or "
+            "croissant (metadata); may be repeated.",
+            flag="--layout",
+            metavar="NAME",
+        ),
+    )
+    progress: Progress | None = field(
+        default=None, metadata=option("Called with (files ready, files in all).", python=True)
     )

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from jostle import api
+from jostle.api.config import BuildConfig, CopyOptions
 from jostle.cli import console
-from jostle.cli.app import Json, Workers, app
+from jostle.cli.app import Json, app
 from jostle.cli.options import ExitCode, Given, with_options
 from jostle.core.options import option, options_in
-from jostle.corruptions.options import SeedOptions
-from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
-from jostle.evaluation.config import CellOptions
-from jostle.io.options import LosslessOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BuildConfig(DataOptions, CellOptions, LosslessOptions, SeedOptions):
-    """Options of copies of a benchmark, as requested."""
+class BuildFlags(BuildConfig):
+    """Copies"""
 
-    benchmark: str = field(
+    benchmark: str | Path = field(
         kw_only=False,
         metadata=option(
             "Benchmark (`jostle names benchmarks`), or .toml file; with --clean a data set (`names datasets`).",
@@ -35,7 +32,7 @@ class BuildConfig(DataOptions, CellOptions, LosslessOptions, SeedOptions):
 @app.command(
     help="Write the corrupted videos of a benchmark, or with --clean the files of a data set; existing ones are kept."
 )
-@with_options(BuildConfig, without=("subset",))
+@with_options(BuildFlags, without=("out", "subset"))
 def build(
     given: Given,
     out: Annotated[
@@ -56,34 +53,27 @@ def build(
             metavar="S",
         ),
     ] = (),
-    layout: Annotated[
-        Sequence[str],
-        option(
-            "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar files) or "
-            "croissant (metadata); may be repeated.",
-            metavar="NAME",
-        ),
-    ] = (),
     dry_run: Annotated[bool, option("Print what would be written, and write nothing.")] = False,
-    jobs: Workers = None,
     as_json: Json = False,
 ) -> None:
     name = given.values["benchmark"]
     if clean:
         given.refuse(
-            "is for corrupted copies; leave it out with --clean", *options_in(BuildConfig) - {"benchmark", "seed"}
+            "is for corrupted copies; leave it out with --clean",
+            *options_in(BuildConfig) - {"benchmark", "seed", "jobs"},
         )
-        if layout or dry_run:
-            raise BadValue("--layout and --dry-run are for corrupted copies; leave them out with --clean")
-        _draw_files(name, subset, out, verify, given.values.get("seed", 0), jobs, as_json)
+        if dry_run:
+            raise BadValue("--dry-run is for corrupted copies; leave it out with --clean")
+        drawn = {key: given.filled(out=out)[key] for key in ("seed", "jobs")}
+        _draw_files(name, subset, {"root": out, "verify": verify, **drawn}, as_json)
         return
     if verify:
         raise BadValue("--verify goes with --clean; `jostle check DIR` compares corrupted copies with their hashes")
     if len(subset) > 1:
         raise BadValue("a benchmark is about one subset; give --subset once")
-    options = given.keywords(subset=subset[0] if subset else None)
+    options = given.filled(out=out, subset=subset[0] if subset else None)
     if dry_run:
-        plan = api.plan_build(**options)
+        plan = api.plan_build(**{key: options[key] for key in options_in(CopyOptions)})
         if as_json:
             console.show_json(plan)
         else:
@@ -93,7 +83,7 @@ def build(
     if out is None:
         raise BadValue("say where the copies go: -o DIR")
     with console.progress(f"building {name}") as advance:
-        done = api.build(**options, out=out, layouts=layout, jobs=jobs, progress=advance)
+        done = api.build(**options, progress=advance)
     if as_json:
         console.show_json(done.to_dict())
     else:
@@ -107,15 +97,7 @@ def build(
         raise ExitCode(4)
 
 
-def _draw_files(
-    name: str,
-    subsets: Sequence[str],
-    root: Path | None,
-    verify: bool,
-    seed: int,
-    jobs: int | None,
-    as_json: bool,
-) -> None:
+def _draw_files(name: str, subsets: Sequence[str], options: dict[str, Any], as_json: bool) -> None:
     """Draw the files of a data set, subset by subset."""
     from jostle.datasets.dataset import datasets
 
@@ -127,7 +109,7 @@ def _draw_files(
     folders = []
     for part in dict.fromkeys(subsets or kind.subsets):
         with console.progress(f"{name} {part}") as advance:
-            done = api.load_dataset(name, part, seed=seed, root=root, jobs=jobs, verify=verify, progress=advance)
+            done = api.load_dataset(name, part, progress=advance, **options)
         console.remark(f"{part}: {len(done.videos)} videos; {done.files}")
         folders.append(done)
     if as_json:
@@ -141,7 +123,7 @@ def _draw_files(
             }
             for one in folders
         ]
-        console.show_json({"format": 1, "dataset": name, "seed": seed, "subsets": parts})
+        console.show_json({"format": 1, "dataset": name, "seed": options["seed"], "subsets": parts})
         return
     for folder in dict.fromkeys(str(one.folder) for one in folders):
         console.show(console.escape(folder))
