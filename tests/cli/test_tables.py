@@ -79,4 +79,4 @@ def test_no_sparklines_without_unicode_or_terminal(monkeypatch: pytest.MonkeyPat
     plain.encoding = "ascii"  # type: ignore[misc]
     monkeypatch.setattr(sys, "stdout", plain)
     assert not console.drawing()
-    assert console.painted("a", "red") == "a"
+    assert console.painted("a", "bad") == "a"

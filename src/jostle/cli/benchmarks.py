@@ -17,7 +17,7 @@ from jostle.cli.console import watching
 from jostle.cli.options import Given, with_options
 from jostle.cli.tables import lines_of, summary_lines
 from jostle.core.config import is_toml
-from jostle.core.formatting import between, percent, time_of
+from jostle.core.formatting import between, escape, percent, time_of
 from jostle.core.options import options_in
 from jostle.core.timing import LIMITS
 from jostle.errors import BadValue, JostleError, MissingExtra
@@ -46,7 +46,7 @@ def scatter(
         console.show_json(stabilities.to_dict() | {"figures": [str(path) for path in written]})
         return
     show_stability(stabilities)
-    console.show(console.escape(str(written[0])))
+    console.show(escape(str(written[0])))
 
 
 def show_many(done: Many, out: Path, as_json: bool) -> None:
@@ -67,7 +67,7 @@ def show_many(done: Many, out: Path, as_json: bool) -> None:
     elif stabilities is not None:
         show_stability(stabilities)
         for path in figures[:1]:
-            console.show(console.escape(str(path)))
+            console.show(escape(str(path)))
     else:
         rows = [["model", "clean", "corrupted, mean", "of clean"]]
         for name, run in done.runs.items():
@@ -78,11 +78,11 @@ def show_many(done: Many, out: Path, as_json: bool) -> None:
             console.remark(f"chance level is {percent(chance)} %")
     for name, run in done.runs.items():
         if run.bottleneck and not as_json:
-            console.remark(f"{console.escape(name)}: {run.bottleneck}")
+            console.remark(f"{escape(name)}: {run.bottleneck}")
         for failure in run.failures:
-            console.say(f"{console.escape(name)}: {console.escape(failure['video'])}: set aside: {failure['message']}")
+            console.say(f"{escape(name)}: {escape(failure['video'])}: set aside: {failure['message']}")
     for name, why in done.failed.items():
-        console.say(f"{console.escape(name)}: could not be run: {why}")
+        console.say(f"{escape(name)}: could not be run: {why}")
 
 
 def show_stability(stabilities: Stabilities) -> None:
@@ -90,7 +90,7 @@ def show_stability(stabilities: Stabilities) -> None:
     rows = [["", "accuracy", "95 %", f"pm-{stabilities.k}", "95 %", "drop"]]
     for one in stabilities.runs:
         numbers = (percent(one.accuracy), between(one.accuracy_interval), percent(one.pm_k), between(one.pm_k_interval))
-        rows.append([console.escape(one.name), *numbers, percent(one.drop)])
+        rows.append([escape(one.name), *numbers, percent(one.drop)])
     console.show_lines(lines_of(rows))
     console.remark(f"{stabilities.title}, {stabilities.anchors} anchors; {stabilities.intervals}")
     for remark in stabilities.apart[:1]:
@@ -183,9 +183,9 @@ def _run_one(options: dict[str, Any], as_json: bool) -> None:
     if done.stopped_early is not None:
         console.say(f"stopped early: {done.stopped_early.reason}")
         for one in done.stopped_early.conditions:
-            console.say(console.escape(f"{one.name}: {one.decision}, {one.videos} videos"))
+            console.say(escape(f"{one.name}: {one.decision}, {one.videos} videos"))
     for failure in done.failures:
-        console.say(f"{console.escape(failure['video'])}: set aside: {failure['message']}")
+        console.say(f"{escape(failure['video'])}: set aside: {failure['message']}")
     if done.failures:
         raise typer.Exit(4)
 
@@ -215,7 +215,7 @@ def probe(
         if comparison is not None:
             _show_probe_comparison(comparison)
     for name, why in done.failures.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
+        console.say(f"{escape(name)}: set aside: {why}")
     if done.failures:
         raise typer.Exit(4)
 
@@ -343,6 +343,6 @@ def _show(done: Run, as_json: bool) -> None:
         work = f"{done.clean.seen} clean frames read, {done.cells.seen} more for the cells"
     else:
         work = f"{done.clean.joined} clean clips or windows, {done.cells.joined} more for the cells"
-    console.remark(f"{console.escape(str(done.folder))}: {work}")
+    console.remark(f"{escape(str(done.folder))}: {work}")
     if done.bottleneck:
         console.remark(done.bottleneck)

@@ -21,6 +21,7 @@ from jostle.cli.app import (
     Workers,
     app,
 )
+from jostle.core.formatting import escape
 from jostle.errors import BadValue
 
 
@@ -72,12 +73,12 @@ def build(
     if as_json:
         console.show_json(done.to_dict())
     else:
-        console.show(console.escape(str(done.folder)))
+        console.show(escape(str(done.folder)))
         console.remark(str(done.files))
         if done.layouts:
-            console.remark(f"for other programs: {console.escape(', '.join(done.layouts[:5]))}")
+            console.remark(f"for other programs: {escape(', '.join(done.layouts[:5]))}")
     for name, why in done.failures.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
+        console.say(f"{escape(name)}: set aside: {why}")
     if done.failures:
         raise typer.Exit(4)
 
@@ -129,7 +130,7 @@ def generate(
         console.show_json({"format": 1, "dataset": name, "seed": seed, "subsets": parts})
         return
     for folder in dict.fromkeys(str(one.folder) for one in folders):
-        console.show(console.escape(folder))
+        console.show(escape(folder))
 
 
 @app.command(help="Check a run, written copies or a data set: checksums, coverage, completeness.")
@@ -148,9 +149,9 @@ def verify(
     if as_json:
         console.show_json(result.to_dict())
     else:
-        console.show(console.escape(result.summary))
+        console.show(escape(result.summary))
     for line in (*result.altered, *result.lacking):
-        console.say(console.escape(line))
+        console.say(escape(line))
     if result.altered:
         raise typer.Exit(6)
     if result.lacking:

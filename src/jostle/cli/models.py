@@ -29,7 +29,7 @@ from jostle.cli.app import (
     fetch,
 )
 from jostle.cli.tables import lines_of
-from jostle.core.formatting import percent
+from jostle.core.formatting import escape, percent
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
 
@@ -166,12 +166,12 @@ def detect(
         )
     for name, one in mended.items():
         for line in mending_warnings(one):
-            console.remark(f"{console.escape(name)}: {line}")
+            console.remark(f"{escape(name)}: {line}")
     damaged = {name: [int(one.damaged.sum()), len(one.damaged)] for name, one in mended.items()}
     used = {} if mend is None else {"mended": {"by": mend, "struck_of_frames": damaged}}
     _show(predictions, known if source.is_dir() else None, out, as_json, used)
     for name, why in set_aside.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
+        console.say(f"{escape(name)}: set aside: {why}")
     if set_aside:
         raise typer.Exit(4)
 
@@ -186,7 +186,7 @@ def _show(
     if out is not None:
         write_predictions(predictions, out)
         console.remark(f"{len(predictions)} segments in {len(predictions.videos)} videos")
-        console.show(console.escape(str(out)))
+        console.show(escape(str(out)))
         return
     rows = [
         {
@@ -207,11 +207,11 @@ def _show(
         start, end = row["segment"]
         table.append(
             [
-                console.escape(predictions.videos[video]),
+                escape(predictions.videos[video]),
                 f"{start:.2f}",
                 f"{end:.2f}",
                 f"{row['score']:.4f}",
-                console.escape(row["label"]),
+                escape(row["label"]),
             ]
         )
     console.show_lines(lines_of(table))
@@ -236,7 +236,7 @@ def train(
     if as_json:
         console.show_json({"format": 1} | vars(done) | {"folder": str(done.folder), "weights": str(done.weights)})
         return
-    console.show(console.escape(str(done.weights)))
+    console.show(escape(str(done.weights)))
     chosen = f", chosen by {done.chosen_by} {percent(done.score)} %" if done.score is not None else ""
     skipped = f", {done.skipped} skipped as they were not finite" if done.skipped else ""
     loss = f"; loss {done.first_loss:.3f} at first, {done.last_loss:.3f} at last" if done.last_loss is not None else ""
@@ -328,7 +328,7 @@ def extract(
 ) -> None:
     bugs: Any = reproduce_bug or ()  # checked where they are defined
     fetch("extractors", extractor, weights)
-    with console.progress(f"extracting {console.escape(source.name)}") as advance:
+    with console.progress(f"extracting {escape(source.name)}") as advance:
         done = api.extract(
             source,
             extractor,
@@ -356,7 +356,7 @@ def extract(
     for warning in done.warnings:
         console.remark(warning)
     for name, why in done.set_aside.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
+        console.say(f"{escape(name)}: set aside: {why}")
     if as_json:
         console.show_json(
             {
@@ -370,7 +370,7 @@ def extract(
             }
         )
     else:
-        console.show(console.escape(str(done.folder)))
+        console.show(escape(str(done.folder)))
         console.remark(
             f"{len(done.made)} extracted, {len(done.kept)} there already, {len(done.set_aside)} set aside; "
             f"{done.cost.decoded} frames decoded, {done.cost.seen} seen, {done.cost.joined} windows"
@@ -406,7 +406,7 @@ def export(
     if as_json:
         console.show_json(done.to_dict())
         return
-    console.show(console.escape(str(done.path)))
+    console.show(escape(str(done.path)))
     shapes = ", ".join(f"{name} ({', '.join(map(str, shape))})" for name, shape in done.inputs.items())
     compared = "not compared, as onnxruntime is not installed"
     if done.difference is not None:

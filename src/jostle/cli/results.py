@@ -13,13 +13,11 @@ import typer
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, Seed, app
-from jostle.cli.tables import lines_of
-from jostle.core.formatting import between, percent, signed
+from jostle.core.formatting import escape
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
-    from jostle.reporting.analysis.literature import Literature
-    from jostle.reporting.analysis.run_diff import RunDiff
+    pass
 
 
 @app.command(help="Write a static leaderboard of runs and records or, with --export, the record of one run.")
@@ -49,7 +47,7 @@ def board(
         if as_json:
             console.show_json({"format": 1, "record": str(written)})
         else:
-            console.show(console.escape(str(written)))
+            console.show(escape(str(written)))
         console.remark(f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder")
         return
     if out is None:
@@ -61,7 +59,7 @@ def board(
     if as_json:  # also the tables, which say which rows are self-reported
         console.show_json({"index": str(written), **json.loads(written.with_name("board.json").read_text("utf-8"))})
     else:
-        console.show(console.escape(str(written)))
+        console.show(escape(str(written)))
     console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
 
 
@@ -97,62 +95,7 @@ def diff(
         comparison = api.diff(
             first, second, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, by=by, progress=advance
         )
-    if as_json:
-        console.show_json(comparison.to_dict())
-    elif latex:
-        console.show(_latex(comparison))
-        if comparison.groups:
-            console.show(comparison.group_table().latex())
-    elif markdown:
-        console.show(comparison.table().markdown())
-        if comparison.groups:
-            console.show(comparison.group_table().markdown())
-    else:
-        console.show(f"{comparison.benchmark}, {comparison.metric} in percent, {comparison.videos} videos")
-        console.show_lines(diff_lines(comparison))
-        if comparison.groups:
-            table = comparison.group_table()
-            names = [console.escape(column.name) for column in table.columns]
-            console.show_lines(["", *lines_of([names, *([console.escape(x) for x in row] for row in table.texts())])])
-        if comparison.literature is not None:
-            console.show_lines(literature_lines(comparison.literature))
-    for remark in comparison.remarks:
-        console.remark(console.escape(remark))
-
-
-def _latex(comparison: RunDiff) -> str:
-    """Clear differences are bold, so the marks are left away."""
-    table = comparison.table()
-    clear = [(i, 3) for i, row in enumerate(comparison.rows) if row.clear]
-    plain = type(table)(table.title, table.columns[:-1], tuple(row[:-1] for row in table.rows))
-    return plain.latex(bold=clear)
-
-
-def diff_lines(comparison: RunDiff) -> list[str]:
-    """The two runs as a table; on a terminal what is clearly better is green, what is clearly worse red."""
-    table = comparison.table()
-    names = [console.escape(column.name) for column in table.columns[1:3]]
-    rows = [["cell", *names, "difference", f"95 %{'' if comparison.draws else ' (none)'}", ""]]
-    for row, text in zip(comparison.rows, table.texts(), strict=True):
-        gap = row.difference
-        numbers = [percent(row.one), percent(row.other), signed(gap.value), between(gap.interval)]
-        rows.append([console.escape(text[0]), *numbers, text[-1]])
-    head, *lines = lines_of(rows)
-    return [
-        head,
-        *(_painted(line, row.difference.value, row.clear) for row, line in zip(comparison.rows, lines, strict=True)),
-    ]
-
-
-def literature_lines(literature: Literature) -> list[str]:
-    """Return the published figures as lines under their own heading."""
-    table = literature.table()
-    head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
-    return ["", f"{literature.title}:", head, *lines, *literature.remarks]
-
-
-def _painted(line: str, gap: float | None, clear: bool) -> str:
-    return console.painted(line, "green" if gap > 0 else "red") if clear and gap is not None else line
+    console.give(comparison, as_json, form="latex" if latex else "markdown" if markdown else "text")
 
 
 EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
@@ -201,15 +144,7 @@ def check(
         checked = api.check(run, against, budget, cells=chosen, draws=draws, seed=seed, progress=advance)
     if junit is not None:
         write_junit(checked, junit)
-    if as_json:
-        console.show_json(checked.to_dict())
-    else:
-        table = checked.table()
-        head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
-        console.show_lines([head, *(_decided(line, row[-1]) for line, row in zip(lines, table.rows, strict=True))])
-        console.show(console.escape(checked.summary))
-    for note in checked.notes:
-        console.remark(console.escape(note))
+    console.give(checked, as_json)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(summary, "a", encoding="utf-8") as file:
             file.write(markdown(checked))
@@ -218,11 +153,6 @@ def check(
             print(command, file=sys.stderr)
     if not checked.passed:
         raise typer.Exit(EXIT_CODES[checked.decision])
-
-
-def _decided(line: str, decision: object) -> str:
-    """Return a line of the table, green or red on a terminal where it is decided."""
-    return line if decision == "undecided" else console.painted(line, "green" if decision == "pass" else "red")
 
 
 @app.command(help="Log a finished run with a tracker: TensorBoard, Weights & Biases or MLflow.")
@@ -239,7 +169,7 @@ def track(
     if as_json:
         console.show_json({"format": 1, "tracker": to, "see": where})
     else:
-        console.show(console.escape(where))
+        console.show(escape(where))
 
 
 @app.command(help="Write a model card and a data set card for the Hugging Face hub; nothing is sent.")
@@ -256,7 +186,7 @@ def card(
         console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
         return
     for path in (model, dataset):
-        console.show(console.escape(str(path)))
+        console.show(escape(str(path)))
 
 
 @app.command(help="Write one self-contained page about runs of one benchmark.")
@@ -299,7 +229,7 @@ def report(
         paths = {name: None if path is None else str(path) for name, path in beside.items()}
         console.show_json({"format": 1, "report": str(written), "bytes": size, **paths})
         return
-    console.show(console.escape(str(written)))
+    console.show(escape(str(written)))
     console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
 
 

@@ -11,25 +11,11 @@ import typer
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, Seed, app
-from jostle.cli.tables import (
-    answer_lines,
-    class_lines,
-    classification_lines,
-    comparison_lines,
-    diagnosis_lines,
-    moment_lines,
-    pm_k_lines,
-    proposal_lines,
-    score_lines,
-    stability_lines,
-    truth_line,
-    variant,
-)
-from jostle.core.formatting import percent
+from jostle.core.formatting import escape, percent
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
-    from jostle.core.tables import Table
+    from jostle.core.results import Result
     from jostle.metrics.score import Score
 
 PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions in any supported format.")]
@@ -110,19 +96,22 @@ def evaluate(
         if unused := [name for name, value in others.items() if value is not None]:
             raise BadValue(f"{unused[0]} goes with detections; {scored} have their own thresholds and intervals")
         if scored == "questions":
-            _show_answers(predictions, truth, against, as_json)
+            console.give(_score_answers(predictions, truth, against), as_json)
         else:
-            _show_moments(predictions, truth, against, reproduce_bug or [], fix, as_json)
+            console.give(_score_moments(predictions, truth, against, reproduce_bug or [], fix), as_json)
         return
     if scored != "detection":
         if csv is not None or latex is not None or names is not None:
             raise BadValue(f"--csv, --latex and --names go with detections; {scored} have --json")
-        _show_other(scored, predictions, truth, subset, _tious(tiou), fix, as_json)
+        console.give(_score_other(scored, predictions, truth, subset, _tious(tiou), fix), as_json)
         return
+    from jostle.io.files.truth_table import variant_of
+    from jostle.metrics.side_by_side import ScoredFiles, file_names
+
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     barred = _ids(blocked)
     paths = [path for path in (predictions, against) if path is not None]
-    called = _called(paths, names)
+    called = file_names(paths, names)
     with console.progress("drawing videos") as advance:
         scores = [
             api.score(
@@ -139,25 +128,10 @@ def evaluate(
             for path in paths
         ]
         both = api.compare(scores[0], scores[1], bootstrap=bootstrap, seed=seed) if against is not None else None
-    _remark_on(paths, [one.remarks for one in scores])
     if figures is not None:
         _draw_scores(called, scores, figures)
-    if csv is not None or latex is not None:
-        from jostle.reporting.analysis.file_tables import scores_table
-
-        _write_table(scores_table(called, scores, both, per_class=per_class), csv, latex)
-    if as_json:
-        content = scores[0].to_dict()
-        content["truth"]["variant"] = variant(real)
-        console.show_json(
-            content if both is None else content | {"against": scores[1].to_dict(), "difference": both.to_dict()}
-        )
-        return
-    console.show(truth_line(scores[0].truth, real))
-    console.show_lines(score_lines(scores[0]) if both is None else comparison_lines(called, scores, both))
-    if per_class:
-        console.show("")
-        console.show_lines(class_lines(called, scores))
+    result = ScoredFiles(called, scores, both, variant_of(real), per_class)
+    console.give(result, as_json, csv=csv, latex=latex)
 
 
 @app.command(help="Diagnose a detector with DETAD: false positives, sensitivity, false negatives.")
@@ -187,28 +161,20 @@ def diagnose(
     fix: Fix = False,
     as_json: Json = False,
 ) -> None:
+    from jostle.metrics.diagnosis.comparison import compare_diagnoses
+    from jostle.metrics.side_by_side import DiagnosedFiles, file_names
+
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     paths = [path for path in (predictions, against) if path is not None]
-    called = _called(paths, names)
+    called = file_names(paths, names)
     diagnoses = [
         api.diagnose(api.load_predictions(path, fix=fix), real, style=style, annotators=annotators) for path in paths
     ]
-    _remark_on(paths, [one.remarks for one in diagnoses])
-    content = diagnoses[0].to_dict()
-    if len(diagnoses) > 1:
-        from jostle.metrics.diagnosis.comparison import compare_diagnoses
-
-        content |= {"against": diagnoses[1].to_dict(), "change": compare_diagnoses(*diagnoses[:2]).to_dict()}
+    change = compare_diagnoses(*diagnoses[:2]) if len(diagnoses) > 1 else None
+    result = DiagnosedFiles(called, diagnoses, change)
     if out is not None:
-        _draw_diagnoses(called, content, out)
-    if csv is not None or latex is not None:
-        from jostle.reporting.analysis.file_tables import diagnosis_table
-
-        _write_table(diagnosis_table(called, [one.to_dict() for one in diagnoses]), csv, latex)
-    if as_json:
-        console.show_json(content)
-        return
-    console.show_lines(diagnosis_lines(called, diagnoses))
+        _draw_diagnoses(called, result.to_dict(), out)
+    console.give(result, as_json, csv=csv, latex=latex)
 
 
 @app.command(help="Measure pm-k: the stability of a frame classifier or object detector over similar frames.")
@@ -247,20 +213,12 @@ def pmk(
     if boxes is not None:
         if project is not None or labels_of != "own":
             raise BadValue("--project and --labels-of are for frame classifiers; leave them out beside --boxes")
-        both = api.pm_k_boxes(predictions, sets, boxes, k, frames=frames)
-        if as_json:
-            console.show_json({"format": 1} | both.to_dict())
-            return
-        console.show_lines(stability_lines(both))
+        console.give(api.pm_k_boxes(predictions, sets, boxes, k, frames=frames), as_json)
         return
     if frames is not None:
         raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
     assert labels is not None
-    result = api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project)
-    if as_json:
-        console.show_json(result.to_dict())
-        return
-    console.show_lines(pm_k_lines(result))
+    console.give(api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project), as_json)
 
 
 @app.command(help="Convert annotations or predictions from one format to another.")
@@ -281,12 +239,7 @@ def convert(
 ) -> None:
     if target.exists() and not overwrite:
         raise BadValue(f"{target} exists; pass --overwrite to replace it")
-    done = api.convert(source, target, to=to, truth=truth, subset=subset, fix=fix)
-    if as_json:
-        console.show_json({"format": 1, "out": str(target)} | vars(done) | {"lost": list(done.lost)})
-    else:
-        console.show(console.escape(str(target)))
-        console.remark(str(done))
+    console.give(api.convert(source, target, to=to, truth=truth, subset=subset, fix=fix), as_json)
 
 
 def _task_of(truth: Path) -> str:
@@ -303,77 +256,38 @@ def _task_of(truth: Path) -> str:
     return "detection"
 
 
-def _warn_of_few(items: int, videos: int) -> None:
-    """Print a remark where intervals are from draws of few videos; with one item a video they are exact."""
-    from jostle.metrics.bootstrap import warn_of_few
+def _score_answers(predictions: Path, truth: Path, against: Path | None) -> Result:
+    from jostle.metrics.side_by_side import AnsweredFiles, file_names
 
-    if items > videos and (few := warn_of_few(videos)):
-        console.remark(few)
-
-
-def _show_answers(predictions: Path, truth: Path, against: Path | None, as_json: bool) -> None:
     first, second, change = api.score_answer_files(predictions, truth, against)
-    _warn_of_few(first.overall.count, first.videos)
-    if as_json:
-        content = first.to_dict()
-        if second is not None and change is not None:
-            content |= {"against": second.to_dict(), "change": change.to_dict()}
-        console.show_json(content)
-        return
-    console.show_lines(answer_lines(first, second, change))
-    if first.unknown:
-        console.remark(f"{first.unknown} answers are to questions that {console.escape(truth.name)} does not have")
+    if against is None or second is None:
+        return first
+    return AnsweredFiles(file_names([predictions, against]), (first, second), change)
 
 
-def _show_moments(
-    predictions: Path, truth: Path, against: Path | None, bugs: list[str], fix: bool, as_json: bool
-) -> None:
+def _score_moments(predictions: Path, truth: Path, against: Path | None, bugs: list[str], fix: bool) -> Result:
+    from jostle.metrics.side_by_side import MomentFiles, file_names
+
+    paths = [path for path in (predictions, against) if path is not None]
     scores: list[Any] = [
         api.evaluate(path, truth, task="moments", reproduce_bugs=bugs, fix=fix)  # type: ignore[arg-type]
-        for path in (predictions, against)
-        if path is not None
+        for path in paths
     ]
-    _warn_of_few(scores[0].count, scores[0].videos)
-    if as_json:
-        content = scores[0].to_dict()
-        console.show_json(content | ({"against": scores[1].to_dict()} if len(scores) > 1 else {}))
-        return
-    console.show_lines(moment_lines(scores))
+    return scores[0] if len(scores) == 1 else MomentFiles(file_names(paths), scores)
 
 
-def _show_other(
-    task: str, predictions: Path, truth: Path, subset: str | None, tious: list[float] | None, fix: bool, as_json: bool
-) -> None:
+def _score_other(
+    task: str, predictions: Path, truth: Path, subset: str | None, tious: list[float] | None, fix: bool
+) -> Result:
     if task == "proposals":
         from jostle.metrics.proposals import average_recall
 
         real = api.load_scored_truth(truth, subset=subset, fix=fix)
-        curve = average_recall(api.load_predictions(predictions, fix=fix), real, average_proposals=100, tious=tious)
-        content, lines = curve.to_dict(), proposal_lines(curve)
-    else:
-        from jostle.io.files.annotations import read_video_labels
-        from jostle.metrics.video_classification import video_classification
+        return average_recall(api.load_predictions(predictions, fix=fix), real, average_proposals=100, tious=tious)
+    from jostle.io.files.annotations import read_video_labels
+    from jostle.metrics.video_classification import video_classification
 
-        result = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
-        content, lines = result.to_dict(), classification_lines(result)
-        if result.one_score:
-            console.remark("all predictions have one score, so their ranking is arbitrary")
-    if as_json:
-        console.show_json(content)
-        return
-    console.show_lines(lines)
-
-
-def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
-    """Print remarks on the numbers; a remark that holds for both files is printed once."""
-    shared = set(remarks[0]).intersection(*remarks[1:]) if len(remarks) > 1 else set()
-    for path, own in zip(paths, remarks, strict=True):
-        for remark in own:
-            if remark not in shared:
-                console.remark(f"{console.escape(path.name)}: {remark}")
-    for remark in remarks[0]:
-        if remark in shared:
-            console.remark(remark)
+    return video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
 
 
 def _tious(text: str | None) -> list[float] | None:
@@ -391,21 +305,6 @@ def _ids(path: Path | None) -> frozenset[str]:
     from jostle.io.files.label_list import read_ids
 
     return read_ids(path)
-
-
-def _called(paths: list[Path], names: str | None) -> list[str]:
-    from jostle.reporting.analysis.file_tables import file_names
-
-    return file_names(paths, names)
-
-
-def _write_table(table: Table, csv: Path | None, latex: Path | None) -> None:
-    from jostle.io.files.atomic import write_text
-
-    for path, text in ((csv, table.csv()), (latex, table.latex() + "\n")):
-        if path is not None:
-            write_text(path, [text])
-            console.remark(console.escape(str(path)))
 
 
 def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
@@ -426,7 +325,7 @@ def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
         means: list[dict[str, float]] = [{n: float(v.mean()) for n, v in one.per_class.items()} for one in scores]
         written += draw_class_drops(means[0], means[1], folder, names=(names[0], names[1]))
     for path in written:
-        console.remark(console.escape(str(path)))
+        console.remark(escape(str(path)))
 
 
 def _draw_diagnoses(names: list[str], content: dict[str, Any], folder: Path) -> None:
@@ -440,4 +339,4 @@ def _draw_diagnoses(names: list[str], content: dict[str, Any], folder: Path) -> 
     target = folder / "diagnosis.json"
     target.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     for path in [*written, target]:
-        console.remark(console.escape(str(path)))
+        console.remark(escape(str(path)))

@@ -17,7 +17,7 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.video import InspectorName
-from jostle.core.formatting import without_nan
+from jostle.core.formatting import escape, without_nan
 from jostle.core.interruption import Stopped
 from jostle.errors import BadValue, MediaError
 from jostle.io.files.pipe_writer import PipeWriter
@@ -129,7 +129,7 @@ def watch(
     console.remark(_summary(state))
     if state.ended == "broken":
         console.say(
-            f"error[F199]: {console.escape(state.source) or 'stream'}: ended before its end, after {state.time:.2f} s; "
+            f"error[F199]: {escape(state.source) or 'stream'}: ended before its end, after {state.time:.2f} s; "
             "look at what writes or sends it, or copy it again"
         )
     code = {"damaged": DAMAGED, "broken": BROKEN, "stopped": 128 + (state.signal or 0)}.get(str(state.ended), 0)
@@ -196,7 +196,7 @@ def _parse_size(text: str | None) -> tuple[int, int] | None:
 
 
 def _describe(event: dict[str, Any], state: api.WatchState) -> str:
-    where = f"{console.escape(state.source) or 'stream'}, frame {event['frame']}"
+    where = f"{escape(state.source) or 'stream'}, frame {event['frame']}"
     texts = {
         "resync": f"no frame where one was due; {event.get('bytes')} bytes left out, then the next one was found",
         "broken": f"ended within a frame, after {event['bytes']} bytes of it; what wrote it may have been killed"

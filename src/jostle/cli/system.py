@@ -13,7 +13,7 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Jobs, Json, Seed, Verbose, app
 from jostle.cli.tables import lines_of
-from jostle.core.formatting import percent
+from jostle.core.formatting import escape, percent
 from jostle.errors import BadValue
 from jostle.models.loading.names import DESCRIBED
 
@@ -160,7 +160,7 @@ def demo(
         if as_json:
             console.show_json({"format": 1, "films": str(place), "truth": str(place / "truth.json")})
         else:
-            console.show(console.escape(str(place)))
+            console.show(escape(str(place)))
         return
     with console.stages() as advance:
         done = api.demo(folder, full=full, seed=seed, jobs=jobs, progress=advance)
@@ -180,15 +180,13 @@ def demo(
     if not full:
         console.remark("on 6 of 60 films and 5 of 15 cells; the report has the intervals, and --full takes them all")
     if done.gallery is not None:
-        console.remark(f"every corruption there is: {console.escape(str(done.gallery))}")
-    console.remark(
-        f"the videos, clean and corrupted side by side: jostle view {' '.join(map(console.escape, runs.values()))}"
-    )
+        console.remark(f"every corruption there is: {escape(str(done.gallery))}")
+    console.remark(f"the videos, clean and corrupted side by side: jostle view {' '.join(map(escape, runs.values()))}")
     console.remark("next, on a video of yours:")
     for command in NEXT:
         console.remark(f"  {command}")
     console.remark("the report, to be opened in a browser:")
-    console.show(console.escape(str(done.report)))
+    console.show(escape(str(done.report)))
 
 
 def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
@@ -204,6 +202,6 @@ def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
         rows += [[name, f"{done.shifts[name]:.2f}"] for name in (*order[:5], *order[-5:])]
         console.show_lines(lines_of(rows))
         console.remark("five of the strongest and of the weakest; 1 is as far as two moments of the video are apart")
-    console.remark(f"every corruption at every severity, as a picture: {console.escape(str(done.sheet))}")
+    console.remark(f"every corruption at every severity, as a picture: {escape(str(done.sheet))}")
     console.remark("the page, to be opened in a browser:")
-    console.show(console.escape(str(done.gallery)))
+    console.show(escape(str(done.gallery)))

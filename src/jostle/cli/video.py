@@ -23,7 +23,7 @@ from jostle.cli.app import (
     app,
 )
 from jostle.cli.tables import lines_of
-from jostle.core.formatting import percent
+from jostle.core.formatting import escape, percent
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
 
@@ -49,7 +49,7 @@ def corrupt(
 ) -> None:
     if not corruption:
         raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
-    with console.progress(f"corrupting {console.escape(source.name)}") as advance:
+    with console.progress(f"corrupting {escape(source.name)}") as advance:
         done = api.corrupt_file(
             source,
             corruption,
@@ -67,7 +67,7 @@ def corrupt(
             progress=advance,
         )
     for warning in done.warnings:
-        console.remark(f"{console.escape(source.name)}: {warning}")
+        console.remark(f"{escape(source.name)}: {warning}")
     if as_json:
         console.show_json(
             {
@@ -81,7 +81,7 @@ def corrupt(
             }
         )
     else:
-        console.show(console.escape(str(done.path)))
+        console.show(escape(str(done.path)))
         console.remark(f"{done.struck} of {done.frames} frames corrupted{'' if done.audio else ', no sound'}")
 
 
@@ -112,7 +112,7 @@ def sheet(
     if as_json:
         console.show_json({"format": 1, "out": str(path)})
     else:
-        console.show(console.escape(str(path)))
+        console.show(escape(str(path)))
 
 
 PICTURES = 12  # in the strip
@@ -157,7 +157,7 @@ def inspect(
         return
     if out is not None:
         refuse_output_in(source, out)
-    with console.progress(f"inspecting {console.escape(source.name)}") as advance:
+    with console.progress(f"inspecting {escape(source.name)}") as advance:
         inspection = api.inspection(
             source,
             inspector=inspector,
@@ -184,7 +184,7 @@ def inspect(
     decoded = _decoder_report(inspection.concealed, inspection.undecodable)
     console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}{decoded}")
     if out is not None:
-        console.show(console.escape(str(out)))
+        console.show(escape(str(out)))
 
 
 def _decoder_report(concealed: int, undecodable: int) -> str:
@@ -203,7 +203,7 @@ def _inspect_collection(
         console.remark(warning)
     unread = [one for one in done.files if one.error]
     for one in unread:
-        console.remark(f"{console.escape(one.video)}: {one.error}")
+        console.remark(f"{escape(one.video)}: {one.error}")
     summary = done.to_dict()
     if as_json:
         console.show_json(summary)
@@ -211,7 +211,7 @@ def _inspect_collection(
         rows = [["video", "damaged, %", "events", "mostly"]]
         ranked = sorted((one for one in done.files if one.damaged), key=lambda one: -one.share)
         for one in ranked[:WORST_VIDEOS]:
-            rows.append([console.escape(one.video), percent(one.share), str(one.events), one.main_kind])
+            rows.append([escape(one.video), percent(one.share), str(one.events), one.main_kind])
         if len(rows) > 1:
             console.show_lines(lines_of(rows))
         if len(ranked) > WORST_VIDEOS:
@@ -223,7 +223,7 @@ def _inspect_collection(
         )
         for path in (done.csv, done.page):
             if path is not None:
-                console.show(console.escape(str(path)))
+                console.show(escape(str(path)))
     if unread:
         raise typer.Exit(4)
 
@@ -244,7 +244,7 @@ def mend(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    with console.progress(f"mending {console.escape(source.name)}") as advance:
+    with console.progress(f"mending {escape(source.name)}") as advance:
         done = api.mend_file(
             source,
             out,
@@ -258,12 +258,12 @@ def mend(
             progress=advance,
         )
     for warning in done.warnings:
-        console.remark(f"{console.escape(source.name)}: {warning}")
+        console.remark(f"{escape(source.name)}: {warning}")
     if as_json:
         facts = {"out": str(done.path), "frames": done.frames, "mended": done.mended, "audio": done.audio}
         decoded = {"concealed": done.concealed, "undecodable": done.undecodable}
         console.show_json({"format": 1, **facts, **decoded, "how": how, "warnings": list(done.warnings)})
         return
-    console.show(console.escape(str(done.path)))
+    console.show(escape(str(done.path)))
     report = _decoder_report(done.concealed, done.undecodable)
     console.remark(f"{done.mended} of {done.frames} frames mended{'' if done.audio else ', no sound'}{report}")

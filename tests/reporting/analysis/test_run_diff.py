@@ -51,7 +51,7 @@ def test_json_is_antisymmetric(diff: RunDiff, detection: RunRecord, robust_detec
 
 
 def test_significant_differences_are_marked(diff: RunDiff) -> None:
-    texts = diff.table().texts()
+    texts = diff.tables()[0].texts()
     assert [text[-1] == "*" for text in texts] == [row.clear for row in diff.rows]
     assert texts[0][-1] == ""  # clean is the same in both
     assert "* significant: the 95 % interval excludes 0" in diff.remarks

@@ -189,7 +189,7 @@ def _published(model: PublishedModel, corruptions: Sequence[str]) -> Line:
         _figure(Number(model.absolute)),
     )
     cells = tuple(_cell(model.by_corruption.get(name), model.clean) for name in corruptions)
-    return Line(model.name, "", False, (), False, figures, cells, f"{model.from_where}; {model.metric}", None)
+    return Line(model.name, "", False, (), False, figures, cells, f"{model.source}; {model.metric}", None)
 
 
 def _figure(number: Number) -> RankedFigure:
