@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.api.catalogue import DataSpec
 from jostle.io.files.atomic import refuse_output_in
@@ -83,9 +83,9 @@ def plan_build(
     cells: Iterable[str] | None = None,
     seed: int = 0,
     lossless: bool = False,
-) -> dict[str, Any]:
+) -> BuildPlan:
     """Return how many files `build` would write, and roughly how many bytes; nothing is written."""
-    return _load_plan(benchmark, DataSpec(data, dataset, subset, fps), cells, seed, lossless)[2].to_dict()
+    return _load_plan(benchmark, DataSpec(data, dataset, subset, fps), cells, seed, lossless)[2]
 
 
 def _load_plan(

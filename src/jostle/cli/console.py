@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jostle.core.results import Result
-    from jostle.core.tables import Tone
+    from jostle.core.tables import Table, Tone
     from jostle.evaluation.runner.progress import CellProgress, ProgressUpdate
 
 Form = Literal["text", "markdown", "latex"]  # of tables
@@ -69,25 +69,30 @@ def give(
     form: Form = "text",
     csv: Path | None = None,
     latex: Path | None = None,
+    drawn: Sequence[Table] = (),
 ) -> None:
     """Print a result: its JSON, or its tables and the files that it wrote; its notes go to stderr.
 
     Args:
         csv, latex: files to write the tables to as well.
+        drawn: further tables, for terminals that can draw.
     """
     if csv is not None or latex is not None:
         _write_tables(result, csv, latex)
     if as_json:
         show_json(result.to_dict())
     else:
-        for i, table in enumerate(result.tables()):
-            if i:
-                show("")
-            show(table.latex() if form == "latex" else table.markdown() if form == "markdown" else table.text(painted))
+        tables = (*result.tables(), *(drawn if drawing() else ()))
+        texts = [
+            table.latex() if form == "latex" else table.markdown() if form == "markdown" else table.text(painted)
+            for table in tables
+        ]
+        if some := "\n\n".join(filter(None, texts)):
+            show(some)
     for note in result.notes():
         remark(escape(note))
     if not as_json:
-        for path in result.files():
+        for path in result.written():
             show(escape(str(path)))
 
 

@@ -61,22 +61,11 @@ def build(
         "lossless": lossless,
     }
     if dry_run:
-        plan = api.plan_build(benchmark, **options)
-        if as_json:
-            console.show_json(plan)
-        else:
-            amount = f"{plan['files']} files, {len(plan['cells'])} cells of {plan['videos']} videos"
-            console.show(f"{amount}; about {plan['bytes'] / 1e9:.2f} GB")
+        console.give(api.plan_build(benchmark, **options), as_json)
         return
     with console.progress(f"building {benchmark}") as advance:
         done = api.build(benchmark, out=out, layouts=layout or (), jobs=jobs, progress=advance, **options)
-    if as_json:
-        console.show_json(done.to_dict())
-    else:
-        console.show(escape(str(done.folder)))
-        console.remark(str(done.files))
-        if done.layouts:
-            console.remark(f"for other programs: {escape(', '.join(done.layouts[:5]))}")
+    console.give(done, as_json)
     for name, why in done.failures.items():
         console.say(f"{escape(name)}: set aside: {why}")
     if done.failures:
@@ -146,12 +135,7 @@ def verify(
 ) -> None:
     with console.progress(f"checking {folder.name}") as advance:
         result = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
-    if as_json:
-        console.show_json(result.to_dict())
-    else:
-        console.show(escape(result.summary))
-    for line in (*result.altered, *result.lacking):
-        console.say(escape(line))
+    console.give(result, as_json)
     if result.altered:
         raise typer.Exit(6)
     if result.lacking:

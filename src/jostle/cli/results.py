@@ -13,7 +13,7 @@ import typer
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, Seed, app
-from jostle.core.formatting import escape
+from jostle.core.results import Written
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
@@ -44,11 +44,8 @@ def board(
         target = out or Path(f"{runs[0].resolve().name}.record.json")
         with console.progress("measuring") as advance:
             written = api.export_run(runs[0], target, partial=partial, draws=draws, seed=seed, progress=advance)
-        if as_json:
-            console.show_json({"format": 1, "record": str(written)})
-        else:
-            console.show(escape(str(written)))
-        console.remark(f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder")
+        about = f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder"
+        console.give(Written({"record": written}, (written,), (about,)), as_json)
         return
     if out is None:
         raise BadValue("say where the board goes: -o DIR")
@@ -56,11 +53,9 @@ def board(
         raise BadValue("--partial goes with --export; a board takes partial runs and marks them")
     with console.progress("reading runs") as advance:
         written = api.board(runs, out, title=title, draws=draws, seed=seed, progress=advance)
-    if as_json:  # also the tables, which say which rows are self-reported
-        console.show_json({"index": str(written), **json.loads(written.with_name("board.json").read_text("utf-8"))})
-    else:
-        console.show(escape(str(written)))
-    console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
+    tables = json.loads(written.with_name("board.json").read_text("utf-8"))  # which say what is self-reported
+    about = "open it in a browser, or put the folder on a web server; it needs nothing else"
+    console.give(Written({"index": written, **tables}, (written,), (about,)), as_json)
 
 
 @app.command(help="Compare two runs cell by cell, with paired intervals.")
@@ -166,10 +161,7 @@ def track(
     as_json: Json = False,
 ) -> None:
     where = api.track(run, to, folder=out)
-    if as_json:
-        console.show_json({"format": 1, "tracker": to, "see": where})
-    else:
-        console.show(escape(where))
+    console.give(Written({"tracker": to, "see": where}, (Path(where),)), as_json)
 
 
 @app.command(help="Write a model card and a data set card for the Hugging Face hub; nothing is sent.")
@@ -182,11 +174,7 @@ def card(
     as_json: Json = False,
 ) -> None:
     model, dataset = api.card(run, out, licence=licence)
-    if as_json:
-        console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
-        return
-    for path in (model, dataset):
-        console.show(escape(str(path)))
+    console.give(Written({"model": model, "dataset": dataset}, (model, dataset)), as_json)
 
 
 @app.command(help="Write one self-contained page about runs of one benchmark.")
@@ -224,13 +212,9 @@ def report(
             progress=advance,
         )
     size = written.stat().st_size
-    if as_json:
-        beside = {"csv": csv, "latex": latex}
-        paths = {name: None if path is None else str(path) for name, path in beside.items()}
-        console.show_json({"format": 1, "report": str(written), "bytes": size, **paths})
-        return
-    console.show(escape(str(written)))
-    console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
+    content = {"report": written, "bytes": size, "csv": csv, "latex": latex}
+    about = f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else"
+    console.give(Written(content, (written,), (about,)), as_json)
 
 
 @app.command(help="Browse runs: heat map, videos by damage, clean and corrupted video side by side.")

@@ -124,9 +124,7 @@ def watch(
         )
     if state.ended == "reader_gone":
         raise Stopped(signal.SIGPIPE)
-    if as_json:
-        console.show_json(state.to_dict())
-    console.remark(_summary(state))
+    console.give(state, as_json)
     if state.ended == "broken":
         console.say(
             f"error[F199]: {escape(state.source) or 'stream'}: ended before its end, after {state.time:.2f} s; "
@@ -208,22 +206,6 @@ def _describe(event: dict[str, Any], state: api.WatchState) -> str:
         "found": "a clean frame again",
     }
     return f"{where}: {texts[event['event']]}"
-
-
-def _summary(state: api.WatchState) -> str:
-    count = sum(state.events.values())
-    kinds = ", ".join(f"{kind} {frames}" for kind, frames in state.kinds.most_common())
-    found = f"{state.damaged} of {state.frames} frames damaged in {count} stretch{'es' if count != 1 else ''}"
-    parts = [f"{found} ({kinds})" if kinds else f"none of {state.frames} frames damaged"]
-    if state.concealed:
-        parts.append(f"{state.concealed} show what the decoder concealed")
-    if state.mended:
-        parts.append(f"{state.mended} replaced")
-    if state.dropped:
-        parts.append(f"{state.dropped} dropped for a slow reader")
-    if state.ended == "stopped":
-        parts.append("stopped")
-    return "; ".join(parts)
 
 
 class _LiveLine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,8 +23,8 @@ from jostle.cli.app import (
     Workers,
     app,
 )
-from jostle.cli.tables import lines_of
-from jostle.core.formatting import escape, percent
+from jostle.core.formatting import escape
+from jostle.core.results import Written
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
 
@@ -66,23 +67,7 @@ def corrupt(
             jobs=jobs,
             progress=advance,
         )
-    for warning in done.warnings:
-        console.remark(f"{escape(source.name)}: {warning}")
-    if as_json:
-        console.show_json(
-            {
-                "format": 1,
-                "out": str(done.path),
-                "frames": done.frames,
-                "struck": done.struck,
-                "audio": done.audio,
-                "damage": [list(span) for span in done.damage],
-                "warnings": list(done.warnings),
-            }
-        )
-    else:
-        console.show(escape(str(done.path)))
-        console.remark(f"{done.struck} of {done.frames} frames corrupted{'' if done.audio else ', no sound'}")
+    console.give(done, as_json)
 
 
 @app.command(help="Draw a contact sheet: corruptions by severities.")
@@ -98,7 +83,7 @@ def sheet(
     as_json: Json = False,
 ) -> None:
     with console.progress("drawing") as advance:
-        path = api.sheet(
+        api.sheet(
             source,
             out,
             corruption,
@@ -109,14 +94,10 @@ def sheet(
             fps=fps,
             progress=advance,
         )
-    if as_json:
-        console.show_json({"format": 1, "out": str(path)})
-    else:
-        console.show(escape(str(path)))
+    console.give(Written({"out": out}, (out,)), as_json)
 
 
 PICTURES = 12  # in the strip
-WORST_VIDEOS = 20  # in the table of a collection
 InspectorName = Annotated[
     str, typer.Option("--inspector", metavar="F", help="Inspector: jostle, or weights of `jostle train`.")
 ]
@@ -170,28 +151,7 @@ def inspect(
         )
     if out is not None:
         api.draw_inspection(inspection, out, title=source.name)
-    if as_json:
-        console.show_json(inspection.to_dict() | {"out": None if out is None else str(out)})
-        return
-    rows = [["frames", "seconds", "kind", "probability"]]
-    for one in inspection.to_dict()["stretches"]:
-        frames = f"{one['first']}-{one['stop'] - 1}" if one["stop"] - one["first"] > 1 else str(one["first"])
-        rows.append([frames, f"{one['start_s']:.2f}-{one['end_s']:.2f}", one["kind"], percent(one["probability"])])
-    if len(rows) > 1:
-        console.show_lines(lines_of(rows))
-    count, total = int(inspection.struck.sum()), len(inspection.probabilities)
-    what = "all" if count == total and total else "none" if not count else f"{count}"
-    decoded = _decoder_report(inspection.concealed, inspection.undecodable)
-    console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}{decoded}")
-    if out is not None:
-        console.show(escape(str(out)))
-
-
-def _decoder_report(concealed: int, undecodable: int) -> str:
-    """What the decoder says of its frames, for the end of a line."""
-    parts = [f"{concealed} show what the decoder concealed"] if concealed else []
-    parts += [f"{undecodable} more did not decode"] if undecodable else []
-    return "".join(f"; {part}" for part in parts)
+    console.give(replace(inspection, out=out), as_json)
 
 
 def _inspect_collection(
@@ -199,32 +159,8 @@ def _inspect_collection(
 ) -> None:
     with console.progress("inspecting videos") as advance:
         done = api.inspect_collection(source, table, page=page, inspector=inspector, jobs=jobs, progress=advance)
-    for warning in done.warnings:
-        console.remark(warning)
-    unread = [one for one in done.files if one.error]
-    for one in unread:
-        console.remark(f"{escape(one.video)}: {one.error}")
-    summary = done.to_dict()
-    if as_json:
-        console.show_json(summary)
-    else:
-        rows = [["video", "damaged, %", "events", "mostly"]]
-        ranked = sorted((one for one in done.files if one.damaged), key=lambda one: -one.share)
-        for one in ranked[:WORST_VIDEOS]:
-            rows.append([escape(one.video), percent(one.share), str(one.events), one.main_kind])
-        if len(rows) > 1:
-            console.show_lines(lines_of(rows))
-        if len(ranked) > WORST_VIDEOS:
-            console.remark(f"and {len(ranked) - WORST_VIDEOS} more")
-        console.remark(
-            f"{summary['damaged_videos']} of {summary['videos']} videos have damaged frames, "
-            f"{percent(summary['share_damaged'])} % of {summary['frames']} frames"
-            f"{_decoder_report(summary['concealed'], 0)}. {done.false_alarms}"
-        )
-        for path in (done.csv, done.page):
-            if path is not None:
-                console.show(escape(str(path)))
-    if unread:
+    console.give(done, as_json)
+    if any(one.error for one in done.files):
         raise typer.Exit(4)
 
 
@@ -257,13 +193,4 @@ def mend(
             overwrite=overwrite,
             progress=advance,
         )
-    for warning in done.warnings:
-        console.remark(f"{escape(source.name)}: {warning}")
-    if as_json:
-        facts = {"out": str(done.path), "frames": done.frames, "mended": done.mended, "audio": done.audio}
-        decoded = {"concealed": done.concealed, "undecodable": done.undecodable}
-        console.show_json({"format": 1, **facts, **decoded, "how": how, "warnings": list(done.warnings)})
-        return
-    console.show(escape(str(done.path)))
-    report = _decoder_report(done.concealed, done.undecodable)
-    console.remark(f"{done.mended} of {done.frames} frames mended{'' if done.audio else ', no sound'}{report}")
+    console.give(done, as_json)

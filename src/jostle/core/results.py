@@ -1,9 +1,9 @@
-"""Base of results: each says its tables, notes and files once, and what it is as JSON follows from its fields."""
+"""Base of results: each says its tables and notes once, and what it is as JSON follows from its fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from jostle.core.tables import Table, html_notes
 class Result:
     """Result that a function of the API returns and a verb prints.
 
-    A subclass is a dataclass and overrides what it has: `tables`, `notes`, `files`. JSON is derived from its fields;
+    A subclass is a dataclass and overrides what it has: `tables`, `notes`, `written`. JSON is derived from its fields;
     `to_dict` is overridden only where the documented layout is another.
 
     Attributes:
@@ -30,7 +30,7 @@ class Result:
         """Return remarks that are needed to read the tables."""
         return ()
 
-    def files(self) -> tuple[Path, ...]:
+    def written(self) -> tuple[Path, ...]:
         """Return the paths that were written, which a verb prints."""
         return ()
 
@@ -49,8 +49,33 @@ class Result:
     def _repr_html_(self) -> str:
         first, *others = self.tables() or (Table(type(self).__name__, (), ()),)
         html = first.html() + "".join(table.html(folded=True) for table in others)
-        notes = (*map(str, self.files()), *self.notes())
+        notes = (*map(str, self.written()), *self.notes())
         return f'<div class="jostle">{html}{html_notes(notes)}</div>'
+
+
+@dataclass(frozen=True)
+class Written(Result):
+    """Files that a function wrote which returns their paths alone.
+
+    Attributes:
+        content: values for JSON.
+        paths: what a verb prints.
+        remarks: notes.
+    """
+
+    content: Mapping[str, Any]
+    paths: tuple[Path, ...]
+    remarks: tuple[str, ...] = ()
+
+    def notes(self) -> tuple[str, ...]:
+        return self.remarks
+
+    def written(self) -> tuple[Path, ...]:
+        return self.paths
+
+    def to_dict(self) -> dict[str, Any]:
+        content: dict[str, Any] = plain(self.content)
+        return content if "format" in content else {"format": 1, **content}
 
 
 def plain(value: Any) -> Any:

@@ -110,12 +110,16 @@ class Table:
         ]
 
     def text(self, paint: Callable[[str, Tone], str] | None = None) -> str:
-        """Render the table as plain text, with its title and notes; `paint` may colour a row by its tone."""
+        """Render the table as plain text, with its title and notes, without headings if there is no row.
+
+        Args:
+            paint: colours a row by its tone.
+        """
         title = [escape(self.title)] if self.title else []
-        head, *rows = self.lines()
+        head, *rows = self.lines() if self.rows else [""]
         if paint is not None:
             rows = [paint(row, tone) for row, tone in zip(rows, self.tones(), strict=True)]
-        return "\n".join([*title, head, *rows, *map(escape, self.notes)])
+        return "\n".join([*title, *([head] if head else []), *rows, *map(escape, self.notes)])
 
     def html(self, *, folded: bool = False) -> str:
         """Render the table for a notebook: at most `MAX_ROWS` rows, which `folded` hides until they are asked for."""
@@ -202,6 +206,12 @@ def joined(tables: Sequence[Table]) -> Table:
     first = tables[0]
     rows = tuple(row for table in tables if table.columns == first.columns for row in table.rows)
     return Table(first.title, first.columns, rows, first.notes)
+
+
+def findings_table(title: str, altered: Sequence[str], lacking: Sequence[str]) -> Table:
+    """Return a table of what a check found."""
+    rows = (*(("altered", one) for one in altered), *(("lacking", one) for one in lacking))
+    return Table(title, (Column("finding"), Column("what")), rows)
 
 
 def format_value(value: Value, kind: Kind, digits: int | None = None) -> str:

@@ -162,7 +162,7 @@ class Conversion(Result):
     left_out: Mapping[str, int]  # what reading dropped or clipped, and how often
     lost: tuple[str, ...]  # what the target format cannot represent
 
-    def files(self) -> tuple[Path, ...]:
+    def written(self) -> tuple[Path, ...]:
         """Return the path of the file written."""
         return (self.out,)
 

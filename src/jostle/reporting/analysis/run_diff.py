@@ -20,11 +20,12 @@ from jostle.evaluation.results.comparison import (
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
 from jostle.evaluation.run_folder.metadata import RunFacts, format_adaptation
+from jostle.evaluation.run_folder.scores import BASELINES
 from jostle.metrics.bootstrap import warn_of_few
 from jostle.reporting.analysis.cell_tables import comparison_table
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
 from jostle.reporting.analysis.labels import run_names
-from jostle.reporting.analysis.language import BASELINES, baselines_of
+from jostle.reporting.analysis.language import baselines_of
 from jostle.reporting.analysis.literature import Literature, literature_on
 from jostle.reporting.analysis.verdict import describe_clean_difference, percent
 

@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from jostle.core.config import read_settings
 from jostle.core.registry import Registry
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
 
 Unit = Literal["percent", "share", "count"]
@@ -34,7 +36,7 @@ class PublishedRow:
 
 
 @dataclass(frozen=True)
-class PublishedTable:
+class PublishedTable(Result):
     """A table of a paper.
 
     Attributes:
@@ -100,6 +102,17 @@ class PublishedTable:
             return ""
         whole = self.unit == "count" or column in self.counts
         return f"{printed:g}" if whole else f"{printed:.{self.digits}f}"
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the figures as printed."""
+        several = len(self.benchmarks) > 1
+        rows = []
+        for row in self.rows:
+            figures = [self.format_value(column, row.values.get(column)) for column in self.columns]
+            rows.append((f"{row.labels['benchmark']}: {row.label}" if several else row.label, *figures))
+        columns = (Column("", key="row"), *(Column(name, "decimal") for name in self.columns))
+        notes = (self.title, f"{self.metric}, {'in percent, ' if self.unit == 'percent' else ''}as printed")
+        return (Table(f"{self.source}: {self.about}", columns, tuple(rows), notes),)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; figures as printed, in `unit`."""
