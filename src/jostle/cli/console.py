@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,11 +39,6 @@ def quiet() -> bool:
 
 def show(text: str) -> None:
     sys.stdout.write(text + "\n")
-
-
-def show_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        show(line)
 
 
 def drawing() -> bool:

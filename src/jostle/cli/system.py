@@ -41,7 +41,9 @@ def names(
 ) -> None:
     console.speak(False, verbose)
     if name is not None:
-        _show_published(kind, name, as_json)
+        if kind != "published":
+            raise BadValue(f"only published tables are shown by name; `jostle names {kind}` lists what there is")
+        console.give(api.published(name), as_json)
         return
     if verbose and kind in DESCRIBED:
         _show_networks(kind, as_json)
@@ -67,13 +69,6 @@ def _show_networks(kind: str, as_json: bool) -> None:
     wide = max(len(one.sees) for one in descriptions)
     for one in descriptions:
         console.show(f"{one.name:{width}}  {one.sees:{wide}}  {one.weights}")
-
-
-def _show_published(kind: str, name: str, as_json: bool) -> None:
-    if kind != "published":
-        raise BadValue(f"only published tables are shown by name; `jostle names {kind}` lists what there is")
-    table = api.published(name)
-    console.give(table, as_json)
 
 
 @app.command(

@@ -15,7 +15,7 @@ from jostle.metrics.diagnosis.comparison import Change
 from jostle.metrics.diagnosis.diagnosis import Diagnosis
 from jostle.metrics.diagnosis.numbers import diagnosis_tables
 from jostle.metrics.moments import MomentScore, moments_table
-from jostle.metrics.score import Comparison, Score, score_tables
+from jostle.metrics.score import Comparison, Score, score_tables, truth_facts
 
 
 def file_names(paths: Sequence[Path], text: str | None = None) -> list[str]:
@@ -46,7 +46,7 @@ class _SideBySide(Result):
         raise NotImplementedError
 
     def changes(self) -> dict[str, Any]:
-        """Return what changed from the first file to the second, by JSON key."""
+        """Return what JSON has besides the result of each file, such as what changed, by key."""
         return {}
 
     def notes(self) -> tuple[str, ...]:
@@ -80,17 +80,13 @@ class ScoredFiles(_SideBySide):
         return self.scores
 
     def changes(self) -> dict[str, Any]:
-        return {} if self.difference is None else {"difference": self.difference.to_dict()}
+        truth = {"truth": truth_facts(self.scores[0].truth) | {"variant": self.variant}}
+        return truth | ({} if self.difference is None else {"difference": self.difference.to_dict()})
 
     def tables(self) -> tuple[Table, ...]:
         """Return mean average precision at every threshold, and by class if that was requested."""
         tables = score_tables(self.names, self.scores, self.difference, variant=self.variant)
         return tables if self.per_class else tables[:1]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the scores as plain values for JSON, with the known variant of the data set."""
-        content = super().to_dict()
-        return content | {"truth": content["truth"] | {"variant": self.variant}}
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jostle.core.results import plain
 from jostle.errors import DataError
 from jostle.evaluation.results.run_analysis import DRAWS
 from jostle.evaluation.results.run_analysis import Estimate as Estimated
@@ -257,6 +258,6 @@ def write_board(
         shutil.copyfile(report, out / name)
     for name, page in pages.items():
         write_text(out / name, [page])
-    data = {"format": 1, "title": title, "boards": [board.to_dict() for board in boards]}
+    data = {"format": 1, "title": title, "boards": plain(boards)}
     write_text(out / DATA, [json.dumps(data, indent=1, ensure_ascii=False), "\n"])
     return out / INDEX
