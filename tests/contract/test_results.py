@@ -48,7 +48,7 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.corruptions.engine.video import CorruptedVideo
 from jostle.datasets.dataset import Dataset, FileCounts
 from jostle.datasets.videos import CheckedData
-from jostle.errors import MissingExtra
+from jostle.errors import BadValue, MissingExtra
 from jostle.evaluation.inference.jobs import VideoAdaptation
 from jostle.evaluation.probing.probe import ComparedProbe, ItemBreakingPoint, Probe
 from jostle.evaluation.recipes.building import BuildCheck, BuildPlan, BuildResult
@@ -378,6 +378,8 @@ def test_empty_results(pandas: None) -> None:
         pass
 
     assert "Nothing" in Nothing()._repr_html_()
+    with pytest.raises(BadValue, match="has no table"):
+        Nothing().to_frame()
     alone = Accuracy(1, 1, 1, 1.0, None)
     assert alone.to_dict()["interval"] is None
     assert alone.tables()[0].texts() == [["top-1 accuracy", "100.00", "n/a"]]

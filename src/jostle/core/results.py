@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from jostle.core.tables import Table, html_notes
+from jostle.errors import BadValue
 
 
 class Result:
@@ -42,9 +43,13 @@ class Result:
         """Return the main table as a pandas data frame, values as fractions.
 
         Raises:
+            BadValue: if it has no table.
             MissingExtra: if pandas is not installed.
         """
-        return self.tables()[0].frame()
+        tables = self.tables()
+        if not tables:
+            raise BadValue(f"{type(self).__name__} has no table; to_dict() has its values")
+        return tables[0].frame()
 
     def _repr_html_(self) -> str:
         first, *others = self.tables() or (Table(type(self).__name__, (), ()),)

@@ -142,7 +142,7 @@ class Table:
         """
         columns: dict[str, Any] = {}
         for i, column in enumerate(self.columns):
-            name, values = column.key or column.name, [row[i] for row in self.rows]
+            name, values = column.key or column.name or "value", [row[i] for row in self.rows]
             if column.kind == "interval":
                 ends = [value if isinstance(value, tuple) else (None, None) for value in values]
                 columns |= {f"{name} low": [low for low, _ in ends], f"{name} high": [high for _, high in ends]}
