@@ -344,13 +344,17 @@ def test_verbs_print_what_results_say(result: Result, capsys: pytest.CaptureFixt
     assert json.loads(capsys.readouterr().out) == result.to_dict()
 
 
-def test_columns_of_data_frames(pandas: None) -> None:
+def test_columns_of_data_frames(pandas: None, runs: Runs) -> None:
     score, diagnosis = scores()[0], diagnoses()[0]
     assert list(score.to_frame()) == ["tiou", "map", *NAMES]
     assert score.to_frame()["map"].tolist() == score.map.tolist()
     assert diagnosis.to_frame()["split"] == list(range(1, 11))
     stable = pm_k({"a/1": 0, "a/2": 1, "b/1": 0, "b/2": 0}, SETS, {frame: [0] for frame in FRAMES}, 1)
     assert stable.to_frame() == {"offset": [1], "error": [0.5]}
+    diff, run = jostle.diff(runs["first"], runs["second"], draws=20), finished(runs)
+    assert diff.to_frame()["cell"] == [row.what for row in diff.rows]
+    values = [cell["value"] for cell in run.scores["cells"]]
+    assert run.to_frame()["value"] == [run.scores["clean"], *values]
     truth, found = detections(0.1)
     assert list(truth.actions["v0"].to_frame()) == ["start", "end", "label"]
     assert {len(values) for values in found.to_frame().values()} == {12}
