@@ -12,9 +12,9 @@ from jostle.api import engines
 from jostle.api.engines import Engine
 from jostle.core.timing import StageTimes
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
+from jostle.evaluation.results.run import Run
 from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.runner.progress import WorkTimer
-from jostle.evaluation.runner.runner import Run
 from jostle.features.extraction import Cost
 from jostle.parallel.workers import map_unordered
 

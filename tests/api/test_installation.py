@@ -38,7 +38,7 @@ def test_failing_crashing_and_hanging_imports_are_distinguished(
 def test_report_lists_import_errors() -> None:
     extras = {"torchvision": "0.28.0", "timm": None}
     health = Health({}, {}, extras, {}, {}, {}, (), import_errors={"torchvision": "RuntimeError: no"})
-    assert [line.split(None, 1) for line in health.lines()] == [
+    assert [line.split(None, 1) for line in health.tables()[0].lines()[1:]] == [
         ["torchvision", "0.28.0 DOES NOT IMPORT: RuntimeError: no"],
         ["timm", "not installed (pip install 'jostle[timm]')"],
     ]

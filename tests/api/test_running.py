@@ -379,9 +379,9 @@ def test_compilation_is_recorded_and_needs_a_gpu(
 def test_plan_estimates_the_cost(workspace: Path, tmp_path: Path) -> None:
     options = {"model": Small(), "spec": SPEC, "data": workspace / "clips", "out": tmp_path / "run"}
     plan = api.plan(workspace / "tiny-p.toml", **options)
-    assert (plan["videos"], plan["looks"], plan["frames"]) == (3, 9, 90)
-    assert plan["estimate"]["jobs"] == available_cpus()
-    assert plan["estimate"]["all_s"] == pytest.approx(3 * plan["estimate"]["clean_s"])
+    assert (plan.videos, plan.looks, plan.frames) == (3, 9, 90)
+    assert plan.estimate.jobs == available_cpus()
+    assert plan.estimate.all_s == pytest.approx(3 * plan.estimate.clean_s)
     assert not (tmp_path / "run").exists()
 
 
@@ -444,7 +444,7 @@ def test_run_uses_the_features_that_extract_writes(
     options = {"data": workspace / "long", "extractor": "puppet_net", "device": "cpu", **windows}
     recipe = workspace / "tiny-c.toml"
     planned = api.plan(recipe, model=own_models.from_features, out=tmp_path / "run", **options)
-    assert planned["estimate"]["windows"] == rows
+    assert planned.estimate.windows == rows
     result = jostle.run(recipe, model=model, out=tmp_path / "run", **options)
     assert (result.clean.joined, len(inputs)) == (rows, 2)
     metadata = run_metadata(tmp_path / "run")

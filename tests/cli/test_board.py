@@ -66,7 +66,7 @@ def test_published_tables(run_cli: Any) -> None:
     assert "thumos14-c/table-h" in run_cli("names", "published")[1].splitlines()
     lines = run_cli("names", "published", "mini-kinetics-c/table-2")[1].splitlines()
     assert lines[0].startswith("Yi et al. 2021, table 2: ")
-    assert lines[4].split() == ["kinetics-c:", "S3D", "52.5", "75.7", "61.3", "88.4"]
+    assert lines[2].split() == ["kinetics-c:", "S3D", "52.5", "75.7", "61.3", "88.4"]
     table = json.loads(run_cli("names", "published", "mini-kinetics-c/table-2", "--json")[1])
     assert table["rows"][8]["benchmark"] == "ssv2-c"
     code, _, err = run_cli("names", "corruptions", "fog")

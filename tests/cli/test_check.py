@@ -65,8 +65,8 @@ def test_without_a_budget_files_are_checked(run_cli: Any, tmp_path: Path) -> Non
     code, _, err = run_cli(str(run), "--against", str(run), "--dataset", "folder")
     assert (code, "leave them out for a run" in err) == (2, True)
     (run / "predictions" / "clean.npz").unlink()
-    code, _, err = run_cli(str(run))
-    assert (code, "predictions/clean.npz was written and is gone" in err) == (4, True)
+    code, out, _ = run_cli(str(run))
+    assert (code, "predictions/clean.npz was written and is gone" in out) == (4, True)
     code, _, err = run_cli(str(tmp_path / "nothing"))
     assert code == 3
 

@@ -36,8 +36,8 @@ def test_diff_table(run_cli: Any, runs: tuple[str, str]) -> None:
     code, out, err = run_cli("diff", *runs, "--bootstrap", "40")
     lines = out.splitlines()
     assert code == 0
-    assert lines[0] == "made-detection, mAP@0.3:0.7 in percent, 12 videos"
-    assert lines[1].split() == ["cell", "weak_one", "firm", "difference", "95", "%"]
+    assert lines[0] == "made-detection, mAP@0.3:0.7, 12 videos: firm less weak_one"
+    assert lines[1].split() == ["weak_one", "%", "firm", "%", "difference", "95", "%", "interval"]
     assert [line.split("  ")[0] for line in lines[2:]] == ["clean", *CELLS, "mean corrupted", "relative robustness"]
     assert re.search(r"mean corrupted +\d+\.\d\d +\d+\.\d\d +\+\d+\.\d\d +\[\d+\.\d\d, \d+\.\d\d\]  \*$", lines[-2])
     assert "\x1b" not in out

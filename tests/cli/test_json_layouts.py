@@ -20,8 +20,8 @@ from jostle.api.installation import Health
 from jostle.cli.app import _run as run_command
 from jostle.cli.app import app
 from jostle.evaluation.inference.jobs import VideoAdaptation
+from jostle.evaluation.results.run import Run
 from jostle.evaluation.run_folder.journal import WorkDone
-from jostle.evaluation.runner.runner import Run
 from jostle.features.extraction import Cost
 from jostle.training.loop import TrainingResult
 

@@ -1,4 +1,4 @@
-"""Notebook representations: escaped and small HTML, and data frames if pandas is installed."""
+"""Notebook representations of clips, sheets and progress."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ import pytest
 
 import jostle
 from jostle.core import progress as progress_module
-from jostle.core.notebook import html_table
 from jostle.core.progress import in_notebook, progress_or_bar
-from jostle.errors import MissingExtra
-from jostle.metrics.pm_k import pm_k
-
-HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def moving(count: int, height: int = 40, width: int = 60) -> np.ndarray[Any, Any]:
@@ -69,66 +64,6 @@ def test_a_sheet_is_returned_without_a_file_name(tmp_path: Any) -> None:
     assert sheet._repr_png_() == sheet.save(tmp_path / "a.png").read_bytes()  # type: ignore[union-attr]
     assert jostle.sheet(clip, tmp_path / "b.png", "brightness") == tmp_path / "b.png"
     assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
-
-
-def results() -> list[Any]:
-    names = (HOSTILE, "turn")
-    truth = jostle.Truth.from_segments(
-        {f"v{i}": jostle.Segments([1.0, 5.0], [3.0, 8.0], [0, 1], classes=names) for i in range(6)}
-    )
-    predictions = jostle.Predictions.from_segments(
-        {f"v{i}": jostle.Segments([1.0 + i / 9, 5.0], [3.0, 8.0], [0, 1], [0.9, 0.8], names) for i in range(6)}
-    )
-    score = jostle.score(predictions, truth, protocol="thumos14", bootstrap=20)
-    stable = pm_k(
-        {"a/1": 0, "a/2": 1, "b/1": 0, "b/2": 0},
-        {"a/1": ["a/2"], "b/1": ["b/2"]},
-        {key: [0] for key in ("a/1", "a/2", "b/1", "b/2")},
-        1,
-    )
-    return [
-        truth.actions["v0"],
-        predictions,
-        truth,
-        score,
-        jostle.compare(score, score),
-        jostle.diagnose(predictions, truth),
-        stable,
-    ]
-
-
-def test_html_of_results_is_escaped_and_self_contained() -> None:
-    pages = [result._repr_html_() for result in results() if hasattr(result, "_repr_html_")]
-    assert len(pages) == 5
-    for html in pages:
-        assert HOSTILE not in html
-        assert "<script" not in html
-        assert html.count("<table") == html.count("</table>") == 1
-        assert len(html) < 20_000
-    assert any("&lt;img" in html for html in pages)
-
-
-def test_long_tables_are_truncated() -> None:
-    html = html_table("t", ["a"], [["x"]] * 1000)
-    assert html.count("<tr>") == 61
-    assert "940 more rows" in html
-
-
-def test_results_convert_to_data_frames() -> None:
-    pytest.importorskip("pandas", reason="pandas is not installed: pip install 'jostle[notebook]'")
-    segments, predictions, truth, score, _, diagnosis, stable = results()
-    assert list(segments.to_frame().columns) == ["start", "end", "label"]
-    assert predictions.to_frame().shape == (12, 5)
-    assert truth.to_frame()["label"].tolist()[:2] == [HOSTILE, "turn"]
-    assert score.to_frame()["map"].tolist() == score.map.tolist()
-    assert diagnosis.to_frame()["split"].tolist() == list(range(1, 11))
-    assert stable.to_frame().to_dict("list") == {"offset": [1], "error": [0.5]}
-
-
-def test_missing_pandas_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtra, match=r"pandas.*pip install 'jostle\[notebook\]'"):
-        results()[1].to_frame()
 
 
 def test_a_notebook_shows_one_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ from helpers.small_run import NAMES, RECIPE, Leaning, data_of
 from jostle.core.types import Segments
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Run, run_benchmark
+from jostle.evaluation.results.run import Run
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.features.folder import extract_videos
 
 

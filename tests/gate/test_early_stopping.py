@@ -13,8 +13,8 @@ import jostle
 from helpers.synthetic_runs import annotations_of, finished_run, names_of, recipe_of, write_run
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run import Run
 from jostle.evaluation.run_folder.metadata import Content
-from jostle.evaluation.runner.runner import Run
 from jostle.gate.budget import Budget, Condition
 from jostle.gate.early_stopping import SequentialStop
 from jostle.gate.gaps import Scope

@@ -15,7 +15,8 @@ from jostle.datasets.class_matching import ClassMatch
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Run, run_benchmark
+from jostle.evaluation.results.run import Run
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.source_statistics import CleanVideos
 from jostle.evaluation.runner.treatments import add_adaptation
 from jostle.mending.damage_finders import Mending

@@ -17,7 +17,8 @@ from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Run, run_benchmark
+from jostle.evaluation.results.run import Run
+from jostle.evaluation.runner.runner import run_benchmark
 
 CLASSES = ("light", "dark", "whale")
 SETS = {f"{name}/000020": [f"{name}/000019", f"{name}/000022"] for name in NAMES}

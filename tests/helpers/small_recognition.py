@@ -23,7 +23,8 @@ from jostle.evaluation.inference.single_frames import FramePredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Run, run_benchmark
+from jostle.evaluation.results.run import Run
+from jostle.evaluation.runner.runner import run_benchmark
 
 NAMES = "abcd"
 CLASSES = ("jump", "run", "sit down")

@@ -21,7 +21,8 @@ from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.probing.probe import Probe, parse_kinds, probe_benchmark
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Run, run_benchmark
+from jostle.evaluation.results.run import Run
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.io.video import ffmpeg_frames
 from jostle.mending.damage_finders import Mending
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -97,7 +96,6 @@ def test_no_proposals_score_zero() -> None:
         assert (result.area, result.average_recall.max(), result.proposals) == (0, 0, 0)
     result = average_recall(random_case(0)[0], truth, average_proposals=1e-3)  # too small to keep any proposal
     assert result.area == 0
-    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_order_of_thresholds_is_kept() -> None:

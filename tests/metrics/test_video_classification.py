@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -51,7 +49,6 @@ def test_misses_duplicates_and_unknown_classes() -> None:
     assert result.hit_at_k == pytest.approx(2 / 3)
     assert result.average_hit_at_k == pytest.approx((0.5 + 1 + 0) / 3)
     assert (result.unknown_label, result.outside) == (1, 1)
-    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_later_row_wins_among_equal_scores() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.api.config import ProbeConfig, RunConfig
 from jostle.core.config import is_toml
 from jostle.core.options import takes
-from jostle.errors import BadValue, DataError, JostleError, UnknownName
+from jostle.errors import BadValue, DataError, JostleError, MissingExtra, UnknownName
 from jostle.evaluation.config import InferenceConfig
 from jostle.models.loading.names import need_torch
 
@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from jostle.evaluation.probing.probe import Probe
     from jostle.evaluation.recipes.building import BuildCheck
     from jostle.evaluation.recipes.recipe import Cell, Recipe
-    from jostle.evaluation.runner.runner import Run, StoppingRule
+    from jostle.evaluation.results.run import Run
+    from jostle.evaluation.runner.estimate import WorkEstimate
+    from jostle.evaluation.runner.runner import StoppingRule
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.gate.budget import Budget
     from jostle.metrics.breaking_points import BreakingComparison
+    from jostle.reporting.analysis.many_runs import Many
     from jostle.reporting.analysis.stability import Stabilities
 
 Progress = Callable[[int, int], None]
@@ -112,7 +115,7 @@ def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
 
 
 @takes(RunConfig)
-def plan(config: RunConfig) -> dict[str, Any]:
+def plan(config: RunConfig) -> WorkEstimate:
     """Return the work that `run` would do with the same options on this machine; the run folder is not touched.
 
     One video is processed to estimate the total time.
@@ -319,14 +322,6 @@ class ModelEntry:
         return re.sub(r"[^\w.+-]+", "-", name).strip("-.")
 
 
-@dataclass(frozen=True)
-class Many:
-    """Results of one benchmark on several models."""
-
-    runs: dict[str, Run]  # by name of the run folder, in the order given
-    failed: dict[str, str]  # those that could not be run, and why
-
-
 def run_many(
     benchmark: str | Path,
     models: Iterable[str | ModelEntry],
@@ -370,7 +365,14 @@ def run_many(
     if not runs:
         name, why = next(iter(failed.items()))
         raise DataError(f"none of the {len(entries)} models could be run; {name}: {why}")
-    return Many(runs, failed)
+    from jostle.reporting.analysis.many_runs import Many
+
+    if not all("pm_k" in one.scores["clean_more"] for one in runs.values()):
+        return Many(runs, failed)
+    side_by_side, figures = stability([one.folder for one in runs.values()]), []
+    with suppress(MissingExtra):  # the table needs no drawing
+        figures = draw_stability(side_by_side, out)
+    return Many(runs, failed, side_by_side, tuple(figures))
 
 
 def read_models(path: str | Path) -> list[ModelEntry]:

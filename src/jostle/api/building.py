@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jostle.api.catalogue import DataSpec
 from jostle.api.config import BuildConfig, CopyOptions
@@ -50,9 +50,9 @@ def build(config: BuildConfig) -> BuildResult:
 
 
 @takes(CopyOptions)
-def plan_build(config: CopyOptions) -> dict[str, Any]:
+def plan_build(config: CopyOptions) -> BuildPlan:
     """Return how many files `build` would write, and roughly how many bytes; nothing is written."""
-    return _load_plan(config)[2].to_dict()
+    return _load_plan(config)[2]
 
 
 def _load_plan(config: CopyOptions) -> tuple[Recipe, Dataset, BuildPlan]:

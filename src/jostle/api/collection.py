@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.formatting import percent
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
+from jostle.core.types.inspection import describe_decoder
 from jostle.errors import BadValue, DataError
 from jostle.io.files.atomic import refuse_output_in, write_text
 from jostle.parallel.workers import available_cpus
@@ -18,10 +22,11 @@ if TYPE_CHECKING:
 
 LOOKAHEAD = 15  # the most that the stream inspector has, as a collection does not hurry
 LISTS = (".txt", ".lst")
+WORST = 20  # videos in the table
 
 
 @dataclass(frozen=True)
-class Collection:
+class Collection(Result):
     """Result of inspecting a collection.
 
     Attributes:
@@ -37,6 +42,30 @@ class Collection:
     page: Path | None
     false_alarms: str
     warnings: tuple[str, ...] = ()
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the most damaged videos."""
+        columns = (Column("video"), Column("damaged", "percent"), Column("events", "count"), Column("mostly"))
+        rows = [(one.video, one.share, one.events, one.main_kind) for one in self._ranked()[:WORST]]
+        return (Table("", columns, tuple(rows)),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what could not be read, how much is damaged, and how many events may be false."""
+        summary, more = self.to_dict(), len(self._ranked()) - WORST
+        found = (
+            f"{summary['damaged_videos']} of {summary['videos']} videos have damaged frames, "
+            f"{percent(summary['share_damaged'])} % of {summary['frames']} frames"
+            f"{describe_decoder(summary['concealed'], 0)}. {self.false_alarms}"
+        )
+        unread = (f"{one.video}: {one.error}" for one in self.files if one.error)
+        return (*self.warnings, *unread, *((f"and {more} more",) if more > 0 else ()), found)
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the paths of the table and the page."""
+        return (self.csv, *(() if self.page is None else (self.page,)))
+
+    def _ranked(self) -> list[InspectedFile]:
+        return sorted((one for one in self.files if one.damaged), key=lambda one: -one.share)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, for JSON."""

@@ -16,6 +16,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.core.types.clip import Clip
 from jostle.corruptions.engine.apply import corrupted_frames
 from jostle.corruptions.engine.corruption import corruptions
@@ -152,18 +154,55 @@ FEW = 2  # those that are only left to try things on; they have most classes
 KINDS = ("black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion")
 SHORT = tuple(f"thumos14-c/{kind}:3" for kind in KINDS)
 
+NEXT = (
+    "jostle demo VIDEO",
+    "jostle corrupt VIDEO -c thumos14-c/black_frame:3 -o corrupted.mp4",
+    "jostle sheet VIDEO -c fog -c motion_blur -c packet_loss -o sheet.png",
+)
 StageProgress = Callable[[str, int, int], None]  # what is being done, and how far it is
 
 
 @dataclass(frozen=True)
-class Demo:
+class Demo(Result):
     """Results of the demo."""
+
+    json_keys = ("report", "gallery", "clip", "runs", "results")
 
     report: Path  # compares the runs
     clip: Path  # some seconds of a film, clean
     gallery: Path | None  # a page that shows every corruption; None where the demo was to be short
     runs: dict[str, Path]  # the folder of each run, by how its detector was trained, or `mended`
     results: dict[str, dict[str, Any]]  # the scores of each, as its run has them
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the cells and means of each run side by side."""
+        results = list(self.results.values())
+        heads = ("mended" if how == "mended" else f"trained {how}" for how in self.results)
+        columns = (Column(results[0]["metric"], key="cell"), *(Column(head, "percent") for head in heads))
+        keys = {"clean": "clean", "corrupted, mean": "mean_corrupted", "relative robustness": "relative_robustness"}
+        clean, *means = [(name, *(one[key] for one in results)) for name, key in keys.items()]
+        cells = [
+            (some[0]["cell"], *(cell["value"] for cell in some))
+            for some in zip(*(one["cells"] for one in results), strict=True)
+        ]
+        return (Table("", columns, (clean, *cells, *means)),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what was left out, and what to look at and try next."""
+        short = "on 6 of 60 films and 5 of 15 cells; the report has the intervals, and --full takes them all"
+        first = short if self.gallery is None else f"every corruption there is: {self.gallery}"
+        folders = " ".join(map(str, self.runs.values()))
+        return (
+            first,
+            f"the videos, clean and corrupted side by side: jostle view {folders}",
+            "next, on a video of yours:",
+            *(f"  {command}" for command in NEXT),
+            "the report, to be opened in a browser:",
+        )
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path of the report."""
+        return (self.report,)
 
 
 def write_demo(
@@ -239,7 +278,7 @@ Features = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class VideoDemo:
+class VideoDemo(Result):
     """Results of the demo on a user's video.
 
     Attributes:
@@ -252,6 +291,23 @@ class VideoDemo:
     gallery: Path
     sheet: Path
     shifts: dict[str, float]
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return five of the strongest and of the weakest corruptions."""
+        order = sorted(self.shifts, key=self.shifts.__getitem__, reverse=True)
+        columns = (Column("severity 4"), Column("moves features of puppet_net by", "decimal", 2, key="shift"))
+        ends = order if len(order) <= 10 else (*order[:5], *order[-5:])
+        note = "five of the strongest and of the weakest; 1 is as far as two moments of the video are apart"
+        return (Table("", columns, tuple((name, self.shifts[name]) for name in ends), (note,) if order else ()),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what else to look at."""
+        sheet = f"every corruption at every severity, as a picture: {self.sheet}"
+        return (sheet, "the page, to be opened in a browser:")
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path of the page."""
+        return (self.gallery,)
 
 
 def show_video(

@@ -17,6 +17,8 @@ import numpy as np
 
 from jostle.core.plugins import Plugin
 from jostle.core.plugins import list_plugins as examine_plugins
+from jostle.core.results import Result, plain
+from jostle.core.tables import Column, Table
 from jostle.core.types.clip import Clip
 from jostle.corruptions.engine.apply import corrupted_frames
 from jostle.corruptions.engine.corruption import corruptions
@@ -63,7 +65,7 @@ class InstallationCheck:
 
 
 @dataclass(frozen=True)
-class Health:
+class Health(Result):
     """Report of `jostle doctor`."""
 
     versions: dict[str, str]
@@ -81,39 +83,38 @@ class Health:
         """Whether every check passed and every core package is installed."""
         return all(check.passed for check in self.checks) and None not in self.packages.values()
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "format": 1,
-            "well": self.well,
-            **vars(self),
-            "checks": [vars(check) for check in self.checks],
-            "plugins": [
-                {
-                    "name": plugin.name,
-                    "modules": list(plugin.modules),
-                    "parts": [f"{part.registry}/{part.name}" for part in plugin.parts],
-                    "failure": plugin.failure or None,
-                }
-                for plugin in self.plugins
-            ],
-        }
-
-    def lines(self) -> list[str]:
-        """Return the report as lines of text."""
-        lines = [f"{name:24} {version}" for name, version in self.versions.items()]
-        lines += [f"{name:24} {version or 'MISSING: pip install jostle'}" for name, version in self.packages.items()]
+    def tables(self) -> tuple[Table, ...]:
+        """Return what is installed, the plugins, and the checks."""
+        parts = [*self.versions.items()]
+        parts += [(name, version or "MISSING: pip install jostle") for name, version in self.packages.items()]
         for name, version in self.extras.items():
             hint = f"not installed (pip install 'jostle[{OPTIONAL[name]}]')"
             fails = f" DOES NOT IMPORT: {self.import_errors[name]}" if name in self.import_errors else ""
-            lines.append(f"{name:24} {version or hint}{fails}")
-        lines += [f"{name:24} {build}" for name, build in self.builds.items()]
-        lines += [f"encoder {name:16} {'yes' if there else 'no'}" for name, there in self.encoders.items()]
-        lines += [f"{name:24} {device}" for name, device in self.devices.items()]
+            parts.append((name, f"{version or hint}{fails}"))
+        parts += self.builds.items()
+        parts += [(f"encoder {name}", "yes" if there else "no") for name, there in self.encoders.items()]
+        parts += self.devices.items()
         for plugin in self.plugins:
-            parts = ", ".join(part.name for part in plugin.parts) or "no parts"
-            lines.append(f"plugin {plugin.name}: {f'FAILS: {plugin.failure}' if plugin.failure else parts}")
-        lines += [f"{'ok  ' if check.passed else 'FAIL'} {check.name}: {check.detail}" for check in self.checks]
-        return lines
+            names = ", ".join(part.name for part in plugin.parts) or "no parts"
+            parts.append((f"plugin {plugin.name}", f"FAILS: {plugin.failure}" if plugin.failure else names))
+        checks = [("ok" if one.passed else "FAIL", one.name, one.detail) for one in self.checks]
+        return (
+            Table("", (Column("part"), Column("version")), tuple(parts)),
+            Table("", (Column(""), Column("check"), Column("detail")), tuple(checks)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values for JSON."""
+        plugins = [
+            {
+                "name": plugin.name,
+                "modules": list(plugin.modules),
+                "parts": [f"{part.registry}/{part.name}" for part in plugin.parts],
+                "failure": plugin.failure or None,
+            }
+            for plugin in self.plugins
+        ]
+        return {"format": 1, "well": self.well, **plain(vars(self) | {"plugins": plugins})}
 
 
 def examine() -> Health:

@@ -15,6 +15,7 @@ import numpy as np
 
 from jostle.core.interruption import Stopped
 from jostle.core.options import option, takes
+from jostle.core.results import Result
 from jostle.core.types.clip import check_rate
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
@@ -36,7 +37,7 @@ End = Literal["end", "broken", "damaged", "stopped", "reader_gone"]
 
 
 @dataclass
-class WatchState:
+class WatchState(Result):
     """State of a stream that is being watched, and its summary at the end.
 
     Attributes:
@@ -61,6 +62,11 @@ class WatchState:
         signal: number of the signal for `stopped`.
     """
 
+    json_keys = (
+        *("source", "frames", "damaged", "share_damaged", "kinds", "events", "seconds", "wall_seconds", "lost"),
+        *("concealed", "mended", "dropped", "resyncs", "reconnects", "ended"),
+    )
+
     source: str = ""
     frames: int = 0
     damaged: int = 0
@@ -83,26 +89,36 @@ class WatchState:
     ended: End | None = None
     signal: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the summary as plain values, for JSON."""
-        return {
-            "format": 1,
-            "source": self.source,
-            "frames": self.frames,
-            "damaged": self.damaged,
-            "share_damaged": self.damaged / self.frames if self.frames else None,
-            "kinds": dict(self.kinds),
-            "events": dict(self.events),
-            "seconds": self.time,
-            "wall_seconds": self.wall_s,
-            "lost": self.lost,
-            "concealed": self.concealed,
-            "mended": self.mended,
-            "dropped": self.dropped,
-            "resyncs": self.resyncs,
-            "reconnects": self.reconnects,
-            "ended": self.ended,
-        }
+    @property
+    def share_damaged(self) -> float | None:
+        """Share of frames that are damaged; None without a frame."""
+        return self.damaged / self.frames if self.frames else None
+
+    @property
+    def seconds(self) -> float:
+        """Time of the last frame."""
+        return self.time
+
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds from begin to end."""
+        return self.wall_s
+
+    def notes(self) -> tuple[str, ...]:
+        """Return how much is damaged, and what became of it."""
+        count = sum(self.events.values())
+        kinds = ", ".join(f"{kind} {frames}" for kind, frames in self.kinds.most_common())
+        found = f"{self.damaged} of {self.frames} frames damaged in {count} stretch{'es' if count != 1 else ''}"
+        parts = [f"{found} ({kinds})" if kinds else f"none of {self.frames} frames damaged"]
+        if self.concealed:
+            parts.append(f"{self.concealed} show what the decoder concealed")
+        if self.mended:
+            parts.append(f"{self.mended} replaced")
+        if self.dropped:
+            parts.append(f"{self.dropped} dropped for a slow reader")
+        if self.ended == "stopped":
+            parts.append("stopped")
+        return ("; ".join(parts),)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

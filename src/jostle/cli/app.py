@@ -21,6 +21,7 @@ from jostle import __version__, api
 from jostle.cli import console
 from jostle.cli.options import ExitCode, with_flags
 from jostle.core import compilation, plugins
+from jostle.core.formatting import escape
 from jostle.core.interruption import Stopped, exits_as_errors
 from jostle.core.options import option
 from jostle.core.plugins import is_import_path
@@ -206,7 +207,7 @@ def _run() -> int:
         return _failed(error, "out of memory; use a smaller video or fewer --jobs", 5, "F69")
     except OSError as error:
         resource = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-        what = f"{console.escape(str(error.filename or 'input'))}: {error.strerror or error}"
+        what = f"{escape(str(error.filename or 'input'))}: {error.strerror or error}"
         return _failed(error, what, 5 if resource else 3, "F66" if resource else "")
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here

@@ -6,18 +6,22 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.core.formatting import percent, time_of, without_nan
+from jostle.core.formatting import escape, percent, time_of, without_nan
 from jostle.core.timing import LIMITS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jostle.core.results import Result
+    from jostle.core.tables import Table, Tone
     from jostle.evaluation.runner.progress import CellProgress, ProgressUpdate
 
-Colour = Literal["green", "red"]
-_COLOURS = {"green": 32, "red": 31}
+Form = Literal["text", "markdown", "latex"]  # of tables
+_COLOURS = {"good": 32, "bad": 31}
 _quiet = False
 verbosity = 0
 
@@ -37,11 +41,6 @@ def show(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def show_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        show(line)
-
-
 def drawing() -> bool:
     """Whether results may use colours and bars: on a terminal that can display them, without `NO_COLOR`."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -53,9 +52,54 @@ def drawing() -> bool:
     return True
 
 
-def painted(text: str, colour: Colour) -> str:
-    """Text in a colour where results may have one."""
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if drawing() else text
+def painted(text: str, tone: Tone) -> str:
+    """Text in green for good and red for bad news, where results may have colours."""
+    return f"\x1b[{_COLOURS[tone]}m{text}\x1b[0m" if tone and drawing() else text
+
+
+def give(
+    result: Result,
+    as_json: bool = False,
+    *,
+    form: Form = "text",
+    csv: Path | None = None,
+    latex: Path | None = None,
+    drawn: Sequence[Table] = (),
+) -> None:
+    """Print a result: its JSON, or its tables and the files that it wrote; its notes go to stderr.
+
+    Args:
+        csv, latex: files to write the tables to as well.
+        drawn: further tables, for terminals that can draw.
+    """
+    if csv is not None or latex is not None:
+        _write_tables(result, csv, latex)
+    if as_json:
+        show_json(result.to_dict())
+    else:
+        tables = (*result.tables(), *(drawn if drawing() else ()))
+        texts = [
+            table.latex() if form == "latex" else table.markdown() if form == "markdown" else table.text(painted)
+            for table in tables
+        ]
+        if some := "\n\n".join(filter(None, texts)):
+            show(some)
+    for note in result.notes():
+        remark(escape(note))
+    if not as_json:
+        for path in result.written():
+            show(escape(str(path)))
+
+
+def _write_tables(result: Result, csv: Path | None, latex: Path | None) -> None:
+    from jostle.core.tables import joined
+    from jostle.io.files.atomic import write_text
+
+    table = joined(result.tables())
+    for path, text in ((csv, table.csv()), (latex, table.latex() + "\n")):
+        if path is not None:
+            write_text(path, [text])
+            remark(escape(str(path)))
 
 
 def show_json(value: Any) -> None:
@@ -69,11 +113,6 @@ def say(text: str) -> None:
 def remark(text: str) -> None:
     if not _quiet:
         say(text)
-
-
-def escape(name: str) -> str:
-    """A name as it may be printed: line ends and other control characters escaped."""
-    return "".join(c if c.isprintable() or c in " " else c.encode("unicode_escape").decode() for c in name)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from jostle.api.config import BuildConfig, CopyOptions
 from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.options import ExitCode, Given, with_options
+from jostle.core.formatting import escape
 from jostle.core.options import option, options_in
 from jostle.errors import BadValue
 
@@ -73,26 +74,15 @@ def build(
         raise BadValue("a benchmark is about one subset; give --subset once")
     options = given.filled(out=out, subset=subset[0] if subset else None)
     if dry_run:
-        plan = api.plan_build(**{key: options[key] for key in options_in(CopyOptions)})
-        if as_json:
-            console.show_json(plan)
-        else:
-            amount = f"{plan['files']} files, {len(plan['cells'])} cells of {plan['videos']} videos"
-            console.show(f"{amount}; about {plan['bytes'] / 1e9:.2f} GB")
+        console.give(api.plan_build(**{key: options[key] for key in options_in(CopyOptions)}), as_json)
         return
     if out is None:
         raise BadValue("say where the copies go: -o DIR")
     with console.progress(f"building {name}") as advance:
         done = api.build(**options, progress=advance)
-    if as_json:
-        console.show_json(done.to_dict())
-    else:
-        console.show(console.escape(str(done.folder)))
-        console.remark(str(done.files))
-        if done.layouts:
-            console.remark(f"for other programs: {console.escape(', '.join(done.layouts[:5]))}")
+    console.give(done, as_json)
     for video, why in done.failures.items():
-        console.say(f"{console.escape(video)}: set aside: {why}")
+        console.say(f"{escape(video)}: set aside: {why}")
     if done.failures:
         raise ExitCode(4)
 
@@ -126,4 +116,4 @@ def _draw_files(name: str, subsets: Sequence[str], options: dict[str, Any], as_j
         console.show_json({"format": 1, "dataset": name, "seed": options["seed"], "subsets": parts})
         return
     for folder in dict.fromkeys(str(one.folder) for one in folders):
-        console.show(console.escape(folder))
+        console.show(escape(folder))

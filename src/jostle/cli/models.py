@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,15 +11,12 @@ from jostle.api.config import DetectConfig, ExtractConfig
 from jostle.cli import console
 from jostle.cli.app import Json, Workers, app, fetch
 from jostle.cli.options import ExitCode, Given, with_options
-from jostle.cli.tables import lines_of
-from jostle.core.formatting import percent
+from jostle.core.formatting import escape
 from jostle.core.options import option
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
-    from jostle.core.types.predictions import Predictions
-    from jostle.core.types.truth import Truth
     from jostle.features.interpolation import MendingResult
 
 
@@ -45,8 +41,9 @@ def detect(
     as_json: Json = False,
 ) -> None:
     from jostle.evaluation.inference.feature_detection import FeatureGrid, read_grid
+    from jostle.evaluation.results.detections import DetectedActions
     from jostle.features.folder import mending_warnings
-    from jostle.io.files.annotations import read_truth
+    from jostle.io.files.annotations import read_truth, write_predictions
     from jostle.models.loading.models import looks_at_frames
 
     config = DetectConfig(**given.keywords())
@@ -80,55 +77,17 @@ def detect(
         predictions = api.detect(**given.keywords(**facts, **callbacks, truth=known, jobs=jobs))
     for video, one in mended.items():
         for line in mending_warnings(one):
-            console.remark(f"{console.escape(video)}: {line}")
-    damaged = {video: [int(one.damaged.sum()), len(one.damaged)] for video, one in mended.items()}
-    used = {} if config.mend is None else {"mended": {"by": config.mend, "struck_of_frames": damaged}}
-    _show(predictions, known if source.is_dir() else None, out, as_json, used)
-    for video, why in set_aside.items():
-        console.say(f"{console.escape(video)}: set aside: {why}")
-    if set_aside:
-        raise ExitCode(4)
-
-
-def _show(
-    predictions: Predictions, known: Truth | None, out: Path | None, as_json: bool, used: dict[str, Any] | None = None
-) -> None:
-    from jostle.io.files.annotations import write_predictions
-
-    if known is not None and len(predictions.videos) < len(known.videos):
-        console.remark(f"{len(known.videos) - len(predictions.videos)} of {len(known.videos)} videos are not here")
+            console.remark(f"{escape(video)}: {line}")
+    damaged = {video: (int(one.damaged.sum()), len(one.damaged)) for video, one in mended.items()}
+    annotated = len(known.videos) if known is not None and source.is_dir() else None
+    found = DetectedActions(predictions, out, annotated, None if config.mend is None else str(config.mend), damaged)
     if out is not None:
         write_predictions(predictions, out)
-        console.remark(f"{len(predictions)} segments in {len(predictions.videos)} videos")
-        console.show(console.escape(str(out)))
-        return
-    rows = [
-        {
-            "label": predictions.classes[predictions.label[i]],
-            "segment": [float(predictions.start[i]), float(predictions.end[i])],
-            "score": float(predictions.score[i]),
-        }
-        for i in range(len(predictions))
-    ]
-    if as_json:
-        results: dict[str, list[dict[str, Any]]] = {name: [] for name in predictions.videos}
-        for row, video in zip(rows, predictions.video, strict=True):
-            results[predictions.videos[video]].append(row)
-        console.show_json({"version": "1", "results": results, "external_data": used or {}})
-        return
-    table = [["video", "start", "end", "score", "label"]]
-    for row, video in zip(rows, predictions.video, strict=True):
-        start, end = row["segment"]
-        table.append(
-            [
-                console.escape(predictions.videos[video]),
-                f"{start:.2f}",
-                f"{end:.2f}",
-                f"{row['score']:.4f}",
-                console.escape(row["label"]),
-            ]
-        )
-    console.show_lines(lines_of(table))
+    console.give(found, as_json and out is None)
+    for name, why in set_aside.items():
+        console.say(f"{escape(name)}: set aside: {why}")
+    if set_aside:
+        raise ExitCode(4)
 
 
 @app.command(help="Train a detector or a recogniser, clean or robust, or resume its training.")
@@ -144,14 +103,7 @@ def train(
 ) -> None:
     with console.progress("training") as advance:
         done = api.train(config, out, overrides=overrides or [], watch=_watching(advance))
-    if as_json:
-        console.show_json({"format": 1} | vars(done) | {"folder": str(done.folder), "weights": str(done.weights)})
-        return
-    console.show(console.escape(str(done.weights)))
-    chosen = f", chosen by {done.chosen_by} {percent(done.score)} %" if done.score is not None else ""
-    skipped = f", {done.skipped} skipped as they were not finite" if done.skipped else ""
-    loss = f"; loss {done.first_loss:.3f} at first, {done.last_loss:.3f} at last" if done.last_loss is not None else ""
-    console.remark(f"epoch {done.epoch}{chosen}; {done.steps} steps{skipped}{loss}")
+    console.give(done, as_json)
 
 
 def _watching(advance: Callable[..., None] | None) -> Callable[[Any], None] | None:
@@ -198,31 +150,11 @@ def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
 def extract(given: Given, jobs: Workers = None, as_json: Json = False) -> None:
     config = ExtractConfig(**given.keywords())
     fetch("extractors", config.extractor, given.values.get("weights"))
-    with console.progress(f"extracting {console.escape(Path(config.source).name)}") as advance:
+    with console.progress(f"extracting {escape(Path(config.source).name)}") as advance:
         done = api.extract(**given.keywords(jobs=jobs, progress=advance))
-    for warning in done.warnings:
-        console.remark(warning)
+    console.give(done, as_json)
     for name, why in done.set_aside.items():
-        console.say(f"{console.escape(name)}: set aside: {why}")
-    if as_json:
-        console.show_json(
-            {
-                "format": 1,
-                "out": str(done.folder),
-                "made": list(done.made),
-                "kept": list(done.kept),
-                "set_aside": dict(done.set_aside),
-                "cost": asdict(done.cost),
-                "warnings": list(done.warnings),
-            }
-        )
-    else:
-        console.show(console.escape(str(done.folder)))
-        console.remark(
-            f"{len(done.made)} extracted, {len(done.kept)} there already, {len(done.set_aside)} set aside; "
-            f"{done.cost.decoded} frames decoded, {done.cost.seen} seen, {done.cost.joined} windows"
-            + (f", {done.cost.flows} flows" if done.cost.flows else "")
-        )
+        console.say(f"{escape(name)}: set aside: {why}")
     if done.set_aside:
         raise ExitCode(4)
 
@@ -248,12 +180,4 @@ def export(
     if out.exists() and not overwrite:
         raise BadValue(f"{out} exists; pass --overwrite to replace it")
     done = api.export(part, out, weights=weights, network=network)
-    if as_json:
-        console.show_json(done.to_dict())
-        return
-    console.show(console.escape(str(done.path)))
-    shapes = ", ".join(f"{name} ({', '.join(map(str, shape))})" for name, shape in done.inputs.items())
-    compared = "not compared, as onnxruntime is not installed"
-    if done.difference is not None:
-        compared = f"at most {done.difference:.1e} from torch"
-    console.remark(f"opset {done.opset}; inputs {shapes}; outputs {', '.join(done.outputs)}; {compared}")
+    console.give(done, as_json)

@@ -14,16 +14,14 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.options import ExitCode, Given, with_options
-from jostle.cli.tables import lines_of
-from jostle.core.formatting import between, percent, signed
 from jostle.core.options import option, options_in
+from jostle.core.results import Written
 from jostle.errors import BadValue, UnknownName
 from jostle.gate.options import CheckConfig
 from jostle.reporting.options import BoardConfig, DiffConfig, ReportConfig
 
 if TYPE_CHECKING:
-    from jostle.reporting.analysis.literature import Literature
-    from jostle.reporting.analysis.run_diff import RunDiff
+    pass
 
 
 @app.command(help="Write a static leaderboard of runs and records or, with --export, the record of one run.")
@@ -46,11 +44,8 @@ def board(
         part = {name: options[name] for name in ("draws", "seed")}
         with console.progress("measuring") as advance:
             written = api.export_run(runs[0], target, partial=partial, progress=advance, **part)
-        if as_json:
-            console.show_json({"format": 1, "record": str(written)})
-        else:
-            console.show(console.escape(str(written)))
-        console.remark(f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder")
+        about = f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder"
+        console.give(Written({"record": written}, (written,), (about,)), as_json)
         return
     if out is None:
         raise BadValue("say where the board goes: -o DIR")
@@ -58,11 +53,9 @@ def board(
         raise BadValue("--partial goes with --export; a board takes partial runs and marks them")
     with console.progress("reading runs") as advance:
         written = api.board(**options, progress=advance)
-    if as_json:  # also the tables, which say which rows are self-reported
-        console.show_json({"index": str(written), **json.loads(written.with_name("board.json").read_text("utf-8"))})
-    else:
-        console.show(console.escape(str(written)))
-    console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
+    tables = json.loads(written.with_name("board.json").read_text("utf-8"))  # which say what is self-reported
+    about = "open it in a browser, or put the folder on a web server; it needs nothing else"
+    console.give(Written({"index": written, **tables}, (written,), (about,)), as_json)
 
 
 @app.command(help="Compare two runs cell by cell, with paired intervals.")
@@ -77,62 +70,7 @@ def diff(
         raise BadValue("--latex, --markdown and --json are three forms of one answer; give one of them")
     with console.progress("comparing") as advance:
         comparison = api.diff(**given.keywords(progress=advance))
-    if as_json:
-        console.show_json(comparison.to_dict())
-    elif latex:
-        console.show(_latex(comparison))
-        if comparison.groups:
-            console.show(comparison.group_table().latex())
-    elif markdown:
-        console.show(comparison.table().markdown())
-        if comparison.groups:
-            console.show(comparison.group_table().markdown())
-    else:
-        console.show(f"{comparison.benchmark}, {comparison.metric} in percent, {comparison.videos} videos")
-        console.show_lines(diff_lines(comparison))
-        if comparison.groups:
-            table = comparison.group_table()
-            names = [console.escape(column.name) for column in table.columns]
-            console.show_lines(["", *lines_of([names, *([console.escape(x) for x in row] for row in table.texts())])])
-        if comparison.literature is not None:
-            console.show_lines(literature_lines(comparison.literature))
-    for remark in comparison.remarks:
-        console.remark(console.escape(remark))
-
-
-def _latex(comparison: RunDiff) -> str:
-    """Clear differences are bold, so the marks are left away."""
-    table = comparison.table()
-    clear = [(i, 3) for i, row in enumerate(comparison.rows) if row.clear]
-    plain = type(table)(table.title, table.columns[:-1], tuple(row[:-1] for row in table.rows))
-    return plain.latex(bold=clear)
-
-
-def diff_lines(comparison: RunDiff) -> list[str]:
-    """The two runs as a table; on a terminal what is clearly better is green, what is clearly worse red."""
-    table = comparison.table()
-    names = [console.escape(column.name) for column in table.columns[1:3]]
-    rows = [["cell", *names, "difference", f"95 %{'' if comparison.draws else ' (none)'}", ""]]
-    for row, text in zip(comparison.rows, table.texts(), strict=True):
-        gap = row.difference
-        numbers = [percent(row.one), percent(row.other), signed(gap.value), between(gap.interval)]
-        rows.append([console.escape(text[0]), *numbers, text[-1]])
-    head, *lines = lines_of(rows)
-    return [
-        head,
-        *(_painted(line, row.difference.value, row.clear) for row, line in zip(comparison.rows, lines, strict=True)),
-    ]
-
-
-def literature_lines(literature: Literature) -> list[str]:
-    """Return the published figures as lines under their own heading."""
-    table = literature.table()
-    head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
-    return ["", f"{literature.title}:", head, *lines, *literature.remarks]
-
-
-def _painted(line: str, gap: float | None, clear: bool) -> str:
-    return console.painted(line, "green" if gap > 0 else "red") if clear and gap is not None else line
+    console.give(comparison, as_json, form="latex" if latex else "markdown" if markdown else "text")
 
 
 EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
@@ -167,15 +105,7 @@ def check(
         checked = api.check(**given.keywords(progress=advance))
     if junit is not None:
         write_junit(checked, junit)
-    if as_json:
-        console.show_json(checked.to_dict())
-    else:
-        table = checked.table()
-        head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
-        console.show_lines([head, *(_decided(line, row[-1]) for line, row in zip(lines, table.rows, strict=True))])
-        console.show(console.escape(checked.summary))
-    for note in checked.notes:
-        console.remark(console.escape(note))
+    console.give(checked, as_json)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(summary, "a", encoding="utf-8") as file:
             file.write(markdown(checked))
@@ -189,21 +119,11 @@ def check(
 def _check_files(folder: Path, dataset: str | None, subset: str | None, as_json: bool) -> None:
     with console.progress(f"checking {folder.name}") as advance:
         result = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
-    if as_json:
-        console.show_json(result.to_dict())
-    else:
-        console.show(console.escape(result.summary))
-    for line in (*result.altered, *result.lacking):
-        console.say(console.escape(line))
+    console.give(result, as_json)
     if result.altered:
         raise ExitCode(6)
     if result.lacking:
         raise ExitCode(4)
-
-
-def _decided(line: str, decision: object) -> str:
-    """Return a line of the table, green or red on a terminal where it is decided."""
-    return line if decision == "undecided" else console.painted(line, "green" if decision == "pass" else "red")
 
 
 @app.command(
@@ -243,19 +163,18 @@ def report(
     with console.progress("writing the report") as advance:
         written = api.report(**given.keywords(), progress=advance)
     size = written.stat().st_size
-    if as_json:
-        paths = {name: given.values.get(name) for name in ("csv", "latex", "figures")}
-        stability = _stability(given.values["runs"])
-        console.show_json({"format": 1, "report": str(written), "bytes": size, **paths, "stability": stability})
-        return
-    console.show(console.escape(str(written)))
-    console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
+    paths = {name: given.values.get(name) for name in ("csv", "latex", "figures")}
+    content = {"report": written, "bytes": size, **paths, "stability": _stability(given.values["runs"])}
+    about = f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else"
+    console.give(Written(content, (written,), (about,)), as_json)
 
 
 def _stability(runs: Sequence[str]) -> dict[str, Any] | None:
     """Return accuracy and pm-k of runs as plain values; None if they are not of frame classifiers."""
     with suppress(BadValue):
-        return api.stability(runs).to_dict()
+        found = api.stability(runs).to_dict()
+        del found["figures"]  # those of the report have a key of their own
+        return found
     return None
 
 
@@ -263,10 +182,7 @@ def _write_cards(run: str, out: str | None, licence: str | None, as_json: bool) 
     if out is None:
         raise BadValue("say where the cards go: -o DIR")
     model, dataset = api.card(run, out, licence=licence)
-    if as_json:
-        console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
-    else:
-        console.show_lines(console.escape(str(path)) for path in (model, dataset))
+    console.give(Written({"model": model, "dataset": dataset}, (model, dataset)), as_json)
 
 
 def _track(run: str, tracker: str, out: str | None, as_json: bool) -> None:
@@ -274,10 +190,7 @@ def _track(run: str, tracker: str, out: str | None, as_json: bool) -> None:
     if tracker not in forms:
         raise UnknownName("form of a report", tracker, forms)
     where = api.track(run, tracker, folder=out)
-    if as_json:
-        console.show_json({"format": 1, "tracker": tracker, "see": where})
-    else:
-        console.show(console.escape(where))
+    console.give(Written({"tracker": tracker, "see": where}, (Path(where),)), as_json)
 
 
 @app.command(help="Browse runs: heat map, videos by damage, clean and corrupted video side by side.")

@@ -12,21 +12,7 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.options import Given, with_options
-from jostle.cli.tables import (
-    answer_lines,
-    class_lines,
-    classification_lines,
-    comparison_lines,
-    diagnosis_lines,
-    moment_lines,
-    pm_k_lines,
-    proposal_lines,
-    score_lines,
-    stability_lines,
-    truth_line,
-    variant,
-)
-from jostle.core.formatting import percent
+from jostle.core.formatting import escape, percent
 from jostle.core.options import option, options_in
 from jostle.corruptions.options import SeedOptions
 from jostle.errors import BadValue
@@ -34,9 +20,7 @@ from jostle.io.options import OverwriteOptions
 from jostle.metrics.options import ScoreOptions, StabilityOptions
 
 if TYPE_CHECKING:
-    from jostle.core.tables import Table
-    from jostle.metrics.box_stability import BoxStability
-    from jostle.metrics.pm_k import PmK
+    from jostle.core.results import Result
     from jostle.metrics.score import Score
 
 
@@ -112,7 +96,7 @@ def evaluate(given: Given, as_json: Json = False) -> None:
     config = EvalConfig(**given.keywords())
     if config.sets is not None:
         given.refuse("is for files with a ground truth; leave it out beside --sets", *NOT_OF_FRAMES)
-        _show_stability(config, as_json)
+        _give_stability(config, as_json)
         return
     given.refuse("is about similar frames; say which by --sets", *options_in(StabilityOptions))
     if config.truth is None:
@@ -123,25 +107,27 @@ def evaluate(given: Given, as_json: Json = False) -> None:
     if scored in ("questions", "moments"):
         tables = ("csv", "latex", "names", "subset", "figures", "tious", "blocked", "bootstrap")
         given.refuse(f"goes with detections; {scored} have their own thresholds and intervals", *tables)
-        _show_answers(config, config.truth, as_json) if scored == "questions" else _show_moments(
-            config, config.truth, as_json
-        )
+        result = _score_answers(config) if scored == "questions" else _score_moments(config)
+        console.give(result, as_json)
     elif scored == "detection":
-        _show_scores(config, config.truth, as_json)
+        _give_scores(config, config.truth, as_json)
     else:
         given.refuse(f"goes with detections; {scored} have --json", "csv", "latex", "names")
-        _show_other(scored, config, config.truth, as_json)
+        console.give(_score_other(scored, config), as_json)
 
 
 # Options of `eval` that mean nothing to frames.
 NOT_OF_FRAMES = options_in(EvalConfig) - options_in(StabilityOptions) - {"predictions", "seed"}
 
 
-def _show_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
+def _give_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
+    from jostle.io.files.truth_table import variant_of
+    from jostle.metrics.side_by_side import ScoredFiles, file_names
+
     real = api.load_scored_truth(truth, subset=config.subset, fix=config.fix)
     barred = _ids(config.blocked)
     paths = [path for path in (config.predictions, config.against) if path is not None]
-    called = _called(paths, config.names)
+    called = file_names(paths, config.names)
     with console.progress("drawing videos") as advance:
         scores = [
             api.score(
@@ -157,30 +143,13 @@ def _show_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
             )
             for path in paths
         ]
-        both = (
-            api.compare(scores[0], scores[1], bootstrap=config.bootstrap, seed=config.seed)
-            if config.against is not None
-            else None
-        )
-    _remark_on(paths, [one.remarks for one in scores])
+        both = None
+        if config.against is not None:
+            both = api.compare(scores[0], scores[1], bootstrap=config.bootstrap, seed=config.seed)
     if config.figures is not None:
         _draw_scores(called, scores, config.figures)
-    if config.csv is not None or config.latex is not None:
-        from jostle.reporting.analysis.file_tables import scores_table
-
-        _write_table(scores_table(called, scores, both, per_class=config.per_class), config.csv, config.latex)
-    if as_json:
-        content = scores[0].to_dict()
-        content["truth"]["variant"] = variant(real)
-        console.show_json(
-            content if both is None else content | {"against": scores[1].to_dict(), "difference": both.to_dict()}
-        )
-        return
-    console.show(truth_line(scores[0].truth, real))
-    console.show_lines(score_lines(scores[0]) if both is None else comparison_lines(called, scores, both))
-    if config.per_class:
-        console.show("")
-        console.show_lines(class_lines(called, scores))
+    result = ScoredFiles(called, scores, both, variant_of(real), config.per_class)
+    console.give(result, as_json, csv=config.csv, latex=config.latex)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -203,30 +172,22 @@ class DiagnoseConfig(PredictionFiles):
 @app.command(help="Diagnose a detector with DETAD: false positives, sensitivity, false negatives.")
 @with_options(DiagnoseConfig)
 def diagnose(given: Given, as_json: Json = False) -> None:
+    from jostle.metrics.diagnosis.comparison import compare_diagnoses
+    from jostle.metrics.side_by_side import DiagnosedFiles, file_names
+
     config = DiagnoseConfig(**given.keywords())
     real = api.load_scored_truth(config.truth, subset=config.subset, fix=config.fix)
     paths = [path for path in (config.predictions, config.against) if path is not None]
-    called = _called(paths, config.names)
+    called = file_names(paths, config.names)
     diagnoses = [
         api.diagnose(api.load_predictions(path, fix=config.fix), real, style=config.style, annotators=config.annotators)
         for path in paths
     ]
-    _remark_on(paths, [one.remarks for one in diagnoses])
-    content = diagnoses[0].to_dict()
-    if len(diagnoses) > 1:
-        from jostle.metrics.diagnosis.comparison import compare_diagnoses
-
-        content |= {"against": diagnoses[1].to_dict(), "change": compare_diagnoses(*diagnoses[:2]).to_dict()}
+    change = compare_diagnoses(*diagnoses[:2]) if len(diagnoses) > 1 else None
+    result = DiagnosedFiles(called, diagnoses, change)
     if config.out is not None:
-        _draw_diagnoses(called, content, config.out)
-    if config.csv is not None or config.latex is not None:
-        from jostle.reporting.analysis.file_tables import diagnosis_table
-
-        _write_table(diagnosis_table(called, [one.to_dict() for one in diagnoses]), config.csv, config.latex)
-    if as_json:
-        console.show_json(content)
-        return
-    console.show_lines(diagnosis_lines(called, diagnoses))
+        _draw_diagnoses(called, result.to_dict(), config.out)
+    console.give(result, as_json, csv=config.csv, latex=config.latex)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -250,33 +211,26 @@ def convert(given: Given, as_json: Json = False) -> None:
         raise BadValue(f"{target} exists; pass --overwrite to replace it")
     options = given.keywords()
     options.pop("overwrite", None)
-    done = api.convert(**options)
-    if as_json:
-        console.show_json({"format": 1, "out": str(target)} | vars(done) | {"lost": list(done.lost)})
-    else:
-        console.show(console.escape(str(target)))
-        console.remark(str(done))
+    console.give(api.convert(**options), as_json)
 
 
-def _show_stability(config: EvalConfig, as_json: bool) -> None:
+def _give_stability(config: EvalConfig, as_json: bool) -> None:
     """Print pm-k of a frame classifier or an object detector."""
     assert config.sets is not None
     if (config.labels is None) == (config.boxes is None):
         raise BadValue("--sets takes --labels for a frame classifier, or --boxes for a detector; give one of them")
-    result: PmK | BoxStability
+    result: Result
     if config.boxes is not None:
         if config.project is not None or config.labels_of != "own":
             raise BadValue("--project and --labels-of are for frame classifiers; leave them out beside --boxes")
         result = api.pm_k_boxes(config.predictions, config.sets, config.boxes, config.k, frames=config.frames)
-        content, lines = {"format": 1} | result.to_dict(), stability_lines(result)
     else:
         assert config.labels is not None
         if config.frames is not None:
             raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
         how: dict[str, Any] = {"labels_of": config.labels_of, "project": config.project}
         result = api.pm_k(config.predictions, config.sets, config.labels, config.k, **how)
-        content, lines = result.to_dict(), pm_k_lines(result)
-    console.show_json(content) if as_json else console.show_lines(lines)
+    console.give(result, as_json)
 
 
 def _task_of(truth: Path) -> str:
@@ -293,78 +247,41 @@ def _task_of(truth: Path) -> str:
     return "detection"
 
 
-def _warn_of_few(items: int, videos: int) -> None:
-    """Print a remark where intervals are from draws of few videos; with one item a video they are exact."""
-    from jostle.metrics.bootstrap import warn_of_few
+def _score_answers(config: EvalConfig) -> Result:
+    from jostle.metrics.side_by_side import AnsweredFiles, file_names
 
-    if items > videos and (few := warn_of_few(videos)):
-        console.remark(few)
-
-
-def _show_answers(config: EvalConfig, truth: Path, as_json: bool) -> None:
-    first, second, change = api.score_answer_files(config.predictions, truth, config.against)
-    _warn_of_few(first.overall.count, first.videos)
-    if as_json:
-        content = first.to_dict()
-        if second is not None and change is not None:
-            content |= {"against": second.to_dict(), "change": change.to_dict()}
-        console.show_json(content)
-        return
-    console.show_lines(answer_lines(first, second, change))
-    if first.unknown:
-        console.remark(f"{first.unknown} answers are to questions that {console.escape(truth.name)} does not have")
+    assert config.truth is not None
+    first, second, change = api.score_answer_files(config.predictions, config.truth, config.against)
+    if config.against is None or second is None:
+        return first
+    return AnsweredFiles(file_names([config.predictions, config.against]), (first, second), change)
 
 
-def _show_moments(config: EvalConfig, truth: Path, as_json: bool) -> None:
+def _score_moments(config: EvalConfig) -> Result:
+    from jostle.metrics.side_by_side import MomentFiles, file_names
+
+    assert config.truth is not None
     bugs: Any = config.reproduce_bugs  # checked where they are defined
+    paths = [path for path in (config.predictions, config.against) if path is not None]
     scores: list[Any] = [
-        api.evaluate(path, truth, task="moments", reproduce_bugs=bugs, fix=config.fix)
-        for path in (config.predictions, config.against)
-        if path is not None
+        api.evaluate(path, config.truth, task="moments", reproduce_bugs=bugs, fix=config.fix) for path in paths
     ]
-    _warn_of_few(scores[0].count, scores[0].videos)
-    if as_json:
-        content = scores[0].to_dict()
-        console.show_json(content | ({"against": scores[1].to_dict()} if len(scores) > 1 else {}))
-        return
-    console.show_lines(moment_lines(scores))
+    return scores[0] if len(scores) == 1 else MomentFiles(file_names(paths), scores)
 
 
-def _show_other(task: str, config: EvalConfig, truth: Path, as_json: bool) -> None:
+def _score_other(task: str, config: EvalConfig) -> Result:
+    assert config.truth is not None
     if task == "proposals":
         from jostle.metrics.proposals import average_recall
 
-        real = api.load_scored_truth(truth, subset=config.subset, fix=config.fix)
-        curve = average_recall(
-            api.load_predictions(config.predictions, fix=config.fix), real, average_proposals=100, tious=config.tious
-        )
-        content, lines = curve.to_dict(), proposal_lines(curve)
-    else:
-        from jostle.io.files.annotations import read_video_labels
-        from jostle.metrics.video_classification import video_classification
+        real = api.load_scored_truth(config.truth, subset=config.subset, fix=config.fix)
+        predictions = api.load_predictions(config.predictions, fix=config.fix)
+        return average_recall(predictions, real, average_proposals=100, tious=config.tious)
+    from jostle.io.files.annotations import read_video_labels
+    from jostle.metrics.video_classification import video_classification
 
-        result = video_classification(
-            read_video_labels(config.predictions), read_video_labels(truth, subset=config.subset)
-        )
-        content, lines = result.to_dict(), classification_lines(result)
-        if result.one_score:
-            console.remark("all predictions have one score, so their ranking is arbitrary")
-    if as_json:
-        console.show_json(content)
-        return
-    console.show_lines(lines)
-
-
-def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
-    """Print remarks on the numbers; a remark that holds for both files is printed once."""
-    shared = set(remarks[0]).intersection(*remarks[1:]) if len(remarks) > 1 else set()
-    for path, own in zip(paths, remarks, strict=True):
-        for remark in own:
-            if remark not in shared:
-                console.remark(f"{console.escape(path.name)}: {remark}")
-    for remark in remarks[0]:
-        if remark in shared:
-            console.remark(remark)
+    real_labels = read_video_labels(config.truth, subset=config.subset)
+    return video_classification(read_video_labels(config.predictions), real_labels)
 
 
 def _ids(path: Path | None) -> frozenset[str]:
@@ -373,21 +290,6 @@ def _ids(path: Path | None) -> frozenset[str]:
     from jostle.io.files.label_list import read_ids
 
     return read_ids(path)
-
-
-def _called(paths: list[Path], names: str | None) -> list[str]:
-    from jostle.reporting.analysis.file_tables import file_names
-
-    return file_names(paths, names)
-
-
-def _write_table(table: Table, csv: Path | None, latex: Path | None) -> None:
-    from jostle.io.files.atomic import write_text
-
-    for path, text in ((csv, table.csv()), (latex, table.latex() + "\n")):
-        if path is not None:
-            write_text(path, [text])
-            console.remark(console.escape(str(path)))
 
 
 def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
@@ -408,7 +310,7 @@ def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
         means: list[dict[str, float]] = [{n: float(v.mean()) for n, v in one.per_class.items()} for one in scores]
         written += draw_class_drops(means[0], means[1], folder, names=(names[0], names[1]))
     for path in written:
-        console.remark(console.escape(str(path)))
+        console.remark(escape(str(path)))
 
 
 def _draw_diagnoses(names: list[str], content: dict[str, Any], folder: Path) -> None:
@@ -422,4 +324,4 @@ def _draw_diagnoses(names: list[str], content: dict[str, Any], folder: Path) -> 
     target = folder / "diagnosis.json"
     target.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     for path in [*written, target]:
-        console.remark(console.escape(str(path)))
+        console.remark(escape(str(path)))

@@ -15,7 +15,7 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.options import ExitCode, Given, with_options
-from jostle.core.formatting import without_nan
+from jostle.core.formatting import escape, without_nan
 from jostle.core.interruption import Stopped
 from jostle.core.options import option
 from jostle.errors import BadValue, MediaError
@@ -71,12 +71,10 @@ def watch(
         api.watch(**given.keywords(**callbacks, size=_parse_size(size), state=state))
     if state.ended == "reader_gone":
         raise Stopped(signal.SIGPIPE)
-    if as_json:
-        console.show_json(state.to_dict())
-    console.remark(_summary(state))
+    console.give(state, as_json)
     if state.ended == "broken":
         console.say(
-            f"error[F199]: {console.escape(state.source) or 'stream'}: ended before its end, after {state.time:.2f} s; "
+            f"error[F199]: {escape(state.source) or 'stream'}: ended before its end, after {state.time:.2f} s; "
             "look at what writes or sends it, or copy it again"
         )
     code = {"damaged": DAMAGED, "broken": BROKEN, "stopped": 128 + (state.signal or 0)}.get(str(state.ended), 0)
@@ -143,7 +141,7 @@ def _parse_size(text: str | None) -> tuple[int, int] | None:
 
 
 def _describe(event: dict[str, Any], state: api.WatchState) -> str:
-    where = f"{console.escape(state.source) or 'stream'}, frame {event['frame']}"
+    where = f"{escape(state.source) or 'stream'}, frame {event['frame']}"
     texts = {
         "resync": f"no frame where one was due; {event.get('bytes')} bytes left out, then the next one was found",
         "broken": f"ended within a frame, after {event['bytes']} bytes of it; what wrote it may have been killed"
@@ -155,22 +153,6 @@ def _describe(event: dict[str, Any], state: api.WatchState) -> str:
         "found": "a clean frame again",
     }
     return f"{where}: {texts[event['event']]}"
-
-
-def _summary(state: api.WatchState) -> str:
-    count = sum(state.events.values())
-    kinds = ", ".join(f"{kind} {frames}" for kind, frames in state.kinds.most_common())
-    found = f"{state.damaged} of {state.frames} frames damaged in {count} stretch{'es' if count != 1 else ''}"
-    parts = [f"{found} ({kinds})" if kinds else f"none of {state.frames} frames damaged"]
-    if state.concealed:
-        parts.append(f"{state.concealed} show what the decoder concealed")
-    if state.mended:
-        parts.append(f"{state.mended} replaced")
-    if state.dropped:
-        parts.append(f"{state.dropped} dropped for a slow reader")
-    if state.ended == "stopped":
-        parts.append("stopped")
-    return "; ".join(parts)
 
 
 class _LiveLine:

@@ -11,17 +11,10 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Jobs, Json, Seed, Verbose, app
 from jostle.cli.options import ExitCode
-from jostle.cli.tables import lines_of
-from jostle.core.formatting import percent
 from jostle.core.options import option
+from jostle.core.results import Written
 from jostle.errors import BadValue
 from jostle.models.loading.names import DESCRIBED
-
-NEXT = (
-    "jostle demo VIDEO",
-    "jostle corrupt VIDEO -c thumos14-c/black_frame:3 -o corrupted.mp4",
-    "jostle sheet VIDEO -c fog -c motion_blur -c packet_loss -o sheet.png",
-)
 
 
 @app.command(help="List names of a kind, or print one published table; -v: inputs and weights of networks.")
@@ -45,7 +38,9 @@ def names(
 ) -> None:
     console.speak(False, verbose)
     if name is not None:
-        _show_published(kind, name, as_json)
+        if kind != "published":
+            raise BadValue(f"only published tables are shown by name; `jostle names {kind}` lists what there is")
+        console.give(api.published(name), as_json)
         return
     if verbose and kind in DESCRIBED:
         _show_networks(kind, as_json)
@@ -73,24 +68,6 @@ def _show_networks(kind: str, as_json: bool) -> None:
         console.show(f"{one.name:{width}}  {one.sees:{wide}}  {one.weights}")
 
 
-def _show_published(kind: str, name: str, as_json: bool) -> None:
-    if kind != "published":
-        raise BadValue(f"only published tables are shown by name; `jostle names {kind}` lists what there is")
-    table = api.published(name)
-    if as_json:
-        console.show_json(table.to_dict())
-        return
-    console.show(f"{table.source}: {table.about}")
-    console.show(f"{table.title}")
-    console.show(f"{table.metric}, {'in percent, ' if table.unit == 'percent' else ''}as printed")
-    several = len(table.benchmarks) > 1
-    rows = [["", *table.columns]]
-    for row in table.rows:
-        figures = [table.format_value(column, row.values.get(column)) for column in table.columns]
-        rows.append([f"{row.labels['benchmark']}: {row.label}" if several else row.label, *figures])
-    console.show_lines(lines_of(rows))
-
-
 @app.command(
     help="Report what is installed and works, and test it; or compare a model's preparation of frames with a transform."
 )
@@ -112,18 +89,12 @@ def doctor(
         if model is None or against is None:
             raise BadValue("--model and --against go together")
         difference = api.compare_preparation(model, against, video)
-        if as_json:
-            console.show_json(difference.to_dict())
-        else:
-            console.show_lines(difference.lines())
+        console.give(difference, as_json)
         if not difference.alike:
             raise ExitCode(4)
         return
     health = api.doctor()
-    if as_json:
-        console.show_json(health.to_dict())
-    else:
-        console.show_lines(health.lines())
+    console.give(health, as_json)
     if not health.well:
         raise ExitCode(5)
 
@@ -150,53 +121,14 @@ def demo(
             raise BadValue("--films makes no runs; leave it or --full out")
         with console.stages() as advance:
             place = api.demo_films(folder, seed=seed, progress=partial(advance, "rendering films"))
-        if as_json:
-            console.show_json({"format": 1, "films": str(place), "truth": str(place / "truth.json")})
-        else:
-            console.show(console.escape(str(place)))
+        console.give(Written({"films": place, "truth": place / "truth.json"}, (place,)), as_json)
         return
     with console.stages() as advance:
         done = api.demo(folder, full=full, seed=seed, jobs=jobs, progress=advance)
-    runs = {how: str(place) for how, place in done.runs.items()}
-    if as_json:
-        pages = {"report": str(done.report), "gallery": None if done.gallery is None else str(done.gallery)}
-        console.show_json({"format": 1, **pages, "clip": str(done.clip), "runs": runs, "results": done.results})
-        return
-    results = list(done.results.values())
-    rows = [[results[0]["metric"], *("mended" if how == "mended" else f"trained {how}" for how in done.results)]]
-    rows.append(["clean", *(percent(one["clean"]) for one in results)])
-    for cells in zip(*(one["cells"] for one in results), strict=True):
-        rows.append([cells[0]["cell"], *(percent(cell["value"]) for cell in cells)])
-    rows.append(["corrupted, mean", *(percent(one["mean_corrupted"]) for one in results)])
-    rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in results)])
-    console.show_lines(lines_of(rows))
-    if not full:
-        console.remark("on 6 of 60 films and 5 of 15 cells; the report has the intervals, and --full takes them all")
-    if done.gallery is not None:
-        console.remark(f"every corruption there is: {console.escape(str(done.gallery))}")
-    console.remark(
-        f"the videos, clean and corrupted side by side: jostle view {' '.join(map(console.escape, runs.values()))}"
-    )
-    console.remark("next, on a video of yours:")
-    for command in NEXT:
-        console.remark(f"  {command}")
-    console.remark("the report, to be opened in a browser:")
-    console.show(console.escape(str(done.report)))
+    console.give(done, as_json)
 
 
 def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
     with console.stages() as advance:
         done = api.demo_video(video, folder, seed=seed, progress=advance)
-    if as_json:
-        pages = {"gallery": str(done.gallery), "sheet": str(done.sheet)}
-        console.show_json({"format": 1, **pages, "shifts": done.shifts})
-        return
-    if done.shifts:
-        order = sorted(done.shifts, key=done.shifts.__getitem__, reverse=True)
-        rows = [["severity 4", "moves features of puppet_net by"]]
-        rows += [[name, f"{done.shifts[name]:.2f}"] for name in (*order[:5], *order[-5:])]
-        console.show_lines(lines_of(rows))
-        console.remark("five of the strongest and of the weakest; 1 is as far as two moments of the video are apart")
-    console.remark(f"every corruption at every severity, as a picture: {console.escape(str(done.sheet))}")
-    console.remark("the page, to be opened in a browser:")
-    console.show(console.escape(str(done.gallery)))
+    console.give(done, as_json)

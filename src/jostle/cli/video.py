@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,9 +10,9 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Jobs, Json, Workers, app
 from jostle.cli.options import ExitCode, Given, with_options
-from jostle.cli.tables import lines_of
-from jostle.core.formatting import percent
+from jostle.core.formatting import escape
 from jostle.core.options import option
+from jostle.core.results import Written
 from jostle.corruptions.options import SeedOptions, SpecOptions
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
@@ -68,25 +68,9 @@ def corrupt(given: Given, jobs: Jobs = None, as_json: Json = False) -> None:
     if not given.values.get("spec"):
         raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
     source = given.values["source"]
-    with console.progress(f"corrupting {console.escape(source.name)}") as advance:
+    with console.progress(f"corrupting {escape(source.name)}") as advance:
         done = api.corrupt_file(**given.filled(jobs=jobs, progress=advance))
-    for warning in done.warnings:
-        console.remark(f"{console.escape(source.name)}: {warning}")
-    if as_json:
-        console.show_json(
-            {
-                "format": 1,
-                "out": str(done.path),
-                "frames": done.frames,
-                "struck": done.struck,
-                "audio": done.audio,
-                "damage": [list(span) for span in done.damage],
-                "warnings": list(done.warnings),
-            }
-        )
-    else:
-        console.show(console.escape(str(done.path)))
-        console.remark(f"{done.struck} of {done.frames} frames corrupted{'' if done.audio else ', no sound'}")
+    console.give(done, as_json)
 
 
 @app.command(help="Draw a contact sheet: corruptions by severities.")
@@ -97,15 +81,11 @@ def sheet(
     as_json: Json = False,
 ) -> None:
     with console.progress("drawing") as advance:
-        path = api.sheet(**given.keywords(out=out, progress=advance))
-    if as_json:
-        console.show_json({"format": 1, "out": str(path)})
-    else:
-        console.show(console.escape(str(path)))
+        api.sheet(**given.keywords(out=out, progress=advance))
+    console.give(Written({"out": out}, (out,)), as_json)
 
 
 PICTURES = 12  # in the strip
-WORST_VIDEOS = 20  # in the table of a collection
 
 
 @app.command(help="Find the damaged frames of a video: black, blurred, covered, broken, overexposed ...")
@@ -133,33 +113,12 @@ def inspect(
         return
     if out is not None:
         refuse_output_in(source, out)
-    with console.progress(f"inspecting {console.escape(source.name)}") as advance:
+    with console.progress(f"inspecting {escape(source.name)}") as advance:
         pictures = 0 if out is None else PICTURES
         inspection = api.inspection(source, causal=causal, pictures=pictures, progress=advance, **options)
     if out is not None:
         api.draw_inspection(inspection, out, title=source.name)
-    if as_json:
-        console.show_json(inspection.to_dict() | {"out": None if out is None else str(out)})
-        return
-    rows = [["frames", "seconds", "kind", "probability"]]
-    for one in inspection.to_dict()["stretches"]:
-        frames = f"{one['first']}-{one['stop'] - 1}" if one["stop"] - one["first"] > 1 else str(one["first"])
-        rows.append([frames, f"{one['start_s']:.2f}-{one['end_s']:.2f}", one["kind"], percent(one["probability"])])
-    if len(rows) > 1:
-        console.show_lines(lines_of(rows))
-    count, total = int(inspection.struck.sum()), len(inspection.probabilities)
-    what = "all" if count == total and total else "none" if not count else f"{count}"
-    decoded = _decoder_report(inspection.concealed, inspection.undecodable)
-    console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}{decoded}")
-    if out is not None:
-        console.show(console.escape(str(out)))
-
-
-def _decoder_report(concealed: int, undecodable: int) -> str:
-    """What the decoder says of its frames, for the end of a line."""
-    parts = [f"{concealed} show what the decoder concealed"] if concealed else []
-    parts += [f"{undecodable} more did not decode"] if undecodable else []
-    return "".join(f"; {part}" for part in parts)
+    console.give(replace(inspection, out=out), as_json)
 
 
 def _inspect_collection(
@@ -167,32 +126,8 @@ def _inspect_collection(
 ) -> None:
     with console.progress("inspecting videos") as advance:
         done = api.inspect_collection(source, table, page=page, inspector=inspector, jobs=jobs, progress=advance)
-    for warning in done.warnings:
-        console.remark(warning)
-    unread = [one for one in done.files if one.error]
-    for one in unread:
-        console.remark(f"{console.escape(one.video)}: {one.error}")
-    summary = done.to_dict()
-    if as_json:
-        console.show_json(summary)
-    else:
-        rows = [["video", "damaged, %", "events", "mostly"]]
-        ranked = sorted((one for one in done.files if one.damaged), key=lambda one: -one.share)
-        for one in ranked[:WORST_VIDEOS]:
-            rows.append([console.escape(one.video), percent(one.share), str(one.events), one.main_kind])
-        if len(rows) > 1:
-            console.show_lines(lines_of(rows))
-        if len(ranked) > WORST_VIDEOS:
-            console.remark(f"and {len(ranked) - WORST_VIDEOS} more")
-        console.remark(
-            f"{summary['damaged_videos']} of {summary['videos']} videos have damaged frames, "
-            f"{percent(summary['share_damaged'])} % of {summary['frames']} frames"
-            f"{_decoder_report(summary['concealed'], 0)}. {done.false_alarms}"
-        )
-        for path in (done.csv, done.page):
-            if path is not None:
-                console.show(console.escape(str(path)))
-    if unread:
+    console.give(done, as_json)
+    if any(one.error for one in done.files):
         raise ExitCode(4)
 
 
@@ -207,15 +142,6 @@ def mend(
     as_json: Json = False,
 ) -> None:
     source = given.values["source"]
-    with console.progress(f"mending {console.escape(source.name)}") as advance:
+    with console.progress(f"mending {escape(source.name)}") as advance:
         done = api.mend_file(**given.filled(how=how, progress=advance))
-    for warning in done.warnings:
-        console.remark(f"{console.escape(source.name)}: {warning}")
-    if as_json:
-        facts = {"out": str(done.path), "frames": done.frames, "mended": done.mended, "audio": done.audio}
-        decoded = {"concealed": done.concealed, "undecodable": done.undecodable}
-        console.show_json({"format": 1, **facts, **decoded, "how": how, "warnings": list(done.warnings)})
-        return
-    console.show(console.escape(str(done.path)))
-    report = _decoder_report(done.concealed, done.undecodable)
-    console.remark(f"{done.mended} of {done.frames} frames mended{'' if done.audio else ', no sound'}{report}")
+    console.give(done, as_json)

@@ -46,6 +46,15 @@ def time_of(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def escape(text: str) -> str:
+    """Return a text as it may be printed: line ends and other control characters escaped.
+
+    >>> escape("a\\nb")
+    'a\\\\nb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def one_line(text: str) -> str:
     """Return a text with control characters and line ends as spaces."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jostle.core.results import Result
+from jostle.core.tables import Table, findings_table
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError
 from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, join_names, normalize_id, quote_name
@@ -291,7 +293,7 @@ def _sha256(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class CheckedData:
+class CheckedData(Result):
     """Result of a check of a data set."""
 
     data: Dataset
@@ -303,6 +305,10 @@ class CheckedData:
         """Summary of the result in one line."""
         variant = f", {self.data.variant}" if self.data.variant else ""
         return f"{self.data!r}{variant}"
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return what is altered and what is lacking."""
+        return (findings_table(self.summary, self.altered, self.lacking),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready data."""

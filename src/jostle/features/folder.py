@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.results import Result
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.spec import Spec
@@ -32,7 +33,7 @@ from jostle.parallel.workers import map_unordered
 
 Loader = Callable[[], FeatureExtractor]
 FinderLoader = Callable[[], MendingStrategy]
-Result = tuple[VideoEntry, Cost] | JostleError
+Extracted = tuple[VideoEntry, Cost] | JostleError
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,10 @@ class CorruptionOptions:
 
 
 @dataclass(frozen=True)
-class ExtractionSummary:
+class ExtractionSummary(Result):
     """Summary of the extraction of a folder of videos."""
+
+    json_keys = ("out", "made", "kept", "set_aside", "cost", "warnings")
 
     folder: Path
     made: tuple[str, ...]  # ids of videos that were extracted
@@ -56,6 +59,24 @@ class ExtractionSummary:
     set_aside: Mapping[str, str]  # ids of videos that could not be used, and why
     warnings: tuple[str, ...]
     cost: Cost  # amount of computation for the extracted videos
+
+    @property
+    def out(self) -> Path:
+        """The folder of the features."""
+        return self.folder
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the folder of the features."""
+        return (self.folder,)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return warnings, and how many videos and frames were processed."""
+        cost = self.cost
+        counts = (
+            f"{len(self.made)} extracted, {len(self.kept)} there already, {len(self.set_aside)} set aside; "
+            f"{cost.decoded} frames decoded, {cost.seen} seen, {cost.joined} windows"
+        )
+        return (*self.warnings, counts + (f", {cost.flows} flows" if cost.flows else ""))
 
 
 @dataclass(frozen=True)
@@ -322,13 +343,13 @@ def _registered_functions(corrupting: CorruptionOptions) -> tuple[Callable[..., 
 
 def _start_worker(
     load: Loader, mend: FinderLoader | None, functions: tuple[Callable[..., Any], ...]
-) -> Callable[[_ExtractionJob], Result]:
+) -> Callable[[_ExtractionJob], Extracted]:
     return partial(_attempt, extractor=load(), finder=None if mend is None else mend())
 
 
 def _attempt(
     job: _ExtractionJob, extractor: FeatureExtractor, finder: MendingStrategy | None, progress: Progress | None = None
-) -> Result:
+) -> Extracted:
     """Return the features of a video, or its error; a full disk is raised."""
     try:
         return _extract(job, extractor, finder, progress)

@@ -45,8 +45,8 @@ def markdown(check: Check) -> str:
     """Return the check as Markdown, for the summary of a build."""
     against = f", against `{check.against}`" if check.against else ""
     lines = [f"### jostle check: {check.decision}", "", f"`{check.run}`{against}, {check.videos} videos", ""]
-    remarks = [f"- {' '.join(note.split())}" for note in check.notes]
-    return "\n".join([*lines, check.table().markdown(), "", *remarks, ""])
+    remarks = [f"- {' '.join(note.split())}" for note in check.notes()]
+    return "\n".join([*lines, check.tables()[0].markdown(), "", *remarks, ""])
 
 
 def github_commands(check: Check) -> list[str]:

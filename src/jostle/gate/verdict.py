@@ -6,9 +6,10 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from jostle.core.formatting import between, percent, signed
+from jostle.core.results import Result
 from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
 from jostle.evaluation.results.comparison import condition_differences
@@ -57,14 +58,15 @@ class DecidedCondition:
         limit = signed(self.limit) if self.is_difference else percent(self.limit)
         return f"{number} {ends}, limit {limit}: {self.decision}" + (f" ({self.reason})" if self.reason else "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the condition as plain values for JSON."""
-        return vars(self) | {"interval": None if self.interval is None else list(self.interval)}
-
 
 @dataclass(frozen=True)
-class Check:
+class Check(Result):
     """Decisions on the conditions of a gate."""
+
+    json_keys = (
+        *("decision", "passed", "benchmark", "run", "against", "videos", "draws"),
+        *("conditions", "gaps", "remarks"),
+    )
 
     benchmark: str
     run: str  # its folder
@@ -96,36 +98,21 @@ class Check:
         ]
         return f"{self.decision}: {', '.join(counts)} of {len(self.conditions)} conditions"
 
-    @property
     def notes(self) -> tuple[str, ...]:
         """Remarks, gaps, and why conditions are undecided, each once, as lines below the table."""
         reasons = [f"{one.name}: {one.reason}" for one in self.conditions if one.reason and not one.gap]
         return tuple(dict.fromkeys((*self.gaps, *reasons, *self.remarks)))
 
-    def table(self) -> Table:
-        """Return a table with one row a condition."""
-        columns = tuple(Column(name) for name in ("condition", "value", "interval", "limit", "videos", "decision"))
+    def tables(self) -> tuple[Table, ...]:
+        """Return a row a condition; values are percentages, or points where there is a reference."""
+        numbers = (Column("value", "points"), Column("interval", "interval"), Column("limit", "points"))
+        columns = (Column("condition"), *numbers, Column("videos", "count"), Column("decision", "decision"))
         rows = []
         for one in self.conditions:
             form = signed if one.is_difference else percent
-            rows.append((one.name, form(one.value), between(one.interval), form(one.limit), one.videos, one.decision))
-        return Table(f"{self.benchmark}: {self.decision}", columns, tuple(rows))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the check as plain values for JSON."""
-        return {
-            "format": 1,
-            "decision": self.decision,
-            "passed": self.passed,
-            "benchmark": self.benchmark,
-            "run": self.run,
-            "against": self.against,
-            "videos": self.videos,
-            "draws": self.draws,
-            "conditions": [one.to_dict() for one in self.conditions],
-            "gaps": list(self.gaps),
-            "remarks": list(self.remarks),
-        }
+            value, limit = form(one.value), form(one.limit)  # the sign says which it is
+            rows.append((one.name, value, one.interval or "", limit, one.videos, one.decision))
+        return (Table("", columns, tuple(rows), (self.summary,)),)
 
 
 def check_run(

@@ -12,7 +12,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.results import Result
 from jostle.core.types.clip import Frame, Frames, Times
+from jostle.core.types.inspection import describe_decoder
 from jostle.corruptions.engine.stages import PipelineSource
 from jostle.corruptions.engine.video import output_image_names, pump
 from jostle.errors import BadValue, DataError
@@ -148,8 +150,10 @@ def damage_mask(values: npt.ArrayLike) -> Mask:
 
 
 @dataclass(frozen=True)
-class MendedVideo:
+class MendedVideo(Result):
     """Result of mending one video."""
+
+    json_keys = ("out", "frames", "mended", "audio", "concealed", "undecodable", "how", "warnings")
 
     path: Path
     frames: int  # number of frames written
@@ -158,6 +162,22 @@ class MendedVideo:
     warnings: tuple[str, ...]
     concealed: int  # number of frames that show what the decoder concealed
     undecodable: int  # number of frames that the file promises and the decoder did not give
+    how: MendMethod
+
+    @property
+    def out(self) -> Path:
+        """The file or folder that was written."""
+        return self.path
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path that was written."""
+        return (self.path,)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return warnings, and how many frames were mended."""
+        decoder = describe_decoder(self.concealed, self.undecodable)
+        sound = "" if self.audio else ", no sound"
+        return (*self.warnings, f"{self.mended} of {self.frames} frames mended{sound}{decoder}")
 
 
 def mend_video(
@@ -192,4 +212,5 @@ def mend_video(
         (*reader.warnings, *writer.warnings),
         int(reader.concealed.sum()),
         reader.undecodable,
+        how,
     )

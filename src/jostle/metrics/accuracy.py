@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.core.types.columns import Flags, Floats, Ints
 from jostle.core.types.score_table import ScoreTable
 from jostle.core.types.video_labels import VideoLabels
@@ -21,7 +23,7 @@ ALSO = 5  # top-5 is reported besides top-1
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class Accuracy(Result):
     """Top-k accuracy with its interval."""
 
     k: int  # number of guesses per video
@@ -30,9 +32,10 @@ class Accuracy:
     accuracy: float  # `correct / count`
     interval: Interval | None  # Clopper-Pearson, 95 %; None with fewer than two videos
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; accuracies are fractions."""
-        return vars(self) | {"interval": self.interval and list(self.interval), "format": 1}
+    def tables(self) -> tuple[Table, ...]:
+        """Return the accuracy with its interval."""
+        columns = (Column("", key="what"), Column("", "percent", key="value"), Column("95 %", "interval"))
+        return (Table("", columns, ((f"top-{self.k} accuracy", self.accuracy, self.interval),)),)
 
 
 def top_k_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike, k: int = 1) -> Accuracy:

@@ -7,15 +7,17 @@ left out of a denominator.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from jostle.core.results import Result, plain
+from jostle.core.tables import Column, Table
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import AnswerSet, QuestionItem, QuestionSet
 from jostle.errors import DataError
-from jostle.metrics.bootstrap import share_interval
+from jostle.metrics.bootstrap import share_interval, warn_of_few
 from jostle.metrics.measured import MeanOverItems, Measured, sum_by_video
 from jostle.metrics.metric import Chance, Metric, MetricOptions, metric, statistic
 
@@ -44,13 +46,9 @@ class AnswerShare:
     chance: float  # mean over questions of 1 / number of options
     chance_corrected: float | None  # (accuracy - chance) / (1 - chance)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        return asdict(self) | {"interval": self.interval and list(self.interval)}
-
 
 @dataclass(frozen=True)
-class AnswerScore:
+class AnswerScore(Result):
     """Scores of the answers to a set of questions."""
 
     overall: AnswerShare
@@ -60,17 +58,32 @@ class AnswerScore:
     videos: int
     unknown: int  # answers to questions that the set does not have
 
+    def tables(self) -> tuple[Table, ...]:
+        """Return accuracy by type, with chance and unreadable answers."""
+        counts = tuple(Column(name, "count") for name in ("unreadable", "missing"))
+        shares = (Column("accuracy", "percent"), Column("95 %", "interval"), Column("chance", "percent"))
+        columns = (Column("", key="type"), Column("questions", "count"), *shares, *counts)
+        groups = {"all": self.overall} | self.by_type | ({} if self.order is None else {"needs order": self.order})
+        rows = [
+            (name, one.count, one.accuracy, one.interval, one.chance, one.unreadable, one.missing)
+            for name, one in groups.items()
+        ]
+        notes = ["intervals: 95 %, over videos; unreadable and missing answers are wrong"]
+        if (sure := self.calibration) is not None:
+            notes.insert(0, f"Brier {sure.brier:.4f}, ECE {sure.ece:.4f} over {sure.count} answers with probabilities")
+        title = f"{self.overall.count} questions about {self.videos} videos"
+        return (Table(title, columns, tuple(rows), tuple(notes)),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the intervals lack, and how many answers are to other questions."""
+        few = warn_of_few(self.videos) if self.overall.count > self.videos else None
+        unknown = f"{self.unknown} answers are to questions that the ground truth does not have" if self.unknown else ""
+        return tuple(note for note in (few, unknown) if note)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON; shares are fractions."""
-        return {
-            "format": 1,
-            **self.overall.to_dict(),
-            "by_type": {name: share.to_dict() for name, share in self.by_type.items()},
-            "order": None if self.order is None else self.order.to_dict(),
-            "calibration": None if self.calibration is None else asdict(self.calibration),
-            "videos": self.videos,
-            "unknown": self.unknown,
-        }
+        values = {name: value for name, value in vars(self).items() if name != "overall"}
+        return {"format": 1, **plain(self.overall), **plain(values)}
 
 
 def score_answers(answers: AnswerSet, questions: QuestionSet) -> AnswerScore:
@@ -212,7 +225,7 @@ def expected_calibration_error(confidence: Floats, right: Flags, bins: int = BIN
 
 
 @dataclass(frozen=True)
-class AnswerChange:
+class AnswerChange(Result):
     """Change of answers between clean and corrupted video; each share is None where its group is empty.
 
     Attributes:
@@ -230,10 +243,15 @@ class AnswerChange:
     changed: float | None
     became_unreadable: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        pairs = {key: value and list(value) for key, value in vars(self).items() if key.endswith("_interval")}
-        return asdict(self) | pairs
+    def tables(self) -> tuple[Table, ...]:
+        """Return what became of right and of wrong answers."""
+        columns = (Column("", key="what"), Column("", "percent", key="value"), Column("95 %", "interval"))
+        rows = (
+            ("accuracy, of the clean", self.relative, ""),
+            ("right ones that stay right", self.resist_rate, self.resist_interval),
+            ("wrong ones that become right", self.corrective_flips, self.corrective_interval),
+        )
+        return (Table("Change of answers", columns, rows),)
 
 
 @statistic("answer_change", task="questions", cites="yang2026")
@@ -267,7 +285,7 @@ def compare_answers(clean: AnswerSet, corrupted: AnswerSet, questions: QuestionS
 
 
 @dataclass(frozen=True)
-class TemporalSensitivity:
+class TemporalSensitivity(Result):
     """Share of clean-right answers that change when the order of frames is destroyed; high is good."""
 
     value: float | None  # None if no question was answered right on clean video
@@ -275,9 +293,11 @@ class TemporalSensitivity:
     questions: int  # clean-right questions, over which the share is taken
     only_order: bool  # whether only questions that need order are counted, because the set says which do
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        return asdict(self) | {"interval": self.interval and list(self.interval)}
+    def tables(self) -> tuple[Table, ...]:
+        """Return the share with its interval."""
+        columns = (Column("", key="what"), Column("", "percent", key="value"), Column("95 %", "interval"))
+        title = f"{self.questions} questions answered right{' that need order' if self.only_order else ''}"
+        return (Table(title, columns, (("temporal sensitivity", self.value, self.interval),)),)
 
 
 @statistic("temporal_sensitivity", task="questions", cites="yang2026")

@@ -41,11 +41,6 @@ class Interval:
     average_map: tuple[float, float]  # (low, high), or None if it does not move
     map: tuple[tuple[float, float] | None, ...]  # (low, high) at each threshold, or None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the interval as plain values for JSON."""
-        pairs = [None if pair is None else list(pair) for pair in self.map]
-        return {**vars(self), "average_map": list(self.average_map), "map": pairs}
-
 
 @dataclass(frozen=True, eq=False)
 class Resamples:

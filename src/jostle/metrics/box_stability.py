@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from jostle.core.results import Result, plain
+from jostle.core.tables import Table
 from jostle.core.types.boxes import Boxes, FrameBoxes
 from jostle.core.types.columns import Floats
 from jostle.core.types.frame_sets import BoxSets
 from jostle.metrics.frame_sets import Sets
 from jostle.metrics.measured import Draws, Measured, Weights
 from jostle.metrics.metric import Metric, MetricOptions, metric
-from jostle.metrics.pm_k_detection import MatchedFrames, PmKDetection, pm_k_detection
+from jostle.metrics.pm_k_detection import MatchedFrames, PmKDetection, pm_k_detection, stability_table
 
 DRAWS = 1000  # of the videos, for the intervals
 
 
 @dataclass(frozen=True)
-class BoxStability:
+class BoxStability(Result):
     """pm-k of one detector, for detection and for localisation."""
 
     classes: int  # number of classes that the detector knows, of the dataset's `of_classes`
@@ -28,14 +30,19 @@ class BoxStability:
     detection: PmKDetection  # a box counts if its class is right
     localisation: PmKDetection  # all boxes are of one class
 
+    def tables(self) -> tuple[Table, ...]:
+        """Return detection and localisation, on anchors and on the worst frame near each."""
+        note = f"intervals: 95 %, from {DRAWS} draws of the videos, each with all its anchors"
+        table = stability_table({"detection": self.detection, "localisation": self.localisation}, note=note)
+        known = f", on {self.classes} of {self.of_classes} classes, which the detector knows"
+        return (replace(table, title=table.title + known) if self.classes < self.of_classes else table,)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON, without the frame chosen for each anchor."""
-        result: dict[str, Any] = {"classes": self.classes, "of_classes": self.of_classes}
+        content = super().to_dict()
         for name in ("detection", "localisation"):
-            measure = getattr(self, name).to_dict()
-            del measure["format"], measure["chosen"]
-            result[name] = measure
-        return result
+            del content[name]["chosen"]
+        return content
 
 
 def box_stability(
@@ -89,7 +96,7 @@ class _MeasuredBoxes(Measured):
         )
         both = BoxStability(len(detected.classes), len(sets.classes), self._matched.result(DRAWS), anywhere)
         interval = both.detection.pm_k_interval and list(both.detection.pm_k_interval)
-        return {"interval": interval, "objects": both.to_dict()}
+        return {"interval": interval, "objects": plain(both)}
 
     @property
     def by_class(self) -> dict[str, float]:

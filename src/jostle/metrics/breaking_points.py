@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
+from jostle.core.tables import Column, Table
 from jostle.core.types.columns import Floats
 from jostle.metrics.bootstrap import bias_corrected, share_interval, video_weights
 from jostle.metrics.proportion import clopper_pearson
 
 LENGTHS = (1, 2, 4, 8, 16, 32)  # frames for which the share of lost items is given
+SHOWN = (1, 4, 16)  # of these, in tables
 DRAWS, LEVEL = 1000, 0.95
 Interval = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class LostShare:
+    """Share of items that damage of at most so many frames loses."""
+
+    frames: int
+    share: float
+    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -26,7 +37,7 @@ class BreakingDistribution:
         unbroken: number of those that no damage of this kind loses.
         median: frames that lose half of the items; None if more than half cannot be lost.
         median_interval: its 95 % interval over videos, None for an end that is not finite or where nothing varies.
-        lost_to: for some lengths, the share of items that damage of at most so many frames loses, and its interval.
+        lost_to: the share of items that damage of at most so many frames loses, for some numbers of frames.
         not_monotone: share of the broken items for which more damage does not always do more.
     """
 
@@ -34,22 +45,12 @@ class BreakingDistribution:
     unbroken: int
     median: float | None
     median_interval: tuple[float | None, float | None] | None
-    lost_to: Mapping[int, tuple[float, Interval]]
+    lost_to: tuple[LostShare, ...]
     not_monotone: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the distribution as plain JSON values."""
-        return {
-            "items": self.items,
-            "unbroken": self.unbroken,
-            "median": self.median,
-            "median_interval": None if self.median_interval is None else list(self.median_interval),
-            "lost_to": [
-                {"frames": frames, "share": share, "interval": None if ends is None else list(ends)}
-                for frames, (share, ends) in self.lost_to.items()
-            ],
-            "not_monotone": self.not_monotone,
-        }
+    def lost_within(self, frames: int) -> float | None:
+        """Return the share of items that damage of at most so many frames loses; None if it was not computed."""
+        return next((one.share for one in self.lost_to if one.frames == frames), None)
 
 
 def breaking_distribution(
@@ -63,12 +64,13 @@ def breaking_distribution(
         monotone: whether more damage always did more.
 
     >>> found = breaking_distribution(["a", "a", "b", "c"], [1, 4, 2, None], [True, True, False, True])
-    >>> found.median, found.lost_to[2][0], found.unbroken
+    >>> found.median, found.lost_within(2), found.unbroken
     (3.0, 0.5, 1)
     """
     values = _values(frames)
     broken = np.isfinite(values)
-    lost_to = {n: (float(np.mean(values <= n)), share_interval(videos, values <= n)) for n in LENGTHS if len(values)}
+    lengths = LENGTHS if len(values) else ()
+    lost_to = [LostShare(n, float(np.mean(values <= n)), share_interval(videos, values <= n)) for n in lengths]
     measured = _medians(values, np.ones((1, len(values))))[0] if len(values) else np.inf
     interval = None
     if len(set(videos)) > 1:
@@ -82,7 +84,7 @@ def breaking_distribution(
         unbroken=int(np.count_nonzero(~broken)),
         median=_finite(measured),
         median_interval=interval,
-        lost_to=lost_to,
+        lost_to=tuple(lost_to),
         not_monotone=float(np.mean(~np.array(monotone)[broken])) if broken.any() else None,
     )
 
@@ -101,6 +103,11 @@ class BreakingComparison:
         later_interval: its exact 95 % interval.
     """
 
+    json_keys: ClassVar = (
+        *("items", "earlier", "same", "later"),
+        *("ratio", "ratio_interval", "later_share", "later_interval"),
+    )
+
     items: int
     earlier: int
     later: int
@@ -109,18 +116,49 @@ class BreakingComparison:
     later_share: float | None
     later_interval: Interval
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain JSON values."""
-        return {
-            "items": self.items,
-            "earlier": self.earlier,
-            "same": self.items - self.earlier - self.later,
-            "later": self.later,
-            "ratio": self.ratio,
-            "ratio_interval": None if self.ratio_interval is None else list(self.ratio_interval),
-            "later_share": self.later_share,
-            "later_interval": None if self.later_interval is None else list(self.later_interval),
-        }
+    @property
+    def same(self) -> int:
+        """Number of items that both lose to as many frames, or not at all."""
+        return self.items - self.earlier - self.later
+
+
+def breaking_table(title: str, what: str, distributions: Mapping[str, BreakingDistribution]) -> Table:
+    """Return the distributions of breaking points by name, a row each."""
+    shares = [Column(f"lost to {n}" if n == 1 else f"to {n}", "percent") for n in SHOWN]
+    columns = (
+        *(Column(what), Column("items", "count"), Column("median frames"), Column("95 %")),
+        *(*shares, Column("never", "percent"), Column("not monotone", "percent")),
+    )
+    return Table(title, columns, tuple((name, *_numbers(one)) for name, one in distributions.items()))
+
+
+def _numbers(one: BreakingDistribution) -> tuple[int | float | str | None, ...]:
+    if not one.items:
+        return (0, None, None, *(None for _ in SHOWN), None, None)
+    ends = " to ".join(_frames(end) for end in one.median_interval or ())
+    shares = [one.lost_within(n) for n in SHOWN]
+    return (one.items, _frames(one.median), ends, *shares, one.unbroken / one.items, one.not_monotone)
+
+
+def _frames(value: float | None) -> str:
+    return "more" if value is None else f"{value:g}"
+
+
+def breaking_comparison_table(title: str, whose: str, comparisons: Mapping[str, BreakingComparison]) -> Table:
+    """Return the comparisons of two models by kind of damage, a row each.
+
+    Args:
+        whose: heading of the items that the second model loses to fewer frames.
+    """
+    columns = (
+        *(Column("kind"), Column("items", "count"), Column(whose, "count"), Column("to more", "count")),
+        *(Column("frames, ratio", "decimal", 2), Column("95 %")),
+    )
+    rows = []
+    for kind, one in comparisons.items():
+        ends = None if one.ratio_interval is None else f"{one.ratio_interval[0]:.2f} to {one.ratio_interval[1]:.2f}"
+        rows.append((kind, one.items, one.earlier, one.later, one.ratio, ends))
+    return Table(title, columns, tuple(rows))
 
 
 def compare_breaking_points(

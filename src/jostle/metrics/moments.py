@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table, Value
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import RANGES, MomentItem, MomentPrediction, MomentPredictions, MomentSet, Window
 from jostle.errors import BadValue, DataError
-from jostle.metrics.bootstrap import mean_interval, share_interval
+from jostle.metrics.bootstrap import mean_interval, share_interval, warn_of_few
 from jostle.metrics.mean_ap import interpolated_ap
 from jostle.metrics.measured import MeanOverItems, Measured, sum_by_video
 from jostle.metrics.metric import Metric, MetricOptions, metric
@@ -51,8 +53,14 @@ class HighlightScore:
 
 
 @dataclass(frozen=True)
-class MomentScore:
+class MomentScore(Result):
     """Scores of predicted windows for a set of sentences."""
+
+    json_keys = (
+        *("recall", "recall_intervals", "mean_iou", "mean_iou_interval"),
+        *("tious", "average_map", "average_map_interval", "map", "recall_at_tious"),
+        *("by_length", "highlights", "count", "empty", "missing", "unknown", "videos", "reproduce_bugs"),
+    )
 
     recall: dict[float, float]  # R@1: share of sentences whose first window overlaps a true one that much
     recall_intervals: dict[float, tuple[float, float] | None]  # 95 %, videos are the independent units
@@ -69,28 +77,62 @@ class MomentScore:
     videos: int
     reproduce_bugs: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        return {
-            "format": 1,
-            "recall": {f"{tiou:g}": value for tiou, value in self.recall.items()},
-            "recall_intervals": {f"{tiou:g}": pair and list(pair) for tiou, pair in self.recall_intervals.items()},
-            "mean_iou": self.mean_iou,
-            "mean_iou_interval": self.mean_iou_interval and list(self.mean_iou_interval),
-            "tious": list(MAP_TIOUS),
-            "average_map": self.windows.average_map,
-            "average_map_interval": self.average_map_interval and list(self.average_map_interval),
-            "map": list(self.windows.map),
-            "recall_at_tious": list(self.windows.recall),
-            "by_length": {name: asdict(score) for name, score in self.by_length.items()},
-            "highlights": {name: asdict(score) for name, score in self.highlights.items()},
-            "count": self.count,
-            "empty": self.empty,
-            "missing": self.missing,
-            "unknown": self.unknown,
-            "videos": self.videos,
-            "reproduce_bugs": list(self.reproduce_bugs),
+    def tables(self) -> tuple[Table, ...]:
+        """Return R@1, mean IoU, mAP and highlights."""
+        return (moments_table(("",), (self,)),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the intervals lack."""
+        few = warn_of_few(self.videos) if self.count > self.videos else None
+        return (few,) if few else ()
+
+    @property
+    def tious(self) -> tuple[float, ...]:
+        """Thresholds of `map` and `recall_at_tious`."""
+        return MAP_TIOUS
+
+    @property
+    def average_map(self) -> float:
+        """Mean average precision over all sentences and thresholds."""
+        return self.windows.average_map
+
+    @property
+    def map(self) -> tuple[float, ...]:
+        """Mean average precision at each threshold."""
+        return self.windows.map
+
+    @property
+    def recall_at_tious(self) -> tuple[float, ...]:
+        """R@1 at each threshold."""
+        return self.windows.recall
+
+    def values(self) -> dict[str, tuple[float, tuple[float, float] | Literal[""] | None]]:
+        """Return every share with its interval by name; an empty text where none is computed."""
+        values: dict[str, Any] = {
+            f"R@1, IoU {tiou:g}": (share, self.recall_intervals[tiou]) for tiou, share in self.recall.items()
         }
+        values["mean IoU"] = (self.mean_iou, self.mean_iou_interval)
+        values["mAP, 0.5 to 0.95"] = (self.average_map, self.average_map_interval)
+        values |= {f"mAP, {name} windows": (one.average_map, "") for name, one in self.by_length.items()}
+        for level, one in self.highlights.items():
+            name = level.replace("_", " ")
+            values |= {f"highlights mAP, {name}": (one.mean_ap, ""), f"highlights Hit@1, {name}": (one.hit_at_1, "")}
+        return values
+
+
+def moments_table(names: Sequence[str], scores: Sequence[MomentScore]) -> Table:
+    """Return a table of one score, or of several side by side."""
+    first, columns = scores[0], [Column("", key="what")]
+    for name in names:
+        columns += [Column(name, "percent"), Column("95 %", "interval", key=f"{name} 95 %".lstrip())]
+    values = [score.values() for score in scores]
+    rows: list[tuple[Value, ...]] = [
+        (what, *(part for one in values for part in one.get(what, ("", "")))) for what in values[0]
+    ]
+    lost = f"; {first.empty} without windows and {first.missing} missing count as 0" * (first.empty + first.missing > 0)
+    bugs = f"; reproduced: {', '.join(first.reproduce_bugs)}" if first.reproduce_bugs else ""
+    title = f"{first.count} sentences about {first.videos} videos{lost}{bugs}"
+    return Table(title, tuple(columns), tuple(rows))
 
 
 def score_moments(

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.notebook import data_frame, format_percent, html_table
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.core.types.columns import Flags, Ints
 from jostle.core.types.frame_sets import FrameSets
 from jostle.core.types.score_table import ScoreTable
@@ -35,7 +36,7 @@ class OffsetCount:
 
 
 @dataclass(frozen=True)
-class PmK:
+class PmK(Result):
     """Result of pm-k for one classifier."""
 
     k: int  # radius in frames
@@ -60,34 +61,29 @@ class PmK:
         """What the intervals are, in a sentence."""
         return describe_share_intervals(self.anchors, self.videos)
 
+    def tables(self) -> tuple[Table, ...]:
+        """Return accuracy on anchors and within k frames, and the error by offset where there are neighbours."""
+        title = f"{self.anchors} anchors, {self.pairs} pairs within {self.k} frames, {self.neighbours_median:g} a set"
+        columns = (Column("", key="what"), Column("", "percent", key="value"), Column("95 %", "interval"))
+        rows = (
+            ("accuracy", self.accuracy, self.accuracy_interval),
+            (f"pm-{self.k}", self.pm_k, self.pm_k_interval),
+            ("drop", self.drop, ""),
+        )
+        main = Table(f"{title} (median)", columns, rows, (self.interval_text,))
+        return (main, self._errors()) if self.error_by_offset else (main,)
+
+    def _errors(self) -> Table:
+        columns = (Column("offset", "count"), Column("error", "percent"))
+        return Table("Wrong neighbours", columns, tuple(self.error_by_offset.items()))
+
     def to_frame(self) -> Any:
         """Return a pandas data frame with the share of wrong neighbours at each offset.
 
         Raises:
             MissingExtra: if pandas is not installed.
         """
-        return data_frame({"offset": list(self.error_by_offset), "error": list(self.error_by_offset.values())})
-
-    def _repr_html_(self) -> str:
-        rows = [
-            ["accuracy", format_percent(self.accuracy, self.accuracy_interval)],
-            [f"pm-{self.k}", format_percent(self.pm_k, self.pm_k_interval)],
-            ["drop", format_percent(self.drop)],
-        ]
-        note = f"{self.anchors} anchors, {self.pairs} pairs within {self.k} frames"
-        return html_table(f"pm-{self.k}", ["", "%"], rows, notes=(note, self.interval_text))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        return {
-            "format": 1,
-            **vars(self),
-            "accuracy_interval": self.accuracy_interval and list(self.accuracy_interval),
-            "pm_k_interval": self.pm_k_interval and list(self.pm_k_interval),
-            "error_by_offset": {str(offset): share for offset, share in self.error_by_offset.items()},
-            "correct_by_radius": list(self.correct_by_radius),
-            "by_offset": {str(offset): vars(count) for offset, count in self.by_offset.items()},
-        }
+        return self._errors().frame()
 
 
 def pm_k(

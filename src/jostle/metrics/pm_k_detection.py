@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.kernels import kernel
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.columns import Flags, Floats, Ints
 from jostle.errors import BadValue, DataError
@@ -34,7 +36,7 @@ Unseen = Literal["", "missed", "detected"]  # what is taken of a video that nobo
 
 
 @dataclass(frozen=True)
-class PmKDetection:
+class PmKDetection(Result):
     """Result of pm-k for one detector."""
 
     k: int
@@ -52,16 +54,27 @@ class PmKDetection:
     ignore_class: bool
     include_anchor: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        return {
-            "format": 1,
-            **vars(self),
-            "mean_ap_interval": self.mean_ap_interval and list(self.mean_ap_interval),
-            "pm_k_interval": self.pm_k_interval and list(self.pm_k_interval),
-            "per_class": {str(label): list(pair) for label, pair in self.per_class.items()},
-            "chosen_by_offset": {str(offset): count for offset, count in self.chosen_by_offset.items()},
-        }
+    def tables(self) -> tuple[Table, ...]:
+        """Return mAP on the anchors and on the worst frame near each."""
+        return (stability_table({"localisation" if self.ignore_class else "detection": self}),)
+
+
+def stability_table(results: Mapping[str, PmKDetection], *, note: str = "") -> Table:
+    """Return a table of mAP on anchors and on the worst frame near each, a row a result."""
+    first = next(iter(results.values()))
+    columns = (
+        Column("", key="what"),
+        Column("mAP on anchors", "percent"),
+        Column("95 %", "interval", key="mAP"),
+        Column(f"pm-{first.k} mAP", "percent"),
+        Column("95 %", "interval", key=f"pm-{first.k}"),
+        Column("drop", "percent"),
+    )
+    rows = [
+        (name, one.mean_ap, one.mean_ap_interval, one.pm_k, one.pm_k_interval, one.drop)
+        for name, one in results.items()
+    ]
+    return Table(f"{first.anchors} anchors, IoU {first.iou:g}", columns, tuple(rows), (note,) if note else ())
 
 
 def pm_k_detection(

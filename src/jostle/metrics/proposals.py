@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.formatting import percent
 from jostle.core.kernels import kernel
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.core.types.columns import Floats, Ints
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
@@ -17,10 +20,11 @@ from jostle.metrics.metric import statistic
 from jostle.metrics.protocol import check_tious, protocols
 
 CURVE_POINTS = 100  # of the curve
+SHOWN = (0, 4, 9, 49, 99)  # of these points, in a table
 
 
 @dataclass(frozen=True, eq=False)
-class ProposalScore:
+class ProposalScore(Result):
     """The AR-AN curve and its area."""
 
     tious: Floats  # (T,) thresholds
@@ -35,12 +39,12 @@ class ProposalScore:
     instances: int  # number of instances in them
     proposals: int  # number of all proposals, also of other videos
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        plain = (
-            (name, value.tolist() if isinstance(value, np.ndarray) else value) for name, value in vars(self).items()
-        )
-        return {"format": 1, **dict(plain)}
+    def tables(self) -> tuple[Table, ...]:
+        """Return average recall at a few numbers of proposals, and the area under the curve."""
+        rows = [(float(self.average_number[j]), float(self.average_recall[j])) for j in SHOWN]
+        columns = (Column("proposals a video", "decimal", 1), Column("average recall", "percent"))
+        title = f"{self.proposals} proposals for {self.instances} instances in {self.videos} videos"
+        return (Table(title, columns, tuple(rows), (f"area under the curve: {percent(self.area)} %",)),)
 
 
 @statistic("average_recall", task="proposals", cites="caba2015")

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
 from jostle.metrics.metric import statistic
 
@@ -57,7 +59,7 @@ class Means:
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(Result):
     """Robustness of a model. Values are in the unit of the scores; ratios are fractions.
 
     A number is None ("n/a") where a cell it needs is missing, or where it would divide by a clean score that is 0 or
@@ -78,6 +80,18 @@ class Robustness:
     above_clean: tuple[str, ...]  # cells better than clean, which is allowed but unusual
     undefined: int  # number of cells whose ratio to clean is undefined, excluded from every ratio
     percent: bool  # whether the values are percentages
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the clean score, every cell, and the means."""
+        unit = 100.0 if self.percent else 1.0
+
+        def fraction(value: float | None) -> float | None:
+            return None if value is None else value / unit
+
+        rows = [(cell.cell, fraction(cell.value), cell.relative) for cell in self.cells]
+        ends = (("clean", fraction(self.clean), ""), ("mean corrupted", fraction(self.mean_corrupted), self.relative))
+        columns = (Column("cell"), Column("score", "percent"), Column("of clean", "percent"))
+        return (Table("Robustness", columns, (ends[0], *rows, ends[1])),)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON, where all values are fractions, percentages divided by 100."""
@@ -247,7 +261,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 @dataclass(frozen=True)
-class CorruptionError:
+class CorruptionError(Result):
     """Errors under corruption relative to a baseline's; below 1 is better than the baseline."""
 
     baseline: str  # its name, without which the numbers are meaningless
@@ -258,9 +272,12 @@ class CorruptionError:
     relative_by_corruption: dict[str, float | None]  # the values behind `relative_mce`
     missing: tuple[str, ...]  # cells without an error; the means need all of them
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; ratios are fractions."""
-        return {"format": 1, **vars(self), "missing": list(self.missing)}
+    def tables(self) -> tuple[Table, ...]:
+        """Return the errors by corruption over the baseline's, and their means."""
+        columns = (Column("corruption"), Column("CE", "percent"), Column("relative CE", "percent"))
+        rows = [(name, value, self.relative_by_corruption.get(name)) for name, value in self.by_corruption.items()]
+        rows.append(("mean", self.mce, self.relative_mce))
+        return (Table(f"Errors over those of {self.baseline}", columns, tuple(rows)),)
 
 
 @statistic("mce", task="robustness", cites="hendrycks2019", higher_is_better=False)

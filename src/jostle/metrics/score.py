@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.formatting import between, signed
-from jostle.core.notebook import data_frame, format_percent, html_table
+from jostle.core.results import Result, plain
+from jostle.core.tables import Column, Table, Value, data_frame
 from jostle.core.types.columns import Floats
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
@@ -24,7 +24,7 @@ from jostle.metrics.protocol import Protocol, check_tious, protocols
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class Score(Result):
     """Score of detections by one protocol."""
 
     protocol: str  # name of the protocol
@@ -39,20 +39,19 @@ class Score:
     matches: Matches = field(repr=False)  # matched predictions and instances, for further analysis
     resamples: Resamples = field(repr=False)  # the same in the form that resampling needs
 
+    def tables(self) -> tuple[Table, ...]:
+        """Return mean average precision at every threshold, then by class."""
+        return score_tables(("",), (self,))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the remarks on the predictions and the ground truth."""
+        return self.remarks
+
     def to_dict(self) -> dict[str, Any]:
         """Return the score as plain values for JSON: fractions, never NaN."""
-        return {
-            "format": 1,
-            "protocol": self.protocol,
-            "tious": self.tious.tolist(),
-            "map": self.map.tolist(),
-            "average_map": self.average_map,
-            "per_class": {name: values.tolist() for name, values in self.per_class.items()},
-            "truth": truth_facts(self.truth),
-            "predictions": dict(self.predictions),
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "remarks": list(self.remarks),
-        }
+        names = ("protocol", "tious", "map", "average_map", "per_class", "truth", "predictions", "interval", "remarks")
+        values = {name: getattr(self, name) for name in names} | {"truth": truth_facts(self.truth)}
+        return {"format": 1, **plain(values)}
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each threshold: mAP and all classes, as fractions.
@@ -61,18 +60,6 @@ class Score:
             MissingExtra: if pandas is not installed.
         """
         return data_frame({"tiou": self.tious, "map": self.map, **self.per_class})
-
-    def _repr_html_(self) -> str:
-        ends = self.interval
-        rows = [
-            [f"{tiou:g}", format_percent(float(value), None if ends is None else ends.map[i])]
-            for i, (tiou, value) in enumerate(zip(self.tious, self.map, strict=True))
-        ]
-        rows.append(["average", format_percent(self.average_map, None if ends is None else ends.average_map)])
-        counts = (
-            f"{len(self.truth.videos)} videos, {len(self.truth)} instances, {self.predictions['count']} predictions"
-        )
-        return html_table(f"{self.protocol} protocol", ["tIoU", "mAP %"], rows, notes=(counts, *self.remarks))
 
     def __repr__(self) -> str:
         return f"Score({self.protocol}: average mAP {100 * self.average_map:.2f} over {len(self.tious)} thresholds)"
@@ -266,7 +253,7 @@ def _remarks_on(truth: Truth, counted: Truth) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Result):
     """Difference of two runs: the second minus the first."""
 
     protocol: str
@@ -277,27 +264,65 @@ class Comparison:
     interval: Interval | None  # paired bootstrap over videos, or None
     share_worse: float | None  # share of the draws in which the second is below the first; None without draws
 
-    def _repr_html_(self) -> str:
-        ends = self.interval
+    def tables(self) -> tuple[Table, ...]:
+        """Return the change at every threshold, in points."""
+        note = "The second run less the first; the interval is over the same draws of videos for both."
+        interval = self.interval
+        columns = (Column("", key="what"), Column("change", "points"), Column("95 %", "interval"))
         rows = [
-            [f"{tiou:g}", signed(value), "" if ends is None else between(ends.map[i])]
-            for i, (tiou, value) in enumerate(zip(self.tious, self.map, strict=True))
+            (f"mAP at tIoU {tiou:g}", float(self.map[i]), None if interval is None else interval.map[i])
+            for i, tiou in enumerate(self.tious)
         ]
-        average = "" if ends is None else between(ends.average_map)
-        rows.append(["average", signed(self.average_map), average])
-        note = "The second run less the first, in points of mAP; brackets are 95 % over the same draws of videos."
-        return html_table(f"{self.protocol} protocol", ["tIoU", "change", "95 %"], rows, notes=(note,))
+        rows.append(("average mAP", self.average_map, None if interval is None else interval.average_map))
+        return (Table(f"{self.protocol} protocol", columns, tuple(rows), (note,)),)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain values for JSON."""
-        return {
-            "format": 1,
-            **vars(self),
-            "tious": self.tious.tolist(),
-            "map": self.map.tolist(),
-            "per_class": {name: values.tolist() for name, values in self.per_class.items()},
-            "interval": None if self.interval is None else self.interval.to_dict(),
-        }
+
+def score_tables(
+    names: Sequence[str],
+    scores: Sequence[Score],
+    change: Comparison | None = None,
+    *,
+    variant: str | None = None,
+) -> tuple[Table, ...]:
+    """Return mean average precision at every threshold and on average, then by class, of one score or of two.
+
+    Args:
+        names: columns of the scores.
+        change: of the second score, with its intervals.
+        variant: known variant of the data set that the ground truth is.
+    """
+    first = scores[0]
+    interval = first.interval if change is None else change.interval
+    columns = [Column("", key="what"), *(Column(name, "percent") for name in names)]
+    columns += [Column("change", "points")] if change is not None else []
+    columns += [Column("95 %", "interval")] if interval is not None else []
+
+    def row(what: str, values: Sequence[float], ends: Value) -> tuple[Value, ...]:
+        gap = [] if change is None else [values[1] - values[0]]
+        return (what, *values, *gap, *([ends] if interval is not None else []))
+
+    each = interval.map if interval is not None else (None,) * len(first.tious)
+    rows = [
+        row(f"mAP at tIoU {tiou:g}", [float(one.map[i]) for one in scores], each[i])
+        for i, tiou in enumerate(first.tious)
+    ]
+    average = [one.average_map for one in scores]
+    rows.append(row("average mAP", average, None if interval is None else interval.average_map))
+    classes = [
+        row(f"AP of {name}", [float(one.per_class[name].mean()) for one in scores], "") for name in first.per_class
+    ]
+    counts = [f"{one.predictions['count']} predictions in {one.predictions['videos']} videos" for one in scores]
+    title = f"{first.protocol} protocol, {' and '.join(counts)}"
+    paired = ("the interval is of the change, over the same draws of videos",) if change and interval else ()
+    truth = first.truth
+    about = (
+        f"{len(truth.videos)} videos, {len(truth)} instances, {np.count_nonzero(truth.counts)} classes"
+        f"{f', subset {truth.subset}' if truth.subset else ''}{f'; {variant}' if variant else ''}; "
+        f"truth {truth.fingerprint[:19]}"
+    )
+    return Table(title, tuple(columns), tuple(rows), (about, *paired)), Table(
+        "By class", tuple(columns), tuple(classes)
+    )
 
 
 def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:

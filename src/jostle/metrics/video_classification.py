@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.core.types.columns import Floats, Ints
 from jostle.core.types.score_table import ScoreTable
 from jostle.core.types.video_labels import VideoLabels
@@ -18,7 +19,7 @@ from jostle.metrics.metric import Metric, MetricOptions, metric
 
 
 @dataclass(frozen=True)
-class ClassificationScore:
+class ClassificationScore(Result):
     """Scores of predicted classes of whole videos."""
 
     mean_ap: float  # mean of `per_class`
@@ -32,9 +33,20 @@ class ClassificationScore:
     outside: int  # predictions for videos that the truth does not have
     one_score: bool  # whether all predictions have one score, so that their order is that of the file
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON; shares are fractions."""
-        return {"format": 1, **vars(self)}
+    def tables(self) -> tuple[Table, ...]:
+        """Return mean AP and hits."""
+        rows = (
+            ("mean AP", self.mean_ap),
+            (f"hit@{self.k}", self.hit_at_k),
+            (f"average hit@{self.k}", self.average_hit_at_k),
+        )
+        ignored = f", {self.unknown_label} predictions of unknown classes" if self.unknown_label else ""
+        title = f"{self.videos} videos, {self.pairs} labels{ignored}"
+        return (Table(title, (Column("", key="what"), Column("", "percent", key="value")), rows),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what makes the ranking meaningless."""
+        return ("all predictions have one score, so their ranking is arbitrary",) if self.one_score else ()
 
 
 def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int = 3) -> ClassificationScore:

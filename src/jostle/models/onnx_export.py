@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jostle.core.results import Result
 from jostle.errors import BadValue, CheckpointError, MissingExtra
 from jostle.io.files.atomic import write_bytes
 from jostle.models.detection.detector import Detector
@@ -28,7 +28,7 @@ TOLERANCE = 1e-3  # of outputs, relative to the largest of them: beyond it the f
 
 
 @dataclass(frozen=True)
-class OnnxFile:
+class OnnxFile(Result):
     """A network that was exported to a file.
 
     Attributes:
@@ -37,23 +37,35 @@ class OnnxFile:
         difference: largest difference from torch's outputs under ONNX Runtime; None where that is not installed.
     """
 
+    json_keys = ("out", "opset", "inputs", "outputs", "bytes", "difference")
+
     path: Path
     inputs: dict[str, tuple[int | str, ...]]
     outputs: tuple[str, ...]
     difference: float | None
     opset: int = OPSET
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the facts as plain values, for JSON."""
-        return {
-            "format": 1,
-            "out": str(self.path),
-            "opset": self.opset,
-            "inputs": {name: list(shape) for name, shape in self.inputs.items()},
-            "outputs": list(self.outputs),
-            "bytes": self.path.stat().st_size,
-            "difference": self.difference,
-        }
+    @property
+    def out(self) -> Path:
+        """The file that was written."""
+        return self.path
+
+    @property
+    def bytes(self) -> int:
+        """Size of the file."""
+        return self.path.stat().st_size
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path of the file."""
+        return (self.path,)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return inputs and outputs, and how far they are from torch's."""
+        shapes = ", ".join(f"{name} ({', '.join(map(str, shape))})" for name, shape in self.inputs.items())
+        compared = "not compared, as onnxruntime is not installed"
+        if self.difference is not None:
+            compared = f"at most {self.difference:.1e} from torch"
+        return (f"opset {self.opset}; inputs {shapes}; outputs {', '.join(self.outputs)}; {compared}",)
 
 
 def export_module(

@@ -19,7 +19,9 @@ import numpy as np
 import torch
 
 from jostle.core.config import settings_as_dict, with_former_keys
+from jostle.core.formatting import percent
 from jostle.core.random import key_for
+from jostle.core.results import Result
 from jostle.errors import DataError, SourceChanged
 from jostle.io.files.atomic import write_text
 from jostle.io.files.lock import FolderLock
@@ -43,7 +45,7 @@ Config = TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionCo
 
 
 @dataclass(frozen=True)
-class TrainingResult:
+class TrainingResult(Result):
     """Result of a finished run.
 
     Attributes:
@@ -67,6 +69,19 @@ class TrainingResult:
     chosen_by: str
     first_loss: float | None
     last_loss: float | None
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path of the weights."""
+        return (self.weights,)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return which epoch was chosen, and the work and losses."""
+        chosen = f", chosen by {self.chosen_by} {percent(self.score)} %" if self.score is not None else ""
+        skipped = f", {self.skipped} skipped as they were not finite" if self.skipped else ""
+        loss = ""
+        if self.first_loss is not None and self.last_loss is not None:
+            loss = f"; loss {self.first_loss:.3f} at first, {self.last_loss:.3f} at last"
+        return (f"epoch {self.epoch}{chosen}; {self.steps} steps{skipped}{loss}",)
 
 
 class Trainer:

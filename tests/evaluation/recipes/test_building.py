@@ -127,5 +127,5 @@ def test_the_plan_estimates_files_and_bytes(video_root: Path) -> None:
     from jostle.api import plan_build
 
     info = plan_build(video_root.parent / "small.toml", data=video_root)
-    assert info["files"] == 4
-    assert info["bytes"] == 2 * sum(path.stat().st_size for path in video_root.rglob("*.mp4"))
+    assert info.files == 4
+    assert info.bytes == 2 * sum(path.stat().st_size for path in video_root.rglob("*.mp4"))

@@ -37,14 +37,14 @@ def test_cost_of_a_plan_is_estimated(videos: dict[str, Path], tmp_path: Path) ->
     trial = run_trial(recognition_predictor, plan.video_jobs, timed=True)
     assert trial is not None
     assert (trial.frames, trial.bytes) == (48, 12)
-    info = estimate_cost(plan, trial, 2)
+    info = estimate_cost(plan, trial, 2).to_dict()
     cost = info["estimate"]
     assert info["looks"] == 4 * 7
     assert cost["clean_s"] == pytest.approx(4 * trial.seconds / 2)
     assert cost["all_s"] == pytest.approx(7 * cost["clean_s"])
     assert cost["disk_bytes"] == 2 * 28 * 12
     assert cost["windows"] is None  # clips are no windows
-    assert estimate_cost(plan, None, 2)["estimate"] is None
+    assert estimate_cost(plan, None, 2).estimate is None
 
 
 def test_the_bottleneck_is_predicted(videos: dict[str, Path], tmp_path: Path) -> None:
@@ -53,18 +53,18 @@ def test_the_bottleneck_is_predicted(videos: dict[str, Path], tmp_path: Path) ->
     slow = run_trial(partial(recognition_predictor, 0.1), plan.video_jobs, timed=True)
     assert slow is not None
     assert slow.parts is not None
-    assert estimate_cost(plan, slow, 2)["estimate"]["limit"] == "model"
+    assert estimate_cost(plan, slow, 2).to_dict()["estimate"]["limit"] == "model"
     # A model in its own process is the bottleneck if its time exceeds the share of each worker.
     busy = iter((0.0, 300.0, 301.0, 401.0))
     separate = run_trial(recognition_predictor, plan.video_jobs, timed=True, busy_s=lambda: next(busy))
     assert separate is not None
     assert separate.parts is not None
     assert separate.parts.model == pytest.approx(100.0)
-    assert estimate_cost(plan, separate, 2, 1)["estimate"]["limit"] == "model"
+    assert estimate_cost(plan, separate, 2, 1).to_dict()["estimate"]["limit"] == "model"
     quick = replace(separate, parts=replace(separate.parts, decoding=1.0, corrupting=9.0, model=4.0))
-    assert estimate_cost(plan, quick, 2, 1)["estimate"]["limit"] == "corrupting"
-    assert estimate_cost(plan, quick, 4, 1)["estimate"]["limit"] == "model"
-    assert estimate_cost(plan, quick, 4, 2)["estimate"]["limit"] == "corrupting"
+    assert estimate_cost(plan, quick, 2, 1).to_dict()["estimate"]["limit"] == "corrupting"
+    assert estimate_cost(plan, quick, 4, 1).to_dict()["estimate"]["limit"] == "model"
+    assert estimate_cost(plan, quick, 4, 2).to_dict()["estimate"]["limit"] == "corrupting"
 
 
 def test_the_frame_count_of_many_videos_is_estimated_from_a_sample(
@@ -73,13 +73,13 @@ def test_the_frame_count_of_many_videos_is_estimated_from_a_sample(
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
     trial = run_trial(recognition_predictor, plan.video_jobs, timed=True)
-    estimate_all = estimate_cost(plan, trial, 2)
+    estimate_all = estimate_cost(plan, trial, 2).to_dict()
     assert (estimate_all["frames"], estimate_all["opened"]) == (4 * 48, 4)
     many = replace(plan, video_jobs=plan.video_jobs * 3)
     opened: list[Path] = []
     monkeypatch.setattr(estimate, "claimed_frames", lambda path: opened.append(path) or 48)
     monkeypatch.setattr(estimate, "OPENED", 5)
-    info = estimate_cost(many, trial, 2)
+    info = estimate_cost(many, trial, 2).to_dict()
     assert len(opened) == info["opened"] == 5
     assert info["frames"] == 12 * 48
     assert info["estimate"]["all_s"] == pytest.approx(3 * estimate_all["estimate"]["all_s"])

@@ -89,7 +89,7 @@ def test_mended_and_plain_runs_are_distinguished_in_comparisons(runs: tuple[Path
     assert any(
         "leaning, mended (known) was mended with the damaged frames known (oracle)" in remark for remark in diff.remarks
     )
-    assert "leaning, mended (known) less leaning" in diff.table().title
+    assert "leaning, mended (known) less leaning" in diff.tables()[0].title
     copied = Path(shutil.copytree(runs[1], tmp_path / "again"))
     three = [RunRecord.read(run) for run in (*runs, copied)]
     assert run_names(three) == ["plain", "mended", "again, mended (known)"]

@@ -20,8 +20,9 @@ from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.results.record import RunRecord
+from jostle.evaluation.results.run import Run
 from jostle.evaluation.results.run_analysis import analyse_run
-from jostle.evaluation.runner.runner import Run, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.pm_k_detection import pm_k_detection

@@ -274,11 +274,11 @@ def test_a_full_disk_loses_nothing(
 def test_a_plan_writes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
     model, out = small_run.benchmark_model(), tmp_path / "run"
     plan = partial(plan_benchmark, RECIPE, data_of(videos), model, out, cells=select_cells(RECIPE))
-    info = plan().to_dict()
-    assert (info["videos"], info["looks"]) == (4, 16)
+    work = plan()
+    assert (work.videos, work.looks) == (4, 16)
     assert not (tmp_path / "run").exists()
     small_run.run(videos, tmp_path / "run")
-    assert plan().to_dict()["videos"] == 0
+    assert plan().videos == 0
 
 
 def test_a_folder_that_is_no_run_is_left_alone(videos: dict[str, Path], tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_rows_have_sources(run: RunRecord) -> None:
     literature = literature_on([run])
     assert literature is not None
     assert literature.title == "Published on THUMOS14-C, not measured here"
-    table = literature.table()
+    table = literature.tables()[0]
     assert [column.name for column in table.columns] == [
         "published model",
         "clean",
@@ -64,7 +64,7 @@ def test_columns_of_frame_classifiers(tmp_path: Path) -> None:
     run = RunRecord.read(write_run(tmp_path / "run", "frames", cells=(), benchmark="ytbb-robust"))
     literature = literature_on([run])
     assert literature is not None
-    assert [column.name for column in literature.table().columns] == [
+    assert [column.name for column in literature.tables()[0].columns] == [
         "published model",
         "accuracy on anchors",
         "pm-k",
@@ -85,4 +85,4 @@ def test_diff_leaves_out_published_results(run: RunRecord, tmp_path: Path) -> No
         None,
     )  # the papers do not cover one's own data
     assert "published figures are left out: guesser (run) is on folder" in " ".join(diff.remarks)
-    assert not any("AFSD" in str(cell) for row in diff.table().rows for cell in row)
+    assert not any("AFSD" in str(cell) for row in diff.tables()[0].rows for cell in row)

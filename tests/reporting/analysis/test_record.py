@@ -79,3 +79,11 @@ def test_missing_files_are_reported(detection: Path, tmp_path: Path) -> None:
     (copy / "truth.json").unlink()
     with pytest.raises(DataError, match="run again into this folder"):
         _ = RunRecord.read(copy).annotations
+
+
+def test_run_is_read_by_any_of_its_files(detection: RunRecord, tmp_path: Path) -> None:
+    for name in ("scores.json", "run.json", "predictions/clean.json"):
+        assert RunRecord.read(detection / name).folder == detection
+    (tmp_path / "scores.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(jostle.JostleError, match=r"no run\.json there"):
+        RunRecord.read(tmp_path / "scores.json")

@@ -13,8 +13,6 @@ from helpers.synthetic_runs import CELLS, write_run
 from jostle.errors import Incomparable
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run, estimate
-from jostle.evaluation.runner.runner import Run
-from jostle.features.extraction import Cost
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.run_diff import RunDiff, diff_runs
 
@@ -51,7 +49,7 @@ def test_json_is_antisymmetric(diff: RunDiff, detection: RunRecord, robust_detec
 
 
 def test_significant_differences_are_marked(diff: RunDiff) -> None:
-    texts = diff.table().texts()
+    texts = diff.tables()[0].texts()
     assert [text[-1] == "*" for text in texts] == [row.clear for row in diff.rows]
     assert texts[0][-1] == ""  # clean is the same in both
     assert "* significant: the 95 % interval excludes 0" in diff.remarks
@@ -151,18 +149,3 @@ def test_names_of_runs_are_distinct(detection: RunRecord, robust_detection: RunR
     assert run_names([detection, robust_detection]) == ["guesser", "firmer"]
     assert run_names([detection, elsewhere]) == ["run", "aside"]
     assert run_names([detection, detection]) == ["run (1)", "run (2)"]
-
-
-def test_diff_and_run_have_html_and_frames(detection: RunRecord, robust_detection: RunRecord, tmp_path: Path) -> None:
-    diff = diff_runs(detection, robust_detection, draws=20)
-    html = diff._repr_html_()
-    assert html.count("<tr>") == 1 + len(diff.rows)
-    assert "firmer less guesser" in html
-    data = json.loads((detection.folder / "scores.json").read_text(encoding="utf-8"))
-    cost = Cost()
-    run = Run(detection.folder, data | {"model": "<i>m</i>"}, (), cost, cost)
-    assert "&lt;i&gt;m&lt;/i&gt;; 12 of 12 videos" in run._repr_html_()
-    assert "<details>" in run._repr_html_()
-    pytest.importorskip("pandas", reason="pandas is not installed: pip install 'jostle[notebook]'")
-    assert diff.to_frame()["cell"].tolist() == [row.what for row in diff.rows]
-    assert run.to_frame()["value"].tolist() == [data["clean"], *(cell["value"] for cell in data["cells"])]

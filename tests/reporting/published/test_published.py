@@ -91,7 +91,7 @@ def test_corruption_columns_exist_in_the_benchmark() -> None:
 def test_model_is_assembled_from_all_its_tables() -> None:
     models = {model.name: model for model in published_models("thumos14-c")}
     tridet = models["TriDet, VideoMAEv2"]
-    assert tridet.from_where == "Zeng et al. 2024, tables 1, 3, 5, C"
+    assert tridet.source == "Zeng et al. 2024, tables 1, 3, 5, C"
     assert (tridet.clean, tridet.corrupted, tridet.relative) == (0.7516, 0.611, 0.8129)
     assert tridet.by_corruption["black_frame"] == pytest.approx((0.6439 + 0.4242 + 0.236) / 3)
     assert list(tridet.by_corruption) == ["black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion"]

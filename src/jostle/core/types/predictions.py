@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.notebook import data_frame
+from jostle.core.tables import data_frame
 from jostle.core.types.columns import Floats, Indices, check_finite, check_rows, set_columns
 from jostle.core.types.segments import Segments
 

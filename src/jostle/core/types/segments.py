@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.notebook import data_frame, html_table
+from jostle.core.tables import Column, Table, data_frame
 from jostle.core.types.columns import column
 from jostle.errors import BadValue
 
@@ -89,14 +89,13 @@ class Segments:
         return data_frame(columns if self.score is None else columns | {"score": self.score})
 
     def _repr_html_(self) -> str:
-        heads = ["action", "start s", "end s", *(["score"] if self.score is not None else [])]
-        rows = [
-            [self.classes[label], f"{start:.2f}", f"{end:.2f}", *([f"{score:.3f}"] if self.score is not None else [])]
-            for label, start, end, score in zip(
-                self.label, self.start, self.end, self.start if self.score is None else self.score, strict=True
-            )
-        ]
-        return html_table(repr(self), heads, rows)
+        columns = [Column("action"), Column("start s", "decimal", 2), Column("end s", "decimal", 2)]
+        names, values = [self.classes[label] for label in self.label], [self.start, self.end]
+        if self.score is not None:
+            columns.append(Column("score", "decimal"))
+            values.append(self.score)
+        rows = zip(names, *(one.tolist() for one in values), strict=True)
+        return f'<div class="jostle">{Table(repr(self), tuple(columns), tuple(rows)).html()}</div>'
 
     def __repr__(self) -> str:
         kind = "truth" if self.score is None else "scored"

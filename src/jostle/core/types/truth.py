@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.notebook import data_frame
+from jostle.core.tables import data_frame
 from jostle.core.types.clip import check_rate
 from jostle.core.types.columns import (
     Flags,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.results import Result
 from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import masks_for
@@ -30,8 +31,10 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class CorruptedVideo:
+class CorruptedVideo(Result):
     """Result of corrupting one video."""
+
+    json_keys = ("out", "frames", "struck", "audio", "damage", "warnings")
 
     path: Path
     frames: int  # number of frames written
@@ -39,6 +42,22 @@ class CorruptedVideo:
     audio: bool  # whether the audio was copied
     damage: tuple[tuple[float, float], ...]  # spans of the input, in seconds, that were damaged already
     warnings: tuple[str, ...]  # warnings for the user
+
+    @property
+    def out(self) -> Path:
+        """The file or folder that was written."""
+        return self.path
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path that was written."""
+        return (self.path,)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return warnings, and how many frames were corrupted."""
+        return (
+            *self.warnings,
+            f"{self.struck} of {self.frames} frames corrupted{'' if self.audio else ', no sound'}",
+        )
 
 
 def corrupt_video(

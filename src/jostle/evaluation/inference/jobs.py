@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class SourceFingerprint:
 class VideoAdaptation:
     """Cost of adaptation to one video in its cells, and what the network had adapted to before it."""
 
+    json_keys: ClassVar = ("plain", "forward", "backward", "forward_ratio", "backward_ratio")
+
     plain: int = 0  # forward passes that prediction without adaptation takes
     forward: int = 0
     backward: int = 0
@@ -79,19 +81,18 @@ class VideoAdaptation:
         return VideoAdaptation(self.plain + other.plain, self.forward + other.forward, self.backward + other.backward)
 
     def __str__(self) -> str:
-        forward, backward = (f"{count / max(self.plain, 1):.2f}" for count in (self.forward, self.backward))
-        return f"{forward} forward and {backward} backward passes a video and cell (plain: 1 forward)"
+        ratios = f"{self.forward_ratio:.2f} forward and {self.backward_ratio:.2f} backward passes"
+        return f"{ratios} a video and cell (plain: 1 forward)"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers of passes, also for each one that a plain run takes."""
-        each = max(self.plain, 1)
-        return {
-            "plain": self.plain,
-            "forward": self.forward,
-            "backward": self.backward,
-            "forward_ratio": self.forward / each,
-            "backward_ratio": self.backward / each,
-        }
+    @property
+    def forward_ratio(self) -> float:
+        """Forward passes over those of prediction without adaptation."""
+        return self.forward / max(self.plain, 1)
+
+    @property
+    def backward_ratio(self) -> float:
+        """Backward passes over the forward passes of prediction without adaptation."""
+        return self.backward / max(self.plain, 1)
 
     @classmethod
     def since(cls, before: Any, after: Any, histories: dict[str, str]) -> VideoAdaptation:

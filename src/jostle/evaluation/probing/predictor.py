@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -64,10 +64,6 @@ class VideoProbe:
     items: tuple[ProbedItem, ...]
     breaking_points: tuple[BreakingPoint, ...]
     curves: tuple[ProbedCurve, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of its file."""
-        return asdict(self)
 
 
 @dataclass

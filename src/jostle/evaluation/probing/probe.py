@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from jostle.core.notebook import format_percent, html_table
 from jostle.core.random import rng_for
+from jostle.core.results import Result, plain
+from jostle.core.tables import Table
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue, DataError, Incomparable, JostleError
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
@@ -31,7 +32,9 @@ from jostle.io.files.video_ids import file_name_for
 from jostle.metrics.breaking_points import (
     BreakingComparison,
     BreakingDistribution,
+    breaking_comparison_table,
     breaking_distribution,
+    breaking_table,
     compare_breaking_points,
 )
 from jostle.parallel.workers import map_unordered
@@ -60,7 +63,7 @@ class ItemBreakingPoint:
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(Result):
     """Breaking points of a model, as probe.json holds them.
 
     Attributes:
@@ -74,6 +77,11 @@ class Probe:
         breaking_points: of every item that is probed, by each kind.
         failures: videos that could not be used, and why.
     """
+
+    json_keys = (
+        *("benchmark", "model", "task", "loss_rule", "threshold", "kinds", "step", "seed"),
+        *("videos", "items", "kept", "trials", "breaking_points", "failures", "summary"),
+    )
 
     format: Literal[1]
     benchmark: str
@@ -111,27 +119,54 @@ class Probe:
         """Classes of the items that were probed, in the order of the alphabet."""
         return sorted({one.label for one in self.breaking_points})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of probe.json."""
-        summary = [
+    @property
+    def summary(self) -> list[dict[str, Any]]:
+        """The distributions of breaking points by kind, and by class within each."""
+        return [
             {
                 "kind": kind,
-                **self.distribution(kind).to_dict(),
-                "classes": {label: self.distribution(kind, label).to_dict() for label in self.labels},
+                **plain(self.distribution(kind)),
+                "classes": {label: plain(self.distribution(kind, label)) for label in self.labels},
             }
             for kind in self.kinds
         ]
-        return asdict(self) | {"summary": summary}
 
-    def _repr_html_(self) -> str:
-        rows = []
-        for kind in self.kinds:
-            one = self.distribution(kind)
-            shares = [format_percent(one.lost_to[n][0]) if n in one.lost_to else "" for n in (1, 4, 16)]
-            rows.append([kind, "" if one.median is None else f"{one.median:g}", *shares])
-        heads = ["kind", "median frames", "lost to 1, %", "to 4, %", "to 16, %"]
-        notes = [f"{self.model}; {self.kept} of {self.items} items; lost: {self.full_rule}"]
-        return html_table(f"Breaking points, {self.benchmark}", heads, rows, notes=notes)
+    def tables(self) -> tuple[Table, ...]:
+        """Return the distribution of breaking points by kind."""
+        rows = {kind: one for kind in self.kinds if (one := self.distribution(kind)).items}
+        return (breaking_table(f"Breaking points, {self.benchmark}", "kind", rows),)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what was probed, and when an item counts as lost."""
+        notes = [
+            f"{self.model}: {self.kept} of {self.items} items are right in the clean videos; {self.trials} trials",
+            f"lost: {self.full_rule}",
+        ]
+        points = self.breaking_points
+        if uneven := sum(not one.monotone for one in points):
+            notes.append(f"{uneven} of {len(points)} breaking points are not monotone: more damage helps")
+        return tuple(notes)
+
+
+@dataclass(frozen=True)
+class ComparedProbe(Result):
+    """Breaking points of a model, and how another model's compare by kind of damage."""
+
+    probe: Probe
+    against: dict[str, BreakingComparison]
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the breaking points by kind, and the comparison item by item."""
+        table = breaking_comparison_table("Against the other model", "lost to fewer", self.against)
+        return (*self.probe.tables(), table)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the notes of the probe."""
+        return self.probe.notes()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of probe.json with the comparison."""
+        return self.probe.to_dict() | {"against": plain(self.against)}
 
 
 @dataclass(frozen=True)
@@ -258,7 +293,7 @@ def probe_benchmark(
                 failed[job.name] = str(result)
             else:
                 done[job.name] = result.outputs["probe"]
-                write_text(folder.of_video(job.name), [json.dumps(done[job.name].to_dict()), "\n"])
+                write_text(folder.of_video(job.name), [json.dumps(plain(done[job.name])), "\n"])
                 manifest.add(folder.name_of(job.name), key)
             if progress is not None:
                 progress(count, len(left))

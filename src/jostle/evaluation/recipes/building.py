@@ -17,6 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from jostle.core.environment import library_versions
+from jostle.core.results import Result, plain
+from jostle.core.tables import Column, Table, findings_table
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.corruptions.engine.spec import Spec
@@ -125,21 +127,37 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class BuildPlan:
+class BuildPlan(Result):
     """Copies that a build will write."""
+
+    json_keys = ("cells", "videos", "files", "bytes")
 
     copies: tuple[Copy, ...]  # every video in every cell, cell by cell
     bytes: int  # estimated size, from the size of the sources
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as a JSON-serializable dictionary."""
-        cells = list(dict.fromkeys(copy.cell.name for copy in self.copies))
-        videos = len({copy.video_id for copy in self.copies})
-        return {"format": FORMAT, "cells": cells, "videos": videos, "files": len(self.copies), "bytes": self.bytes}
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells."""
+        return tuple(dict.fromkeys(copy.cell.name for copy in self.copies))
+
+    @property
+    def videos(self) -> int:
+        """Number of different videos."""
+        return len({copy.video_id for copy in self.copies})
+
+    @property
+    def files(self) -> int:
+        """Number of copies."""
+        return len(self.copies)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the amounts of work."""
+        amounts = (*(Column(name, "count") for name in ("files", "cells", "videos")), Column("about GB", "decimal", 2))
+        return (Table("", amounts, ((self.files, len(self.cells), self.videos, self.bytes / 1e9),)),)
 
 
 @dataclass(frozen=True)
-class BuildResult:
+class BuildResult(Result):
     """Result of writing a set of copies."""
 
     folder: Path  # root of the set
@@ -147,16 +165,19 @@ class BuildResult:
     failures: Mapping[str, str]  # copies that could not be written, by path, with the error
     layouts: tuple[str, ...] = ()  # files for other programs, relative to the root
 
+    def written(self) -> tuple[Path, ...]:
+        """Return the root of the set."""
+        return (self.folder,)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return how many files were written, and those for other programs."""
+        others = f"for other programs: {', '.join(self.layouts[:5])}" if self.layouts else ""
+        return tuple(note for note in (str(self.files), others) if note)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a JSON-serializable dictionary."""
-        counts = {"made": self.files.made, "kept": self.files.kept, "rebuilt": self.files.rebuilt}
-        return {
-            "format": FORMAT,
-            "folder": str(self.folder),
-            **counts,
-            "failures": dict(self.failures),
-            "layouts": list(self.layouts),
-        }
+        """Return the counts, failures and layouts as plain values for JSON."""
+        inner = {"failures": self.failures, "layouts": self.layouts}
+        return {"format": FORMAT, "folder": str(self.folder), **plain(self.files), **plain(inner)}
 
 
 def require_corrupted_cells(recipe: Recipe, cells: Sequence[Cell]) -> tuple[Cell, ...]:
@@ -255,7 +276,7 @@ class _Set:
 
 
 @dataclass(frozen=True)
-class BuildCheck:
+class BuildCheck(Result):
     """Result of checking a set of copies."""
 
     folder: Path
@@ -269,10 +290,9 @@ class BuildCheck:
         """One-line summary of the copies."""
         return f"{self.whole} of {self.of} copies are unchanged"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the check as a JSON-serializable dictionary."""
-        counts = {"whole": self.whole, "of": self.of, "altered": list(self.altered), "lacking": list(self.lacking)}
-        return {"format": FORMAT, "folder": str(self.folder), **counts}
+    def tables(self) -> tuple[Table, ...]:
+        """Return what is altered and what is lacking."""
+        return (findings_table(self.summary, self.altered, self.lacking),)
 
 
 def check_built(folder: Path, progress: Progress | None = None) -> BuildCheck:

@@ -16,6 +16,10 @@ from jostle.metrics.robustness import robustness
 Ratio = Annotated[float, Bounds(0)]
 
 
+# Names of clean scores with less than the video, by key.
+BASELINES = {"whole_video": "whole video as window", "blind": "without video", "one_frame": "with one frame"}
+
+
 @dataclass(frozen=True)
 class PmKScore:
     """Value of pm-k in one cell; see `PmK` for the fields."""

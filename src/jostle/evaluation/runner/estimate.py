@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
+from jostle.core.formatting import time_of
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
+from jostle.core.timing import LIMITS, StageTimes, elapsed_stage_times, measure_stage
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.inference.jobs import MODEL_FAULTS, Predictor, VideoJob
@@ -79,36 +82,95 @@ def run_trial(
     return None
 
 
-def estimate_cost(plan: Plan, first: TrialResult | None, jobs: int, processes: int = 0) -> dict[str, Any]:
+@dataclass(frozen=True)
+class TimeEstimate:
+    """Estimated time and disk space of a run.
+
+    Attributes:
+        jobs: videos at once.
+        windows: feature windows of all clean videos; None without features.
+        clean_s, all_s: seconds for the clean videos, and if every cell takes as long.
+        parts: seconds of one video in its cells by kind of work; None if they were not measured.
+        limit: the slowest of these with as many workers and model processes.
+    """
+
+    jobs: int
+    frames_per_s: float
+    windows: int | None
+    clean_s: float
+    all_s: float
+    disk_bytes: int
+    parts: StageTimes | None
+    limit: str | None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The estimate in words."""
+        windows = "" if self.windows is None else f" with {self.windows} windows"
+        line = (
+            f"about {time_of(self.clean_s)} for the clean videos{windows}, {time_of(self.all_s)} if every cell takes "
+            f"as long, with {self.jobs} at once; {self.disk_bytes / 1e6:.1f} MB on the disk"
+        )
+        if self.parts is None or self.limit is None:
+            return (line,)
+        parts = ", ".join(f"{LIMITS[part]} {seconds:.1f} s" for part, seconds in asdict(self.parts).items())
+        return (line, f"limited by {LIMITS[self.limit]}: a video in its cells takes {parts}")
+
+
+@dataclass(frozen=True)
+class WorkEstimate(Result):
+    """Work that is left to do in a run folder, and about how long it takes."""
+
+    cells: tuple[str, ...]
+    videos: int
+    looks: int  # videos in cells that a model processes
+    failed: tuple[str, ...]  # videos that could not be used before and are not tried again
+    frames: int  # that files declare, 0 for unreadable ones; extrapolated from a sample where there are many
+    opened: int  # files of that sample
+    estimate: TimeEstimate | None
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the amounts of work, and the time in words."""
+        amounts = {"videos": self.videos, "about frames" if self.opened < self.videos else "frames": self.frames}
+        amounts |= {"cells": len(self.cells), "looks": self.looks, "failed before": len(self.failed)}
+        columns = tuple(Column(name, "count") for name in amounts)
+        notes = () if self.estimate is None else self.estimate.lines
+        return (Table("", columns, (tuple(amounts.values()),), notes),)
+
+
+def estimate_cost(plan: Plan, first: TrialResult | None, jobs: int, processes: int = 0) -> WorkEstimate:
     """Estimate the seconds of a plan: for the clean videos and, if every cell took as long, for all cells.
 
     Codecs take longer than that, and cells that change few frames take far less. Codec cells need no disk space, as
-    streams are decoded at once. `frames` is the number that files declare (0 for unreadable ones), extrapolated from a
-    sample where there are many. `parts` are seconds per video in its cells, and `limit` is the slowest part with as
-    many workers and as many model processes.
+    streams are decoded at once.
     """
     some = sample_jobs(plan.video_jobs)
     all_of = len(plan.video_jobs) / max(len(some), 1)
     claims = [claimed_frames(job.path) for job in some]
-    summary = plan.to_dict() | {"frames": round(sum(claims) * all_of), "opened": len(some)}
-    if first is None or not first.frames:
-        return summary | {"estimate": None}
-    rate = first.frames / max(first.seconds, 1e-9)
-    used = [len(job.frames) or claim for job, claim in zip(some, claims, strict=True)]
-    once = sum(used) * all_of
-    in_cells = sum(frames * len(job.cells) for job, frames in zip(some, used, strict=True)) * all_of
-    return summary | {
-        "estimate": {
-            "jobs": jobs,
-            "frames_per_s": rate,
-            "windows": first.windows,
-            "clean_s": once / rate / jobs,
-            "all_s": in_cells / rate / jobs,
-            "disk_bytes": 2 * summary["looks"] * first.bytes,  # of each video, and of each cell
-            "parts": None if first.parts is None else asdict(first.parts),
-            "limit": None if first.parts is None else _find_bottleneck(first.parts, jobs, processes),
-        }
-    }
+    estimate = None
+    if first is not None and first.frames:
+        rate = first.frames / max(first.seconds, 1e-9)
+        used = [len(job.frames) or claim for job, claim in zip(some, claims, strict=True)]
+        in_cells = sum(frames * len(job.cells) for job, frames in zip(some, used, strict=True)) * all_of
+        estimate = TimeEstimate(
+            jobs=jobs,
+            frames_per_s=rate,
+            windows=first.windows,
+            clean_s=sum(used) * all_of / rate / jobs,
+            all_s=in_cells / rate / jobs,
+            disk_bytes=2 * plan.looks * first.bytes,  # of each video, and of each cell
+            parts=first.parts,
+            limit=None if first.parts is None else _find_bottleneck(first.parts, jobs, processes),
+        )
+    return WorkEstimate(
+        cells=tuple(cell.name for cell in plan.cells),
+        videos=plan.videos,
+        looks=plan.looks,
+        failed=plan.failed,
+        frames=round(sum(claims) * all_of),
+        opened=len(some),
+        estimate=estimate,
+    )
 
 
 def _measure_parts(predict: Predictor[Any], job: VideoJob, busy_s: Callable[[], float] | None) -> StageTimes:

@@ -13,15 +13,12 @@ import json
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from jostle.core.environment import library_versions
-from jostle.core.formatting import time_of
-from jostle.core.notebook import data_frame, format_percent, html_table
-from jostle.core.timing import LIMITS
 from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
@@ -30,12 +27,12 @@ from jostle.evaluation.inference.detection import ByDetector, DetectorGroup, Mul
 from jostle.evaluation.inference.jobs import (
     JobEngine,
     JobResult,
-    VideoAdaptation,
     VideoJob,
     VideoResult,
     WorkerFactory,
 )
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
+from jostle.evaluation.results.run import Run
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.journal import (
     CellWritten,
@@ -44,7 +41,6 @@ from jostle.evaluation.run_folder.journal import (
     VideoFailed,
     VideoKept,
     VideoList,
-    WorkDone,
     event_to_dict,
     journal_of,
     read_events,
@@ -58,7 +54,6 @@ from jostle.evaluation.run_folder.metadata import (
     StoppedEarly,
     TreatmentFacts,
     format_adaptation,
-    format_model,
 )
 from jostle.evaluation.run_folder.scores import summarize_scores
 from jostle.evaluation.runner.online_run import OnlineRun, is_online, order_videos
@@ -91,78 +86,6 @@ from jostle.parallel.workers import map_unordered
 Progress = Callable[[int, int], None]
 Note = Callable[[Event], None]
 CELLS_AT_ONCE = 8  # merged in one pass over the files of videos; more are faster and take more memory
-
-
-@dataclass(frozen=True)
-class Run:
-    """Result of a benchmark run.
-
-    Attributes:
-        folder: the run folder.
-        scores: the content of scores.json.
-        failures: videos that could not be used, with the errors.
-        clean: cost of the clean videos in this session.
-        cells: additional cost of all other cells in this session.
-        work: time of this session by kind of work, and what limited it; None if no video was processed.
-        advice: what would have made it faster; empty where nothing is known to.
-        stopped_early: why it ended before all videos were processed; None for a run of all videos.
-        adaptation: passes through the network in this session; None without adaptation, or if no video was processed.
-    """
-
-    folder: Path
-    scores: dict[str, Any]
-    failures: tuple[dict[str, str], ...]
-    clean: Cost
-    cells: Cost
-    work: WorkDone | None = None
-    advice: str = ""
-    stopped_early: StoppedEarly | None = None
-    adaptation: VideoAdaptation | None = None
-
-    @property
-    def bottleneck(self) -> str | None:
-        """One line on what limited this session and what would help; None if no video was processed."""
-        if self.work is None:
-            return None
-        by = f"{self.work.workers} workers" if self.work.workers > 1 else "one worker"
-        line = f"{time_of(self.work.seconds)} with {by}, limited by {LIMITS[self.work.limit]}"
-        return f"{line}: {self.advice}" if self.advice else line
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of scores.json, and the times of this session as `work`."""
-        work = None if self.work is None else event_to_dict(self.work) | {"advice": self.advice}
-        if work is not None:
-            del work["event"]
-        early = {} if self.stopped_early is None else {"stopped_early": asdict(self.stopped_early)}
-        passes = {} if self.adaptation is None else {"adaptation": self.adaptation.to_dict()}
-        return self.scores | early | passes | {"work": work}
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per cell, the clean one first, values as fractions.
-
-        Raises:
-            MissingExtra: if pandas is not installed.
-        """
-        rows = [{"cell": "clean", "value": self.scores["clean"]}, *self.scores["cells"]]
-        return data_frame({key: [cell[key] for cell in rows] for key in ("cell", "value")})
-
-    def _repr_html_(self) -> str:
-        scores = self.scores
-        rows = [
-            ["clean", format_percent(scores["clean"])],
-            ["corrupted, mean", format_percent(scores["mean_corrupted"])],
-            ["relative robustness", format_percent(scores["relative_robustness"])],
-        ]
-        coverage = scores["coverage"]
-        model = format_model(scores["model"], scores.get("mend"), scores.get("adapt"))
-        notes = [f"{model}; {coverage['videos']} of {coverage['of']} videos; {self.folder}"]
-        if self.failures:
-            notes.append(f"{len(self.failures)} videos could not be used")
-        if self.bottleneck:
-            notes.append(self.bottleneck)
-        head = html_table(f"{scores['benchmark']}, {scores['metric']}", ["", "%"], rows, notes=notes)
-        cells = [[cell["cell"], format_percent(cell["value"])] for cell in scores["cells"]]
-        return head + html_table("Cells", ["cell", "%"], cells, folded=True) if cells else head
 
 
 class StoppingRule(Protocol):

@@ -111,15 +111,15 @@ class Plan:
     video_jobs: tuple[VideoJob, ...]
     failed: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the amount of work as a JSON-serializable dictionary."""
-        return {
-            "format": 1,
-            "cells": [cell.name for cell in self.cells],
-            "videos": len({job.name for job in self.video_jobs}),
-            "looks": sum(len(job.cells) for job in self.video_jobs),
-            "failed": list(self.failed),
-        }
+    @property
+    def videos(self) -> int:
+        """Number of videos to process."""
+        return len({job.name for job in self.video_jobs})
+
+    @property
+    def looks(self) -> int:
+        """Number of videos in cells that the model has to process."""
+        return sum(len(job.cells) for job in self.video_jobs)
 
 
 def usable_videos(task: Task[Any, Any]) -> dict[str, Path]:

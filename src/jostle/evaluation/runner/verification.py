@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from jostle.core.results import Result
+from jostle.core.tables import Table, findings_table
 from jostle.errors import DataError, JostleError
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
 from jostle.evaluation.run_folder.folder import RunFolder
@@ -17,7 +18,7 @@ from jostle.io.video.source import file_fingerprint
 
 
 @dataclass(frozen=True)
-class RunCheck:
+class RunCheck(Result):
     """Result of checking a run folder."""
 
     folder: Path
@@ -32,10 +33,9 @@ class RunCheck:
         """One-line summary of the cells and videos."""
         return f"{len(self.cells)} cells, {self.videos} of {self.of} videos"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as a JSON-serializable dictionary."""
-        lists = {"cells": list(self.cells), "altered": list(self.altered), "lacking": list(self.lacking)}
-        return {"format": 1, **vars(self), "folder": str(self.folder), **lists}
+    def tables(self) -> tuple[Table, ...]:
+        """Return what is altered and what is lacking."""
+        return (findings_table(self.summary, self.altered, self.lacking),)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.core.results import Result
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
@@ -150,15 +151,24 @@ def write_video_labels(labels: VideoLabels, path: PathLike, *, format: str | Non
 
 
 @dataclass(frozen=True)
-class Conversion:
+class Conversion(Result):
     """Summary of what a conversion did."""
 
+    out: Path  # the file written
     kind: Kind  # "truth", "predictions" or "labels"
     source_format: str  # the format read
     target_format: str  # the format written
     rows: int  # how many were written
     left_out: Mapping[str, int]  # what reading dropped or clipped, and how often
     lost: tuple[str, ...]  # what the target format cannot represent
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path of the file written."""
+        return (self.out,)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what was written and what was not kept."""
+        return (str(self),)
 
     def __str__(self) -> str:
         summary = f"{self.rows} rows of {KIND_NAMES[self.kind]}, {self.source_format} to {self.target_format}"
@@ -194,7 +204,13 @@ def convert(
         ground_truth = format.read_truth(source_file, TruthOptions(subset=subset, fix=fix))
         chosen.write_truth(ground_truth, path)
         return Conversion(
-            kind, name, chosen_name, len(ground_truth), ground_truth.left_out, find_lost_truth(ground_truth, chosen)
+            Path(target),
+            kind,
+            name,
+            chosen_name,
+            len(ground_truth),
+            ground_truth.left_out,
+            find_lost_truth(ground_truth, chosen),
         )
     if kind == "predictions":
         if subset is not None:
@@ -205,12 +221,12 @@ def convert(
         converted = predictions if truth is None else _match_classes(predictions, truth, chosen)
         chosen.write_predictions(converted, path)
         lost = find_lost_predictions(converted, chosen)
-        return Conversion(kind, name, chosen_name, len(predictions), predictions.left_out, lost)
+        return Conversion(Path(target), kind, name, chosen_name, len(predictions), predictions.left_out, lost)
     assert format.read_labels is not None
     assert chosen.write_labels is not None
     labels = format.read_labels(source_file, subset)
     chosen.write_labels(labels, path)
-    return Conversion(kind, name, chosen_name, len(labels), {}, find_lost_labels(labels, chosen))
+    return Conversion(Path(target), kind, name, chosen_name, len(labels), {}, find_lost_labels(labels, chosen))
 
 
 def _match_classes(predictions: Predictions, truth: PathLike | Truth, target: Format) -> Predictions:

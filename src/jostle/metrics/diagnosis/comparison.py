@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.errors import DataError
 from jostle.metrics.diagnosis.diagnosis import FORMAT, Diagnosis
 
@@ -14,7 +16,7 @@ _SECTIONS = ("average_map", "average_map_n", "top_10g", "false_positives", "sens
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Result):
     """Difference of two diagnoses, corrupted minus clean; values that either lacks are None."""
 
     style: str  # of both diagnoses
@@ -33,6 +35,13 @@ class Change:
         """The kind of error that increased most among the top-10G."""
         errors = {name: more for name, more in self.totals.items() if name != "true_positive"}
         return max(errors, key=lambda name: errors[name])
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the change of the scores and of what each kind of error costs."""
+        values = {"average mAP": self.average_map, "average mAP_N": self.average_map_n}
+        values["missed instances"] = self.false_negatives["overall"]
+        values |= {f"cost of {kind.replace('_', ' ')}": cost for kind, cost in self.impact.items()}
+        return (Table(f"{self.style} style", (Column("", key="what"), Column("change", "points")), (*values.items(),)),)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the difference as plain values for JSON, with the keys of a diagnosis."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.notebook import data_frame, format_percent, html_table
+from jostle.core.results import Result
+from jostle.core.tables import Table, data_frame
 from jostle.core.types.columns import Floats, Ints
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
@@ -15,6 +16,7 @@ from jostle.metrics.alignment import align, pluralize
 from jostle.metrics.diagnosis.characteristics import Instances, annotated_segments, prepare
 from jostle.metrics.diagnosis.false_negatives import FalseNegatives, count_misses
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, FalsePositives, choose_best, sort_errors
+from jostle.metrics.diagnosis.numbers import diagnosis_tables
 from jostle.metrics.diagnosis.sensitivity import Sensitivity, measure_sensitivity
 from jostle.metrics.diagnosis.style import Style, styles
 from jostle.metrics.matching import Matches, match
@@ -58,7 +60,7 @@ class Precision:
 
 
 @dataclass(frozen=True, eq=False)
-class Diagnosis:
+class Diagnosis(Result):
     """DETAD diagnosis of a detector."""
 
     style: str  # name of the style
@@ -84,16 +86,13 @@ class Diagnosis:
         profile = self.to_dict()["false_positives"]["profile"]
         return data_frame({key: [split[key] for split in profile] for key in profile[0]})
 
-    def _repr_html_(self) -> str:
-        values = self.to_dict()
-        rows = [
-            ["average mAP", format_percent(values["average_map"])],
-            ["average mAP_N", format_percent(values["average_map_n"])],
-            ["missed instances", format_percent(values["false_negatives"]["overall"])],
-        ]
-        for kind, cost in values["false_positives"]["impact"].items():
-            rows.append([f"cost of {kind.replace('_', ' ')}, points", format_percent(cost)])
-        return html_table(f"Diagnosis, {self.style} style", ["", "%"], rows, notes=self.remarks)
+    def tables(self) -> tuple[Table, ...]:
+        """Return the scores, what each kind of error costs, and sensitivity and misses by bucket."""
+        return diagnosis_tables(("",), (self.to_dict(),))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the remarks on the predictions and the ground truth."""
+        return self.remarks
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain values for JSON: fractions, and None for undefined values."""

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from jostle.core.random import rng_for
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
 
 Transform = Callable[[Any], Any]
@@ -240,7 +242,7 @@ def _written(settings: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class PreparationDifference:
+class PreparationDifference(Result):
     """Difference between the frames that a spec and a callable prepare from the same clip.
 
     Attributes:
@@ -250,6 +252,8 @@ class PreparationDifference:
         share: share of values that differ by more than one grey level, likewise.
         change: settings of the spec that would make both alike, with their values; None where there are none.
     """
+
+    json_keys = ("alike", "shapes", "largest", "mean", "share", "change")
 
     shapes: tuple[tuple[int, int], tuple[int, int]]
     largest: float | None
@@ -262,26 +266,24 @@ class PreparationDifference:
         """Whether both prepare the same, up to one rounding of a pixel."""
         return self.largest is not None and self.largest <= TOLERANCE
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values for JSON."""
-        return {"format": 1, "alike": self.alike, **vars(self)}
-
-    def lines(self) -> list[str]:
-        """Return the result for people."""
+    def tables(self) -> tuple[Table, ...]:
+        """Return how far the frames are apart, and what would make them alike."""
+        title, rows = "", []
         if self.largest is None:
             one, other = ("x".join(map(str, shape)) for shape in self.shapes)
-            lines = [f"sizes differ: the model is given {one}, the transform gives {other}"]
+            title = f"sizes differ: the model is given {one}, the transform gives {other}"
         else:
-            lines = [
-                f"largest difference  {self.largest:.2f} grey levels",
-                f"mean difference     {self.mean:.3f} grey levels",
-                f"more than one level {100 * (self.share or 0):.2f} % of all values",
+            rows = [
+                ("largest difference", f"{self.largest:.2f} grey levels"),
+                ("mean difference", f"{self.mean:.3f} grey levels"),
+                ("more than one level", f"{100 * (self.share or 0):.2f} % of all values"),
             ]
+        verdict = "no settings of an InputSpec prepare as the transform does"
         if self.alike:
-            return [*lines, "both prepare alike"]
-        if self.change:
-            return [*lines, f"to prepare as the transform does, change {_written_all(self.change)}"]
-        return [*lines, "no settings of an InputSpec prepare as the transform does"]
+            verdict = "both prepare alike"
+        elif self.change:
+            verdict = f"to prepare as the transform does, change {_written_all(self.change)}"
+        return (Table(title, (Column("what"), Column("difference")), tuple(rows), (verdict,)),)
 
 
 def _written_all(settings: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jostle.core.formatting import percent
-from jostle.core.tables import Column, Table
+from jostle.core.tables import Table
 from jostle.evaluation.probing.predictor import ProbedCurve, ProbedItem
 from jostle.evaluation.probing.probe import (
     ItemBreakingPoint,
@@ -17,10 +17,8 @@ from jostle.evaluation.probing.probe import (
     read_video_probe,
 )
 from jostle.evaluation.results.record import RunRecord
-from jostle.metrics.breaking_points import BreakingDistribution
+from jostle.metrics.breaking_points import breaking_comparison_table, breaking_table
 from jostle.reporting.analysis.labels import short_name
-
-SHOWN = (1, 4, 16)  # frames for which tables give the share of lost items
 
 
 @dataclass(frozen=True)
@@ -38,33 +36,23 @@ def probe_of(record: RunRecord) -> Probe | None:
     return read_probe(record.folder) if ProbeFolder(record.folder).result.exists() else None
 
 
-def breaking_table(probe: Probe, name: str) -> Table:
+def breaking_points_table(probe: Probe, name: str) -> Table:
     """Return the distribution of breaking points by kind of damage."""
-    rows = [(short_name(kind), *_numbers(probe.distribution(kind))) for kind in probe.kinds]
-    return Table(f"Breaking points, {name}", _columns("kind"), tuple(rows))
+    rows = {short_name(kind): probe.distribution(kind) for kind in probe.kinds}
+    return breaking_table(f"Breaking points, {name}", "kind", rows)
 
 
 def class_breaking_table(probe: Probe, kind: str, name: str) -> Table:
     """Return the distribution of breaking points by class, for one kind of damage."""
-    rows = [(label, *_numbers(probe.distribution(kind, label))) for label in probe.labels]
-    return Table(f"Breaking points by class, {short_name(kind)}, {name}", _columns("class"), tuple(rows))
+    rows = {label: probe.distribution(kind, label) for label in probe.labels}
+    return breaking_table(f"Breaking points by class, {short_name(kind)}, {name}", "class", rows)
 
 
-def breaking_comparison_table(first: Probe, second: Probe, names: tuple[str, str]) -> Table:
+def compared_points_table(first: Probe, second: Probe, names: tuple[str, str]) -> Table:
     """Return the paired comparison of two models."""
-    rows = [
-        (short_name(kind), one.items, one.earlier, one.later, _ratio(one.ratio), _ends(one.ratio_interval))
-        for kind, one in compare_probes(first, second).items()
-    ]
-    columns = (
-        Column("kind"),
-        Column("items", "count"),
-        Column(f"{names[1]} lost to fewer frames", "count"),
-        Column("to more", "count"),
-        Column("frames, ratio"),
-        Column("95 %"),
-    )
-    return Table(f"Breaking points, {names[1]} against {names[0]}", columns, tuple(rows))
+    rows = {short_name(kind): one for kind, one in compare_probes(first, second).items()}
+    title = f"Breaking points, {names[1]} against {names[0]}"
+    return breaking_comparison_table(title, f"{names[1]} lost to fewer frames", rows)
 
 
 def describe_probe(probe: Probe) -> str:
@@ -75,10 +63,10 @@ def describe_probe(probe: Probe) -> str:
     """
     if not probe.kept:
         return f"The model has none of the {probe.items} items in the clean videos, so there is nothing to break."
-    worst = max(probe.kinds, key=lambda kind: probe.distribution(kind).lost_to[1][0])
+    worst = max(probe.kinds, key=lambda kind: probe.distribution(kind).lost_within(1) or 0.0)
     one = probe.distribution(worst)
     half = "more than half resist it" if one.median is None else f"half are lost to {one.median:g} frames"
-    share = percent(one.lost_to[1][0])
+    share = percent(one.lost_within(1))
     return f"Of {one.items} items, {share} % are lost to one damaged frame ({short_name(worst)}); {half}."
 
 
@@ -117,29 +105,3 @@ def lost_shares(probe: Probe) -> Mapping[str, Sequence[tuple[int, float]]]:
 
 def _order(point: ItemBreakingPoint) -> tuple[float, str, int, str]:
     return (point.frames or 0, point.video, point.item, point.kind)
-
-
-def _columns(first: str) -> tuple[Column, ...]:
-    shares = [Column(f"lost to {n}" if n == 1 else f"to {n}", "percent") for n in SHOWN]
-    end = (Column("never", "percent"), Column("not monotone", "percent"))
-    return (Column(first), Column("items", "count"), Column("median frames"), Column("95 %"), *shares, *end)
-
-
-def _numbers(one: BreakingDistribution) -> tuple[int | float | str | None, ...]:
-    if not one.items:
-        return (0, None, None, *(None for _ in SHOWN), None, None)
-    ends = [_frames(end) for end in one.median_interval or ()]
-    shares = [one.lost_to[n][0] for n in SHOWN]
-    return (one.items, _frames(one.median), " to ".join(ends), *shares, one.unbroken / one.items, one.not_monotone)
-
-
-def _frames(value: float | None) -> str:
-    return "more" if value is None else f"{value:g}"
-
-
-def _ratio(value: float | None) -> str | None:
-    return None if value is None else f"{value:.2f}"
-
-
-def _ends(interval: tuple[float, float] | None) -> str | None:
-    return None if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"

@@ -77,11 +77,11 @@ def comparison_table(comparison: RunComparison, one: str, other: str) -> Table:
     """Two runs, cell by cell."""
     rows = [comparison.clean, *comparison.cells, comparison.corrupted, comparison.relative]
     columns = (
-        Column(""),
-        Column(one, "percent"),
-        Column(other, "percent"),
+        Column("", key="cell"),
+        Column(one, "percent", key="first"),
+        Column(other, "percent", key="second"),
         Column("difference", "points"),
-        Column("95 % interval", "interval"),
+        Column("95 % interval", "interval", key="interval"),
     )
     return Table(
         "Two runs",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from jostle.errors import DataError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.record import RunRecord
-from jostle.evaluation.results.run_analysis import Estimate, estimate, processed_videos
+from jostle.evaluation.results.run_analysis import estimate, processed_videos
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows
 from jostle.io.files.video_ids import id_of
@@ -28,6 +27,7 @@ from jostle.metrics.bootstrap import video_weights
 FILE_COLUMNS = ("filename", "file_name", "video", "path", "video_id")
 GROUP_COLUMN = "category"
 ALL = "all"
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,8 @@ class GroupDrop:
     classes: int
     first: float  # accuracy of the first run, its classes as frequent as in the group
     second: float
-    difference: Estimate  # second less first, with an interval over classes
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the group as plain values for JSON."""
-        ends = self.difference.interval
-        return {
-            **{name: getattr(self, name) for name in ("group", "videos", "classes", "first", "second")},
-            "difference": self.difference.value,
-            "interval": None if ends is None else list(ends),
-        }
+    difference: float | None  # second less first
+    interval: Interval | None  # of the difference, over classes
 
 
 def read_groups(source: str | Path) -> dict[str, str]:
@@ -109,7 +101,8 @@ def _drop(
     weights = video_weights(classes, draws, seed)
     drawn = weights @ (hits - matched) / (weights @ count)
     before, after = float(matched.sum() / count.sum()), float(hits.sum() / count.sum())
-    return GroupDrop(group, len(own), len(classes), before, after, estimate(after - before, drawn))
+    gap = estimate(after - before, drawn)
+    return GroupDrop(group, len(own), len(classes), before, after, gap.value, gap.interval)
 
 
 def _answers(record: RunRecord) -> list[tuple[str, str, bool]]:

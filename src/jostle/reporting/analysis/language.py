@@ -9,11 +9,10 @@ from jostle.core.formatting import between, percent
 from jostle.core.tables import Column, Table, Value
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.record import RunRecord
-from jostle.evaluation.run_folder.scores import BaselineScore, CellScore, FurtherScores
+from jostle.evaluation.run_folder.scores import BASELINES, BaselineScore, CellScore, FurtherScores
 from jostle.metrics.answers import AnswerShare
 from jostle.metrics.moments import MomentMeanAP
 
-BASELINES = {"whole_video": "whole video as window", "blind": "without video", "one_frame": "with one frame"}
 TIOU = "0.5"  # overlap of the value of a cell, as a key of `recall`
 NEEDS_ORDER = "needs order"  # row of all questions that need the order of events
 

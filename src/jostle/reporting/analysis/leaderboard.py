@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import benchmarks
@@ -54,9 +54,16 @@ class LeaderboardEntry:
 class LeaderboardGroup:
     """Runs that were measured alike: one make of the benchmark, one data set, one ground truth."""
 
+    json_keys: ClassVar = ("scope", "rows")
+
     scope: str  # data set and coverage, in words
     # The best mean under corruption first; those that lack videos or cells behind the others
     entries: tuple[LeaderboardEntry, ...]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The entries as plain values for JSON."""
+        return [one.to_dict() for one in self.entries]
 
     @property
     def corruptions(self) -> tuple[str, ...]:
@@ -67,6 +74,8 @@ class LeaderboardGroup:
 @dataclass(frozen=True)
 class Board:
     """All that there is of one benchmark, and of its recipe on other data."""
+
+    json_keys: ClassVar = ("benchmark", "metric", "tables")
 
     benchmark: str  # its name
     title: str  # as papers print it
@@ -85,10 +94,10 @@ class Board:
         """Number of rows that were measured with jostle."""
         return sum(len(group.entries) for group in self.groups)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tables of measured rows as plain values for JSON, in the order of the page."""
-        tables = [{"scope": group.scope, "rows": [one.to_dict() for one in group.entries]} for group in self.groups]
-        return {"benchmark": self.benchmark, "metric": self.metric, "tables": tables}
+    @property
+    def tables(self) -> tuple[LeaderboardGroup, ...]:
+        """The groups, under their key in JSON."""
+        return self.groups
 
 
 def boards_of(

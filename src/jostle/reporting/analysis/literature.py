@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from jostle.core.results import Result
 from jostle.core.tables import Column, Table
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.results.record import RunRecord
@@ -15,8 +15,10 @@ ALWAYS = "Figures are as printed: of other weights, by other programs and decode
 
 
 @dataclass(frozen=True)
-class Literature:
+class Literature(Result):
     """Published models of one benchmark."""
+
+    json_keys = ("title", "remarks", "models")
 
     title: str  # a heading that says that nothing of this was measured here
     models: tuple[PublishedModel, ...]  # in the papers' order
@@ -28,8 +30,8 @@ class Literature:
         """Whether nothing but what holds for all printed figures keeps them apart from the runs."""
         return self.remarks == (ALWAYS,)
 
-    def table(self) -> Table:
-        """A row a model, with its source; columns that no paper fills are left out."""
+    def tables(self) -> tuple[Table, ...]:
+        """Return a row a model, with its source; columns that no paper fills are left out."""
         words = ("accuracy on anchors", "pm-k") if self.frames else ("clean", "corrupted, mean")
         heads = {
             "clean": words[0],
@@ -39,17 +41,8 @@ class Literature:
         }
         kept = [key for key in heads if any(getattr(model, key) is not None for model in self.models)]
         columns = (Column("published model"), *(Column(heads[key], "percent") for key in kept), Column("source"))
-        rows = tuple((one.name, *(getattr(one, key) for key in kept), one.from_where) for one in self.models)
-        return Table(self.title, columns, rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; values are fractions."""
-        keys = ("model", "feature", "training", "clean", "corrupted", "relative", "absolute")
-        return {
-            "title": self.title,
-            "remarks": list(self.remarks),
-            "models": [{key: getattr(one, key) for key in keys} | {"source": one.from_where} for one in self.models],
-        }
+        rows = tuple((one.name, *(getattr(one, key) for key in kept), one.source) for one in self.models)
+        return (Table(self.title, columns, rows, self.remarks),)
 
 
 def literature_on(records: Sequence[RunRecord]) -> Literature | None:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.core.formatting import between, signed
-from jostle.core.notebook import data_frame, html_table
-from jostle.core.tables import Column, Table
+from jostle.core.results import Result, plain
+from jostle.core.tables import MARK, Column, Table, data_frame
 from jostle.errors import Incomparable
 from jostle.evaluation.results.comparison import (
     Difference,
@@ -21,15 +20,14 @@ from jostle.evaluation.results.comparison import (
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
 from jostle.evaluation.run_folder.metadata import RunFacts, format_adaptation
+from jostle.evaluation.run_folder.scores import BASELINES
 from jostle.metrics.bootstrap import warn_of_few
 from jostle.reporting.analysis.cell_tables import comparison_table
 from jostle.reporting.analysis.group_drops import GroupDrop, group_drops, read_groups
 from jostle.reporting.analysis.labels import run_names
-from jostle.reporting.analysis.language import BASELINES, baselines_of
+from jostle.reporting.analysis.language import baselines_of
 from jostle.reporting.analysis.literature import Literature, literature_on
 from jostle.reporting.analysis.verdict import describe_clean_difference, percent
-
-MARK = "*"  # marks a significant difference
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class RunSide:
 
 
 @dataclass(frozen=True)
-class RunDiff:
+class RunDiff(Result):
     """The second of two runs less the first."""
 
     benchmark: str  # that both are runs of
@@ -164,28 +162,33 @@ class RunDiff:
         clean = self.comparison.clean
         return clean.other / clean.one if clean.one and clean.other is not None else None
 
-    def table(self) -> Table:
-        """One row a cell, then the means; what is clear is marked in the last column."""
-        plain = comparison_table(self.comparison, self.first.name, self.second.name)
+    def notes(self) -> tuple[str, ...]:
+        """Return the remarks."""
+        return self.remarks
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the cells and the means; then the groups, and what papers print, where there are any."""
+        plain_table = comparison_table(self.comparison, self.first.name, self.second.name)
         rows_by_name = {row.what: row for row in self.rows}
         marked = {row.what for row in self.rows if row.clear}
         if not self.comparison.relative_comparable:
             marked.discard(self.comparison.relative.what)
-        rows = tuple((*row, MARK if row[0] in marked else "") for row in plain.rows if row[0] in rows_by_name)
-        title = f"{self.benchmark}, {self.metric}: {self.second.name} less {self.first.name}"
-        return Table(title, (*plain.columns, Column("")), rows)
+        rows = tuple((*row, row[0] in marked) for row in plain_table.rows if row[0] in rows_by_name)
+        about = f"{self.benchmark}, {self.metric}, {self.videos} videos: {self.second.name} less {self.first.name}"
+        cells = Table(about, (*plain_table.columns, Column("", "mark", key="significant")), rows)
+        groups = (self._group_table(),) if self.groups else ()
+        return (cells, *groups, *(() if self.literature is None else self.literature.tables()))
 
-    def group_table(self) -> Table:
+    def _group_table(self) -> Table:
         """One row a group, with intervals over classes."""
-        columns = tuple(Column(name) for name in ("group", "videos", "classes", self.first.name, self.second.name))
+        counts = tuple(Column(name, "count") for name in ("videos", "classes"))
+        accuracies = tuple(Column(side.name, "percent") for side in (self.first, self.second))
+        gaps = (Column("difference", "points"), Column("95 %, over classes", "interval"))
         rows = tuple(
-            (
-                *(one.group, str(one.videos), str(one.classes), percent(one.first), percent(one.second)),
-                *(signed(one.difference.value), between(one.difference.interval)),
-            )
+            (one.group, one.videos, one.classes, one.first, one.second, one.difference, one.interval)
             for one in self.groups
         )
-        return Table("By group", (*columns, Column("difference"), Column("95 %, over classes")), rows)
+        return Table("By group", (Column("group"), *counts, *accuracies, *gaps), rows)
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row a cell and the means, fractions.
@@ -195,11 +198,6 @@ class RunDiff:
         """
         rows = [{"cell": row.what, **_difference_to_dict(row)} for row in self.rows]
         return data_frame({key: [row[key] for row in rows] for key in rows[0]})
-
-    def _repr_html_(self) -> str:
-        table = self.table()
-        heads = [column.name for column in table.columns]
-        return html_table(table.title, heads, table.texts(), notes=self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; values are fractions."""
@@ -222,8 +220,8 @@ class RunDiff:
             "rows": [{"what": row.what, **_difference_to_dict(row)} for row in self.rows],
             "remarks": list(self.remarks),
             "cells": [{"cell": row.what, **_difference_to_dict(row)} for row in self.comparison.cells],
-            "published": self.literature and self.literature.to_dict(),
-            "groups": [one.to_dict() for one in self.groups],
+            "published": plain(self.literature),
+            "groups": plain(self.groups),
         }
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-from jostle.core.tables import Column, Kind, Table
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
 from jostle.evaluation.results.comparison import check_comparable
 from jostle.evaluation.results.pm_k import offset_errors
@@ -40,7 +41,7 @@ class Stability:
 
 
 @dataclass(frozen=True)
-class Stabilities:
+class Stabilities(Result):
     """Stability of several frame classifiers on one benchmark."""
 
     title: str  # of the benchmark
@@ -50,20 +51,31 @@ class Stabilities:
     published: tuple[Stability, ...]  # as printed
     apart: tuple[str, ...]  # why the published ones are not to be held against the runs
     intervals: str  # what those of the runs are, in words
+    figures: tuple[Path, ...] = ()  # that were drawn of them
 
-    def table(self) -> Table:
-        """Return a table with one row a run."""
-        kinds: tuple[Kind, ...] = ("percent", "interval", "percent", "interval", "percent")
-        names = ("accuracy", "95 %", f"pm-{self.k}", "95 %", "drop")
-        columns = (Column("run"), *map(Column, names, kinds))
+    def tables(self) -> tuple[Table, ...]:
+        """Return accuracy and pm-k of each classifier."""
+        columns = (
+            Column("", key="name"),
+            Column("accuracy", "percent"),
+            Column("95 %", "interval", key="accuracy"),
+            Column(f"pm-{self.k}", "percent"),
+            Column("95 %", "interval", key=f"pm-{self.k}"),
+            Column("drop", "percent"),
+        )
         rows = [
             (one.name, one.accuracy, one.accuracy_interval, one.pm_k, one.pm_k_interval, one.drop) for one in self.runs
         ]
-        return Table("Accuracy and pm-k", columns, tuple(rows))
+        return (Table("", columns, tuple(rows)),)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the stabilities as plain values for JSON."""
-        return {"format": 1, **asdict(self)}
+    def notes(self) -> tuple[str, ...]:
+        """Return what the runs are of, and why published figures are not to be held against them."""
+        more = f" And {len(self.apart) - 1} more are so." if len(self.apart) > 1 else ""
+        return (f"{self.title}, {self.anchors} anchors; {self.intervals}", *(one + more for one in self.apart[:1]))
+
+    def written(self) -> tuple[Path, ...]:
+        """Return the path of the first figure."""
+        return self.figures[:1]
 
 
 def stabilities(records: Sequence[RunRecord]) -> Stabilities:

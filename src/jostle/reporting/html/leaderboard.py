@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from jostle.core.results import plain
 from jostle.errors import DataError
 from jostle.evaluation.results.run_analysis import DRAWS
 from jostle.evaluation.results.run_analysis import Estimate as Estimated
@@ -189,7 +190,7 @@ def _published(model: PublishedModel, corruptions: Sequence[str]) -> Line:
         _figure(Number(model.absolute)),
     )
     cells = tuple(_cell(model.by_corruption.get(name), model.clean) for name in corruptions)
-    return Line(model.name, "", False, (), False, figures, cells, f"{model.from_where}; {model.metric}", None)
+    return Line(model.name, "", False, (), False, figures, cells, f"{model.source}; {model.metric}", None)
 
 
 def _figure(number: Number) -> RankedFigure:
@@ -257,6 +258,6 @@ def write_board(
         shutil.copyfile(report, out / name)
     for name, page in pages.items():
         write_text(out / name, [page])
-    data = {"format": 1, "title": title, "boards": [board.to_dict() for board in boards]}
+    data = {"format": 1, "title": title, "boards": plain(boards)}
     write_text(out / DATA, [json.dumps(data, indent=1, ensure_ascii=False), "\n"])
     return out / INDEX

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from jostle.core.config import read_settings
 from jostle.core.registry import Registry
+from jostle.core.results import Result
+from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
 
 Unit = Literal["percent", "share", "count"]
@@ -34,7 +36,7 @@ class PublishedRow:
 
 
 @dataclass(frozen=True)
-class PublishedTable:
+class PublishedTable(Result):
     """A table of a paper.
 
     Attributes:
@@ -100,6 +102,17 @@ class PublishedTable:
             return ""
         whole = self.unit == "count" or column in self.counts
         return f"{printed:g}" if whole else f"{printed:.{self.digits}f}"
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the figures as printed."""
+        several = len(self.benchmarks) > 1
+        rows = []
+        for row in self.rows:
+            figures = [self.format_value(column, row.values.get(column)) for column in self.columns]
+            rows.append((f"{row.labels['benchmark']}: {row.label}" if several else row.label, *figures))
+        columns = (Column("", key="row"), *(Column(name, "decimal") for name in self.columns))
+        notes = (self.title, f"{self.metric}, {'in percent, ' if self.unit == 'percent' else ''}as printed")
+        return (Table(f"{self.source}: {self.about}", columns, tuple(rows), notes),)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; figures as printed, in `unit`."""
@@ -175,7 +188,7 @@ class PublishedModel:
     Attributes:
         benchmark: that it was measured on.
         model, feature, training: what it is; texts may be empty.
-        source: the paper.
+        paper: that reports it.
         tables: those that its figures stand in, such as (`1`, `C`).
         metric: what the scores are.
         clean: on clean video; None where the paper does not print it. So are the next ones.
@@ -187,11 +200,13 @@ class PublishedModel:
         by_family: relative robustness by category, where that is printed.
     """
 
+    json_keys: ClassVar = ("model", "feature", "training", "clean", "corrupted", "relative", "absolute", "source")
+
     benchmark: str
     model: str
     feature: str
     training: str
-    source: str
+    paper: str
     tables: tuple[str, ...]
     metric: str
     clean: float | None
@@ -208,9 +223,9 @@ class PublishedModel:
         return ", ".join(part for part in (self.model, self.feature, self.training) if part)
 
     @property
-    def from_where(self) -> str:
+    def source(self) -> str:
         """Paper and tables, as in `Zeng et al. 2024, tables 1, C`."""
-        return f"{self.source}, table{'s' if len(self.tables) > 1 else ''} {', '.join(self.tables)}"
+        return f"{self.paper}, table{'s' if len(self.tables) > 1 else ''} {', '.join(self.tables)}"
 
 
 @cache
@@ -260,7 +275,7 @@ def _model(
         model=model,
         feature=feature,
         training=training,
-        source=f"{tables[0].authors} {tables[0].year}",
+        paper=f"{tables[0].authors} {tables[0].year}",
         tables=tuple(dict.fromkeys(table.number for table in tables)),
         metric=tables[0].metric,
         clean=_first(values, "clean", "accuracy"),

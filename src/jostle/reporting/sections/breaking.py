@@ -5,9 +5,9 @@ from __future__ import annotations
 from jostle.evaluation.probing.probe import Probe
 from jostle.reporting.analysis.breaking_points import (
     FrailItem,
-    breaking_comparison_table,
-    breaking_table,
+    breaking_points_table,
     class_breaking_table,
+    compared_points_table,
     describe_probe,
     frailest_items,
     lost_shares,
@@ -40,8 +40,8 @@ def breaking(report: Report) -> Section | None:
             report.heading_of(run),
             f"{describe_probe(probe)} {lost}",
             Bare(Figure(f"lost-{number}", "Items lost, by number of damaged frames", shares)),
-            Bare(breaking_table(probe, run.name)),
-            breaking_comparison_table(first, probe, (first_run.name, run.name)) if number and same else None,
+            Bare(breaking_points_table(probe, run.name)),
+            compared_points_table(first, probe, (first_run.name, run.name)) if number and same else None,
             Side(*(_frailty_figure(one, probe, f"frailty-{number}-{i}") for i, one in enumerate(frail))),
             Fold(f"By {report.words.group}", *(class_breaking_table(probe, kind, run.name) for kind in probe.kinds)),
         ]

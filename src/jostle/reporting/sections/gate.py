@@ -17,7 +17,7 @@ def gate(report: Report) -> Section | None:
             blocks += [
                 report.heading_of(run),
                 Text(check.summary, f"verdict gate-{check.decision}"),
-                Bare(check.table()),
-                *(Text(remark, "pale") for remark in (*check.notes, *against)),
+                Bare(check.tables()[0]),
+                *(Text(remark, "pale") for remark in (*check.notes(), *against)),
             ]
     return Section(*blocks) if blocks else None

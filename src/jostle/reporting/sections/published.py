@@ -11,4 +11,4 @@ from jostle.reporting.html.section import Report, Section, section
 def published(report: Report) -> Section | None:
     """Tabulate published figures of the benchmark."""
     found = literature_on([run.record for run in report.runs])
-    return None if found is None else Section(*found.remarks, Bare(found.table()), title=found.title)
+    return None if found is None else Section(*found.remarks, Bare(found.tables()[0]), title=found.title)

@@ -22,6 +22,6 @@ def stability(report: Report) -> Section | None:
         *found.apart,
         Side(
             Figure(f"accuracy_against_pm_{found.k}", "", draw_stability(found)),
-            found.table(),
+            *found.tables(),
         ),
     )

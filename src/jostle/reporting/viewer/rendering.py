@@ -57,10 +57,6 @@ class RenderedVideo:
     names: tuple[str, ...] | None  # of the frames, where they are images of a folder
     original: bool  # whether browsers play the file of the data set as it is
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the facts as plain values for JSON."""
-        return {"format": FORMAT, **asdict(self)}
-
 
 @dataclass(frozen=True)
 class Showing:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from jostle.core.results import plain
 from jostle.errors import DataError, JostleError
 from jostle.io.files.atomic import write_text
 from jostle.io.files.text import read_json
@@ -129,7 +130,7 @@ class MediaStore:
             state.name = "rendering"
             self._folder.mkdir(parents=True, exist_ok=True)
             self._make_room()
-            film = work.render(video, report_share, check).to_dict()
+            film = {"format": FORMAT, **plain(work.render(video, report_share, check))}
             film["bytes"] = 0 if film["original"] else video.stat().st_size
             write_text(about, [json.dumps(film)])
         except Cancelled:

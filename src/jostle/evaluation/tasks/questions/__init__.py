@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jostle.core.results import plain
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.datasets.dataset import Dataset
@@ -101,9 +102,9 @@ class QuestionsTask(LanguageTask[QuestionSet, QuestionAnswer]):
         if not cell.specs:
             return {"baselines": self._baselines(self.read(path), truth)}
         clean = self.read_predictions(self.clean_path(path))
-        more = {"change": compare_answers(clean, predictions, truth).to_dict()}
+        more = {"change": plain(compare_answers(clean, predictions, truth))}
         if any(spec.entry.corruption in DISORDERED for spec in cell.parsed):
-            more["temporal_sensitivity"] = temporal_sensitivity(clean, predictions, truth).to_dict()
+            more["temporal_sensitivity"] = plain(temporal_sensitivity(clean, predictions, truth))
         return more
 
     def items(self, name: str) -> Sequence[Item]:

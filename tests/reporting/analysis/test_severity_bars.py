@@ -1,4 +1,4 @@
-"""Sparklines printed after a run, on terminals only."""
+"""Bars of severities, which are printed after a run on terminals only."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.cli import benchmarks, console
-from jostle.cli.tables import BARS, sparkline, summary_lines
-from jostle.evaluation.runner.runner import Run
+from jostle.cli import console
+from jostle.evaluation.results.run import Run
 from jostle.features.extraction import Cost
 from jostle.metrics.robustness import robustness
+from jostle.reporting.analysis.severity_bars import BARS, severity_bars, sparkline
 
 CELLS = {"kinetics-c/fog:1": 0.64, "kinetics-c/fog:3": 0.4, "black_frame:1": 0.8, "black_frame:3": 0.9}
 
@@ -34,20 +34,20 @@ def test_sparkline_is_monotonic(values: list[float], low: float, high: float) ->
 
 
 def test_one_line_per_corruption() -> None:
-    lines = [line.split() for line in summary_lines(scores())]
+    lines = [line.split() for line in severity_bars(scores()).lines() + list(severity_bars(scores()).notes)]
     assert lines[1] == ["fog", "█▅▁", "52.00", "65.00"]
     assert lines[2] == ["black", "frame", "███", "85.00", "106.25"]
     assert lines[-1] == ["bars:", "clean", "and", "each", "severity,", "from", "40.00", "to", "80.00"]
 
 
 def test_a_small_loss_looks_small() -> None:
-    lines = summary_lines(scores(0.8, {"fog:1": 0.79, "fog:2": 0.78}))
+    lines = severity_bars(scores(0.8, {"fog:1": 0.79, "fog:2": 0.78})).lines()
     assert lines[1].split()[1] == "███"
 
 
 def test_clean_score_of_zero_and_no_cells() -> None:
-    assert summary_lines(scores(0.0, {"fog:1": 0.0}))[1].split() == ["fog", "██", "0.00", "n/a"]
-    assert summary_lines(scores() | {"cells": []}) == []
+    assert severity_bars(scores(0.0, {"fog:1": 0.0})).lines()[1].split() == ["fog", "██", "0.00", "n/a"]
+    assert severity_bars(scores() | {"cells": []}).rows == ()
 
 
 class Terminal(io.StringIO):
@@ -67,7 +67,8 @@ def test_sparklines_depend_on_the_terminal(name: str, value: str, drawn: bool, m
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv(name, value)
     assert console.drawing() is drawn
-    benchmarks._show(Run(Path("run"), scores(), (), Cost(), Cost()), False)
+    run = Run(Path("run"), scores() | {"model": "m"}, (), Cost(), Cost())
+    console.give(run, drawn=(severity_bars(run.scores),))
     assert ("█▅▁" in sys.stdout.getvalue()) is drawn  # type: ignore[attr-defined]
 
 
@@ -79,4 +80,4 @@ def test_no_sparklines_without_unicode_or_terminal(monkeypatch: pytest.MonkeyPat
     plain.encoding = "ascii"  # type: ignore[misc]
     monkeypatch.setattr(sys, "stdout", plain)
     assert not console.drawing()
-    assert console.painted("a", "red") == "a"
+    assert console.painted("a", "bad") == "a"

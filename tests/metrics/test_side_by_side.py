@@ -1,4 +1,4 @@
-"""Tables of scores and diagnoses of prediction files: names, rows and agreement with the objects."""
+"""Results of one or two files of predictions: names, rows and agreement with the objects."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 import jostle
+from helpers.synthetic_runs import write_run
+from jostle.core.tables import joined
 from jostle.errors import BadValue
 from jostle.evaluation.results.record import RunRecord
-from jostle.reporting.analysis.file_tables import diagnosis_table, file_names, scores_table
+from jostle.metrics.side_by_side import DiagnosedFiles, ScoredFiles, file_names
 
 
 @pytest.fixture(scope="module")
-def files(detection: RunRecord) -> tuple[Any, list[Any]]:
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Any]]:
+    detection = RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run"))
     names = ("clean", "thumos14-c/black_frame:3")
     return detection.annotations, [detection.predictions(name) for name in names]
 
@@ -29,7 +32,7 @@ def test_scores_table(files: tuple[Any, list[Any]]) -> None:
     truth, predictions = files
     scores = [jostle.score(one, truth, protocol="thumos14", bootstrap=50) for one in predictions]
     comparison = jostle.compare(*scores, bootstrap=50)
-    table = scores_table(["a", "b"], scores, comparison, per_class=True)
+    table = joined(ScoredFiles(["a", "b"], scores, comparison, per_class=True).tables())
     lines = rows(table.csv())
     assert lines[0] == ["", "a (%)", "b (%)", "change (points)", "95 % low (%)", "95 % high (%)"]
     assert [row[0] for row in lines[1:]][:2] == ["mAP at tIoU 0.3", "mAP at tIoU 0.4"]
@@ -38,15 +41,16 @@ def test_scores_table(files: tuple[Any, list[Any]]) -> None:
     assert comparison.interval is not None
     assert float(average[4]) == pytest.approx(100 * comparison.interval.average_map[0])
     assert {row[0] for row in lines[-3:]} == {"AP of jump", "AP of run", "AP of sit down"}
-    alone = scores_table(["a"], scores[:1])
+    alone = joined(ScoredFiles(["a"], scores[:1]).tables())
     assert rows(alone.csv())[0] == ["", "a (%)", "95 % low (%)", "95 % high (%)"]
     assert alone.latex().count(r"\\") == 1 + 5 + 1
 
 
 def test_diagnosis_table(files: tuple[Any, list[Any]]) -> None:
     truth, predictions = files
-    diagnoses = [jostle.diagnose(one, truth).to_dict() for one in predictions]
-    table = {str(row[0]): row for row in diagnosis_table(["a", "b"], diagnoses).rows}
+    results = [jostle.diagnose(one, truth) for one in predictions]
+    diagnoses = [one.to_dict() for one in results]
+    table = {str(row[0]): row for row in joined(DiagnosedFiles(["a", "b"], results).tables()).rows}
     assert table["missed instances"][1:3] == tuple(one["false_negatives"]["overall"] for one in diagnoses)
     assert table["cost of localization"][3] == pytest.approx(
         diagnoses[1]["false_positives"]["impact"]["localization"]
@@ -54,7 +58,7 @@ def test_diagnosis_table(files: tuple[Any, list[Any]]) -> None:
     )
     buckets = {f"mAP_N, num-instances {bucket}" for bucket in diagnoses[0]["sensitivity"]["num-instances"]}
     assert buckets < set(table)
-    assert len(diagnosis_table(["a"], diagnoses[:1]).columns) == 2
+    assert len(results[0].tables()[0].columns) == 2
 
 
 def test_names_of_files() -> None:
@@ -63,11 +67,3 @@ def test_names_of_files() -> None:
     for text in ("a", "a,b,c", "a,a", "a,"):
         with pytest.raises(BadValue, match="give 2 names with commas"):
             file_names([Path("x"), Path("y")], text)
-
-
-def test_run_is_read_by_any_of_its_files(detection: RunRecord, tmp_path: Path) -> None:
-    for name in ("scores.json", "run.json", "predictions/clean.json"):
-        assert RunRecord.read(detection.folder / name).folder == detection.folder
-    (tmp_path / "scores.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(jostle.JostleError, match=r"no run\.json there"):
-        RunRecord.read(tmp_path / "scores.json")
