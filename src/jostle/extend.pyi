@@ -38,7 +38,6 @@ from jostle.evaluation.tasks.requested_model import whole_video_model as whole_v
 from jostle.evaluation.tasks.task import Item as Item
 from jostle.evaluation.tasks.task import StoredTruth as StoredTruth
 from jostle.evaluation.tasks.task import Task as Task
-from jostle.evaluation.tasks.task import Words as Words
 from jostle.evaluation.tasks.task import task as task
 from jostle.evaluation.tasks.views import AnnotatedAction as AnnotatedAction
 from jostle.evaluation.tasks.views import AnsweredItem as AnsweredItem
@@ -53,6 +52,7 @@ from jostle.evaluation.tasks.views import FrameSetsView as FrameSetsView
 from jostle.evaluation.tasks.views import GivenAnswer as GivenAnswer
 from jostle.evaluation.tasks.views import ItemTableView as ItemTableView
 from jostle.evaluation.tasks.views import TimelineView as TimelineView
+from jostle.evaluation.tasks.words import Words as Words
 from jostle.features.engine import VideoFeatures as VideoFeatures
 from jostle.io.files.annotations import read_video_labels as read_video_labels
 from jostle.io.files.annotations import write_predictions as write_predictions

@@ -22,7 +22,8 @@ from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
 from jostle.evaluation.run_folder.metadata import RunFacts
 from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
-from jostle.evaluation.tasks.task import Words, tasks
+from jostle.evaluation.tasks.task import tasks
+from jostle.evaluation.tasks.words import Words
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
 from jostle.metrics.accuracy import TopKAccuracy

@@ -12,7 +12,7 @@ from jostle.errors import BadValue, JostleError
 from jostle.evaluation.results.comparison import RunComparison, compared
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import RunAnalysis
-from jostle.evaluation.tasks.task import Words
+from jostle.evaluation.tasks.words import Words
 from jostle.gate.verdict import Check
 from jostle.reporting.html.blocks import Block, Blocks, Heading
 

@@ -17,8 +17,9 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, UnknownName
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.evaluation.tasks.task import Array, Item, Need, StoredTruth, Task, Words, task
+from jostle.evaluation.tasks.task import Array, Item, Need, StoredTruth, Task, task
 from jostle.evaluation.tasks.views import TimelineView
+from jostle.evaluation.tasks.words import Words
 from jostle.io.files.annotations import read_predictions, read_truth, write_predictions, write_truth
 from jostle.metrics.protocol import Protocol, protocols
 

@@ -20,8 +20,9 @@ from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.frames.view import draw_frame_sets
 from jostle.evaluation.tasks.score_tables import read_table, write_table
 from jostle.evaluation.tasks.similar_frames import SimilarFramesTask, check_sets
-from jostle.evaluation.tasks.task import Array, Item, Need, Words, hash_json, task
+from jostle.evaluation.tasks.task import Array, Item, Need, hash_json, task
 from jostle.evaluation.tasks.views import FrameSetsView
+from jostle.evaluation.tasks.words import Words
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig

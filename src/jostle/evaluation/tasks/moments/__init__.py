@@ -17,8 +17,9 @@ from jostle.evaluation.inference.outputs import BASELINES, VideoAnswers
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
-from jostle.evaluation.tasks.task import Item, Words, task
+from jostle.evaluation.tasks.task import Item, task
 from jostle.evaluation.tasks.views import TimelineView
+from jostle.evaluation.tasks.words import Words
 from jostle.io.files.records import ValidationError
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from jostle.evaluation.inference.outputs import ObjectPredictions
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.similar_frames import SimilarFramesTask, check_sets, video_of
-from jostle.evaluation.tasks.task import Array, Need, Words, task
+from jostle.evaluation.tasks.task import Array, Need, task
 from jostle.evaluation.tasks.views import BoxedFrame, BoxesView
+from jostle.evaluation.tasks.words import Words
 from jostle.io.files.records import Bounds, ValidationError
 from jostle.io.formats.boxes import boxes_to_lists, boxes_to_table, read_boxes, table_to_boxes, write_boxes
 

@@ -20,8 +20,9 @@ from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.language import DISORDERED, LanguageTask, Plain, failures_of
 from jostle.evaluation.tasks.questions.view import draw_answers
-from jostle.evaluation.tasks.task import Item, Words, task
+from jostle.evaluation.tasks.task import Item, task
 from jostle.evaluation.tasks.views import ItemTableView
+from jostle.evaluation.tasks.words import Words
 from jostle.io.files.records import ValidationError
 
 if TYPE_CHECKING:

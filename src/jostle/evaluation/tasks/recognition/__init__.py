@@ -23,8 +23,9 @@ from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.actions import ActionSpans, check_spans
 from jostle.evaluation.tasks.recognition.view import draw_class_scores
 from jostle.evaluation.tasks.score_tables import read_table, write_table
-from jostle.evaluation.tasks.task import Array, Item, Need, Task, Words, task
+from jostle.evaluation.tasks.task import Array, Item, Need, Task, task
 from jostle.evaluation.tasks.views import ClassScoresView
+from jostle.evaluation.tasks.words import Words
 from jostle.io.files.records import ValidationError
 from jostle.metrics.accuracy import guesses, videos_within_top_k
 
