@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,11 @@ def sum_by_video(videos: Sequence[str], owners: Sequence[str], values: Floats) -
     index = np.array([place[name] for name in owners], np.int64)
     total = np.bincount(index, values, len(place)).astype(np.float64)
     return total, np.bincount(index, minlength=len(place)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    """Metric value of a cell."""
+
+    value: float  # value of the benchmark's metric, a fraction
+    more: dict[str, Any] = field(default_factory=dict)  # further values for scores.json

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
 from jostle.evaluation.run_folder.metadata import FORMAT
-from jostle.evaluation.tasks.task import MetricValue
 from jostle.io.files.records import Bounds, Count, Interval, Share, ValidationError
 from jostle.metrics.answers import AnswerChange, AnswerShare, Calibration, TemporalSensitivity
+from jostle.metrics.measured import MetricValue
 from jostle.metrics.robustness import robustness
 
 Ratio = Annotated[float, Bounds(0)]

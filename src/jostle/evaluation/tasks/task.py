@@ -7,7 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
@@ -30,7 +30,7 @@ from jostle.evaluation.tasks.words import Words
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import ValidationError, parse_record
 from jostle.io.files.text import read_json
-from jostle.metrics.measured import Measured
+from jostle.metrics.measured import Measured, MetricValue
 from jostle.metrics.metric import Metric, check_value, find_metric, measure
 from jostle.models.loading.names import check_model
 
@@ -43,14 +43,6 @@ Annotations = TypeVar("Annotations")
 Need = Literal["required", "allowed"]  # of a field of a recipe
 
 _TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
-
-
-@dataclass(frozen=True)
-class MetricValue:
-    """Metric value of a cell."""
-
-    value: float  # value of the benchmark's metric, a fraction
-    more: dict[str, Any] = field(default_factory=dict)  # further values for scores.json
 
 
 @dataclass(frozen=True)
