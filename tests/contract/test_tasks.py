@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import pickle
 import subprocess
 import sys
 from dataclasses import asdict
@@ -67,6 +68,8 @@ def test_truth_survives_storage(name: str, tmp_path: Path) -> None:
     assert stored.fingerprint == task.fingerprint
     assert tuple(stored.videos) == tuple(task.videos)
     assert same_bits(dict(stored.truth.spans or {}), dict(task.truth.spans or {}))
+    for one in (task, tasks[name].of_data(recipe, data), stored):  # read or not, it goes to worker processes
+        assert pickle.loads(pickle.dumps(one)).fingerprint == task.fingerprint
     stored.write_truth(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "truth.json").read_bytes()
 

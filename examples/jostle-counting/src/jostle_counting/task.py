@@ -6,12 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from jostle.extend import (
     AnsweredItem,
     BadValue,
     BenchmarkModel,
     Dataset,
     GivenAnswer,
+    Item,
     ItemTableView,
     Recipe,
     RunConfig,
@@ -84,6 +87,13 @@ class CountingTask(Task[Counts, int]):
 
     def from_plain(self, value: Any) -> int:
         return as_count(value)
+
+    def items(self, name: str) -> tuple[Item, ...]:
+        return (Item(f"{self.annotations.events[name]} events"),)
+
+    def judge(self, name: str, output: int, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        off = abs(output - self.annotations.events[name])
+        return np.array([1.0 - off]), np.array([off == 0])
 
     def view(
         self, name: str, clean: Any, corrupted: Any, *, tiou: float | None = None, brief: bool = False

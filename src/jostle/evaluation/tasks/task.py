@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -126,12 +126,7 @@ class Task(ABC, Generic[Annotations, Output]):
     @classmethod
     def of_data(cls: type[Kind], recipe: Recipe, data: Dataset) -> Kind:
         """Return the task of a benchmark on a data set."""
-
-        def load() -> StoredTruth[Any]:
-            annotations = cls.annotations_in(data)
-            return StoredTruth(annotations, cls.actions_in(data, annotations))
-
-        return cls(recipe, load, data.missing, data)
+        return cls(recipe, partial(_read_data, cls, data), data.missing, data)
 
     @classmethod
     def of_file(
@@ -143,13 +138,7 @@ class Task(ABC, Generic[Annotations, Output]):
             classes: all classes of the run, where predictions files name them.
         """
 
-        def load() -> StoredTruth[Any]:
-            if not path.exists():
-                raise DataError(f"{path}: not there; run again into this folder, which writes it")
-            with _refusing_truth(path):
-                return cls.read_truth(path, classes)
-
-        return cls(content, load, missing)
+        return cls(content, partial(_read_file, cls, path, tuple(classes)), missing)
 
     @classmethod
     def annotations_in(cls, data: Dataset) -> Annotations:
@@ -401,6 +390,18 @@ class Task(ABC, Generic[Annotations, Output]):
         """Raise UnknownName unless a video is annotated."""
         if name not in self.videos:
             raise UnknownName("video", name, self.videos)
+
+
+def _read_data(kind: type[Task[Any, Any]], data: Dataset) -> StoredTruth[Any]:
+    annotations = kind.annotations_in(data)
+    return StoredTruth(annotations, kind.actions_in(data, annotations))
+
+
+def _read_file(kind: type[Task[Any, Any]], path: Path, classes: Sequence[str]) -> StoredTruth[Any]:
+    if not path.exists():
+        raise DataError(f"{path}: not there; run again into this folder, which writes it")
+    with _refusing_truth(path):
+        return kind.read_truth(path, classes)
 
 
 @contextmanager
