@@ -202,8 +202,9 @@ def draw_curves(curves: dict[str, list[Point]], path: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    from jostle.reporting.figures.style import BLUE, GREY, ORANGE
+    from jostle.reporting.charts.palette import SERIES
 
+    blue, orange, grey = (SERIES[name][0] for name in ("clean", "localization", "background"))
     columns = 4
     rows = -(-len(curves) // columns)
     figure, grid = pyplot.subplots(rows, columns, figsize=(11, 2.7 * rows), squeeze=False)
@@ -211,9 +212,9 @@ def draw_curves(curves: dict[str, list[Point]], path: Path) -> None:
         sizes = [point.size for point in points]
         times = [point.seconds / points[0].seconds for point in points]
         memory = [point.peak_mb / points[0].peak_mb for point in points]
-        axes.loglog(sizes, [size / sizes[0] for size in sizes], color=GREY, linestyle=":", label="linear")
-        axes.loglog(sizes, times, color=BLUE, marker="o", label="time")
-        axes.loglog(sizes, memory, color=ORANGE, marker="s", label="memory")
+        axes.loglog(sizes, [size / sizes[0] for size in sizes], color=grey, linestyle=":", label="linear")
+        axes.loglog(sizes, times, color=blue, marker="o", label="time")
+        axes.loglog(sizes, memory, color=orange, marker="s", label="memory")
         axes.set_title(what, fontsize=9)
         axes.minorticks_off()
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes])

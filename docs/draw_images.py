@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
@@ -20,9 +21,12 @@ import jostle
 from jostle.datasets.puppets.film import FPS, Film
 from jostle.datasets.puppets.trimmed import TrimmedClip
 from jostle.datasets.puppets.untrimmed import Video
-from jostle.reporting.figures.detection import draw_clean_against_corrupted
-from jostle.reporting.figures.style import BLUE, GREY, ORANGE, canvas, save
+from jostle.reporting.charts.diagnosis import draw_clean_against_corrupted
+from jostle.reporting.charts.palette import SERIES
 
+BLUE, ORANGE, GREY = (SERIES[name][0] for name in ("clean", "localization", "background"))
+FONTS = {"font.family": "serif", "font.serif": ["STIXGeneral", "DejaVu Serif"]}
+DPI = 200
 DOCS = Path(__file__).resolve().parent
 QUALITY = 88  # of pictures of films, which a palette would spoil
 COLOURS = 128  # of the palette; a figure of flat colours needs no more, and takes a third of the bytes
@@ -67,9 +71,8 @@ def draw_puppets(folder: Path) -> Path:
     begins, ends = throw.actions[0].start, throw.actions[0].end
     whole = video.frames / float(FPS)
     middles = (np.arange(STEPS) + 0.5) * whole / STEPS
-    with canvas(WIDTH, HEIGHT) as (figure, (only,)):
-        only.remove()
-        figure.set_layout_engine("none")  # frames that touch on purpose
+    with rc_context(FONTS):
+        figure = Figure(figsize=(WIDTH, HEIGHT))
         _title(figure, 0.0, "(a) sixteen actions")
         for i, (label, (number, share)) in enumerate(CLIP_OF_CLASS.items()):
             film = TrimmedClip(0, "test", label, number).film()
@@ -103,9 +106,8 @@ def draw_mending(folder: Path) -> Path:
     indices = range(1, MENDED[0], MENDED[0] // MENDED[1])
     size = (WIDTH - (MENDED[1] - 1) * GAP) / MENDED[1]
     height = 2 * (TITLE + size) + 2 * GAP
-    with canvas(WIDTH, height) as (figure, (only,)):
-        only.remove()
-        figure.set_layout_engine("none")
+    with rc_context(FONTS):
+        figure = Figure(figsize=(WIDTH, height))
         for row, (words, frames) in enumerate((("damaged", damaged), ("mended", mended))):
             top = row * (TITLE + size + GAP)
             figure.text(0.0, 1 - (top + 0.6 * TITLE) / height, words, fontsize=10.5, va="center")
@@ -122,7 +124,8 @@ def draw_mending(folder: Path) -> Path:
 
 def _save_jpeg(figure: Figure, target: Path) -> Path:
     with tempfile.TemporaryDirectory() as scratch:
-        (path,) = save(figure, Path(scratch), target.stem, ["png"])
+        path = Path(scratch) / "figure.png"
+        figure.savefig(path, dpi=DPI)
         Image.open(path).convert("RGB").save(target, quality=QUALITY, subsampling=0, optimize=True)
     return target
 

@@ -101,9 +101,9 @@ from jostle.models.recognition.recogniser import Weights as Weights
 from jostle.models.recognition.recogniser import changed as changed
 from jostle.models.recognition.recogniser import recogniser as recogniser
 from jostle.models.recognition.recogniser import with_weights as with_weights
+from jostle.reporting.charts.diagnosis import draw_false_positives as draw_false_positives
 from jostle.reporting.charts.drawing import Drawing as Drawing
 from jostle.reporting.charts.drawing import Scale as Scale
-from jostle.reporting.figures.detection import draw_false_positives as draw_false_positives
 from jostle.reporting.html.blocks import Article as Article
 from jostle.reporting.html.blocks import Bare as Bare
 from jostle.reporting.html.blocks import Detail as Detail

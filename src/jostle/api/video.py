@@ -440,9 +440,10 @@ def draw_inspection(inspection: Inspection, out: str | Path, *, title: str = "")
     Args:
         out: a .png, .pdf or .svg file.
     """
-    from jostle.reporting.figures.inspection import draw_inspection as draw
+    from jostle.reporting.charts.inspections import draw_inspection as draw
+    from jostle.reporting.charts.save import save_as
 
-    return draw(inspection, Path(out), title=title)
+    return save_as(draw(inspection, title), Path(out))
 
 
 def _damage_probabilities(

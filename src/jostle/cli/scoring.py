@@ -293,8 +293,11 @@ def _ids(path: Path | None) -> frozenset[str]:
 
 
 def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
-    from jostle.metrics.mean_ap import precision_recall
-    from jostle.reporting.figures.detection import draw_class_drops, draw_precision_recall, mean_curve
+    from jostle.evaluation.results.run_analysis import drops_between
+    from jostle.metrics.mean_ap import mean_curve, precision_recall
+    from jostle.reporting.charts.precision_recall import draw_precision_recall
+    from jostle.reporting.charts.rows import draw_classes
+    from jostle.reporting.charts.save import save_drawing
 
     first = scores[0]
     present = [i for i, count in enumerate(first.truth.counts) if count]
@@ -305,10 +308,12 @@ def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
         for t, tiou in enumerate(first.tious)
     }
     chosen = dict(list(curves.items())[:: max(1, len(curves) // 5)])  # more lines than five cannot be told apart
-    written = draw_precision_recall(chosen, folder)
+    written = save_drawing(draw_precision_recall(chosen), folder, "precision_recall")
     if len(scores) > 1:
         means: list[dict[str, float]] = [{n: float(v.mean()) for n, v in one.per_class.items()} for one in scores]
-        written += draw_class_drops(means[0], means[1], folder, names=(names[0], names[1]))
+        drops = drops_between(means[0], means[1])
+        drawing = draw_classes(drops, "average precision", wide=520, names=(names[0], names[1]))
+        written += save_drawing(drawing, folder, "class_drops")
     for path in written:
         console.remark(escape(str(path)))
 
@@ -316,7 +321,7 @@ def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
 def _draw_diagnoses(names: list[str], content: dict[str, Any], folder: Path) -> None:
     import json
 
-    from jostle.reporting.figures.detection import draw_clean_against_corrupted, draw_diagnosis
+    from jostle.reporting.charts.diagnosis import draw_clean_against_corrupted, draw_diagnosis
 
     written = draw_diagnosis(content, folder)
     if len(names) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,24 @@ def precision_recall(matches: Matches, threshold: int, label: int) -> tuple[Floa
     hits = np.cumsum(right if excused is None else right[right | ~excused])
     positives = int(np.count_nonzero(matches.label == label))
     return hits / positives, hits / np.arange(1, len(hits) + 1)
+
+
+def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Return 101 levels of recall and the mean over classes of precision there, each class interpolated.
+
+    >>> one = (np.array([0.5, 1.0]), np.array([1.0, 0.5]))
+    >>> recall, precision = mean_curve([one])
+    >>> precision[[0, 50, 51, 100]].tolist()
+    [1.0, 1.0, 0.5, 0.5]
+    """
+    grid = np.linspace(0, 1, 101)
+    precisions = np.zeros((len(curves), len(grid)))
+    for row, (recall, precision) in zip(precisions, curves, strict=True):
+        best = np.maximum.accumulate(precision[::-1])[::-1]
+        index = np.searchsorted(recall, grid - 1e-12)
+        reached = index < len(recall)
+        row[reached] = best[index[reached]]
+    return grid, precisions.mean(axis=0)
 
 
 @kernel

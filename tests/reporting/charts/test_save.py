@@ -13,7 +13,7 @@ import pytest
 from jostle.errors import BadValue, MissingExtra
 from jostle.reporting.charts.drawing import Drawing
 from jostle.reporting.charts.looks import RULES, look_of, style_sheet
-from jostle.reporting.charts.save import MARGIN, save_drawing
+from jostle.reporting.charts.save import MARGIN, save_as, save_drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -73,6 +73,9 @@ def test_other_formats_and_a_missing_extra_are_named(
 ) -> None:
     with pytest.raises(BadValue, match="png, pdf, svg, not 'eps'"):
         save_drawing(drawing, tmp_path, "all", ["eps"])
+    assert save_as(drawing, tmp_path / "one.svg") == tmp_path / "one.svg"
+    with pytest.raises(BadValue, match=r"written as \.png, \.pdf, \.svg"):
+        save_as(drawing, tmp_path / "one.gif")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert save_drawing(drawing, tmp_path, "all", ["svg"])
     with pytest.raises(MissingExtra, match="report"):

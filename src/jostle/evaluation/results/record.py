@@ -31,7 +31,7 @@ from jostle.evaluation.tasks.task import Task, tasks
 from jostle.evaluation.tasks.views import VideoView
 from jostle.io.files.ledger import read_lines
 from jostle.io.files.records import Share, ValidationError, parse_record, read_record
-from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS, SPLITS
 from jostle.metrics.metric import Metric, find_metric
 
 Numbers = dict[str, float | None]
@@ -47,9 +47,13 @@ class StoredFalsePositives:
     impact: Numbers
 
     def __post_init__(self) -> None:
-        if not self.profile:
-            raise ValidationError("is empty").under("profile")
-        _refuse_without(ERROR_KINDS, self.profile[0], "profile")
+        if len(self.profile) != SPLITS:
+            raise ValidationError(f"has {len(self.profile)} splits, not {SPLITS}").under("profile")
+        for split in self.profile:
+            _refuse_without(ERROR_KINDS, split, "profile")
+            for kind in ERROR_KINDS:
+                if not 0 <= (split[kind] or 0.0) <= 1:
+                    raise ValidationError(f"has {split[kind]:g}, not a share").under(kind).under("profile")
         _refuse_without(ERROR_KINDS, self.totals, "totals")
         _refuse_without(ERRORS, self.impact, "impact")
 

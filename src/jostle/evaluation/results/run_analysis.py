@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from jostle.core.types.columns import Floats
-from jostle.errors import DataError
+from jostle.errors import BadValue, DataError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.cell_scores import measured_cell
 from jostle.evaluation.results.record import RunRecord
@@ -194,13 +194,29 @@ class Drop:
     name: str  # of the class or the video
     clean: float  # its value on clean video
     corrupted: float  # the mean over the given cells
-    worst_cell: str  # the cell in which it is worth least
+    worst_cell: str  # the cell in which it is worth least, or "" outside of runs
     worst: float  # its value there
 
     @property
     def loss(self) -> float:
         """Clean less corrupted; negative where corruption helps."""
         return self.clean - self.corrupted
+
+
+def drops_between(clean: Mapping[str, float], corrupted: Mapping[str, float]) -> list[Drop]:
+    """Return the drops of the same classes from one score to another, the greatest first.
+
+    Raises:
+        BadValue: for a class that one of them does not have.
+    """
+    if missing := sorted(set(clean) ^ set(corrupted)):
+        raise BadValue(f"both scores need the same classes; {missing[0]!r} is in one of them only")
+    drops = [Drop(name, value, corrupted[name], "", corrupted[name]) for name, value in clean.items()]
+    return _greatest_first(drops)
+
+
+def _greatest_first(drops: list[Drop]) -> list[Drop]:
+    return sorted(drops, key=lambda drop: (-drop.loss, drop.name))
 
 
 LEAST_LOSS = 0.00005  # what prints as 0.01 points
@@ -233,4 +249,4 @@ def _drops(analysis: RunAnalysis, names: Sequence[str], table: Floats, cells: Se
         worst = int(np.argmin(scores[:, i]))
         cell = analysis.cells[at[worst]]
         drops.append(Drop(name, float(clean[i]), float(scores[:, i].mean()), cell, float(scores[worst, i])))
-    return sorted(drops, key=lambda drop: (-drop.loss, drop.name))
+    return _greatest_first(drops)

@@ -23,14 +23,19 @@ from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 class ProfileSide:
     """A diagnosis, or the mean of several."""
 
-    # What part of the most confident predictions (the top-1G: as many as there are actions) is of each kind
-    shares: Mapping[str, float | None]
+    # What part of the most confident predictions is of each kind, in each split of so many as there are actions
+    splits: tuple[Mapping[str, float | None], ...]
     totals: Mapping[str, float | None]  # of the top-10G, how many predictions are of each kind
     impact: Mapping[str, float | None]  # what average mAP_N would gain if a kind of error vanished
     base: float | None  # average mAP_N
     sensitivity: Buckets  # average mAP_N by bucket; None for an empty one
     missed: float | None  # share of actions that no detection finds
     missed_by: Buckets  # the same by bucket
+
+    @property
+    def shares(self) -> Mapping[str, float | None]:
+        """What part of the first split, the top-1G, is of each kind."""
+        return self.splits[0]
 
 
 @dataclass(frozen=True)
@@ -55,17 +60,19 @@ def error_profile(record: RunRecord, cells: Sequence[str] | None = None) -> Erro
     return ErrorProfile(
         diagnoses.style,
         diagnoses.tious,
-        _side([diagnoses]),
-        _side(list(known.values())) if known else None,
+        side_of(diagnoses),
+        side_of(*known.values()) if known else None,
         tuple(known),
         tuple(cell for cell in names if cell not in known),
     )
 
 
-def _side(diagnoses: Sequence[CellDiagnosis]) -> ProfileSide:
+def side_of(*diagnoses: CellDiagnosis) -> ProfileSide:
+    """Return the numbers of a diagnosis, or the means of several."""
     wrong = [one.false_positives for one in diagnoses]
+    by_split = list(zip(*(one.profile for one in wrong), strict=True))
     return ProfileSide(
-        shares={kind: _mean(one.profile[0][kind] for one in wrong) for kind in ERROR_KINDS},
+        splits=tuple({kind: _mean(one[kind] for one in split) for kind in ERROR_KINDS} for split in by_split),
         totals={kind: _mean(one.totals[kind] for one in wrong) for kind in ERROR_KINDS},
         impact={kind: _mean(one.impact[kind] for one in wrong) for kind in ERRORS},
         base=_mean(one.base for one in diagnoses),

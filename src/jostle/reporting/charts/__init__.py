@@ -1,1 +1,1 @@
-"""Charts as SVG: the drawing and its shapes, and one function a chart."""
+"""Charts as shapes, shown on pages as SVG and saved for papers: the drawing, its looks, and one function a chart."""

@@ -6,29 +6,36 @@ Drawn here and not in the browser, so that a page shows them without scripts, pr
 from __future__ import annotations
 
 import math
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
+
+from jostle.core.types.clip import Frame
 
 LETTER = 0.56  # width of a letter of our sans-serif, in font sizes; a guess on the wide side
 LARGEST = 1.2  # how far a drawing grows where there is room
 SMALL, LARGE = 520, 800  # the style sheet lets small drawings shrink to a phone, and larger ones scroll
+STROKES = 5  # pixels between the strokes of a hatching
 Number = float | int
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Shape:
     """A shape of a drawing; its class says what it stands for, and so how it looks."""
 
-    tag: str  # of SVG: rect, circle, line, path or text
+    tag: str  # of SVG: rect, circle, line, path, text or image
     kind: str = ""  # its classes
     attributes: Mapping[str, Any] = field(default_factory=dict)
     hint: str = ""  # its tooltip
     words: str = ""  # of a text
     turn: int = 0  # of a text, in degrees
-    points: tuple[tuple[float, float], ...] = ()  # of a line or path
+    points: tuple[Point, ...] = ()  # of a line or path
     closed: bool = False  # whether a path is an area
+    apart: bool = False  # whether each two points of a path are a line of its own
+    pixels: Frame | None = None  # of an image
 
     def svg(self, look_of: Callable[[Shape], Mapping[str, str]] | None = None) -> str:
         """Return the element, with its class or, for a file of its own, with its look."""
@@ -36,8 +43,13 @@ class Shape:
         if self.turn:
             attributes["transform"] = f"rotate({self.turn} {_short(attributes['x'])} {_short(attributes['y'])})"
         if self.tag == "path":
-            through = "L".join(f"{_short(x)} {_short(y)}" for x, y in self.points)
-            attributes["d"] = f"M{through}{'Z' if self.closed else ''}"
+            steps = (f"{'M' if not i or (self.apart and i % 2 == 0) else 'L'}{_short(x)} {_short(y)}"
+                     for i, (x, y) in enumerate(self.points))  # fmt: skip
+            attributes["d"] = f"{''.join(steps)}{'Z' if self.closed else ''}"
+        if self.pixels is not None:
+            from jostle.reporting.figures.sheet import png_of
+
+            attributes["href"] = f"data:image/png;base64,{b64encode(png_of(self.pixels)).decode()}"
         if look_of is not None:
             attributes |= look_of(self)
         elif self.kind:
@@ -46,6 +58,14 @@ class Shape:
         inside = f"{title}{escape(self.words)}"
         opened = f"<{self.tag}{_written(attributes)}"
         return f"{opened}>{inside}</{self.tag}>" if inside or self.tag == "text" else f"{opened}/>"
+
+    def moved(self, x: float, y: float) -> Shape:
+        """Return the shape at another place."""
+        shift = {"x": x, "cx": x, "x1": x, "x2": x, "y": y, "cy": y, "y1": y, "y2": y}
+        attributes = {
+            name: value + shift.get(name, 0) if name in shift else value for name, value in self.attributes.items()
+        }
+        return replace(self, attributes=attributes, points=tuple((a + x, b + y) for a, b in self.points))
 
 
 class Drawing:
@@ -86,6 +106,27 @@ class Drawing:
         """A line through points, or the area inside it."""
         self._parts.append(Shape("path", kind, hint=hint, points=tuple(points), closed=closed))
 
+    def hatch(self, x: float, y: float, width: float, height: float, strokes: str) -> None:
+        """Add strokes to a box, so that neighbours can be told apart in grey; `strokes` is of /, \\ and -."""
+        lines: list[Point] = []
+        right, bottom = x + width, y + height
+        if "-" in strokes:
+            levels = _multiples(y, bottom, STROKES)
+            lines += [end for level in levels for end in ((x, level), (right, level))]
+        for sign in (sign for stroke, sign in (("/", 1), ("\\", -1)) if stroke in strokes):
+            reach = sorted((sign * x, sign * right))
+            for c in _multiples(y + reach[0], bottom + reach[1], STROKES * math.sqrt(2)):  # the line y = c - sign * x
+                upper, lower = max(c - reach[1], y), min(c - reach[0], bottom)
+                if upper < lower:
+                    lines += [(sign * (c - upper), upper), (sign * (c - lower), lower)]
+        if lines:
+            self._parts.append(Shape("path", "hatch", points=tuple(lines), apart=True))
+
+    def image(self, x: float, y: float, width: float, height: float, pixels: Frame) -> None:
+        """Add a picture, stretched to a box."""
+        size = {"x": x, "y": y, "width": width, "height": height, "preserveAspectRatio": "none"}
+        self._parts.append(Shape("image", attributes=size, pixels=pixels))
+
     def dot(self, x: Number, y: Number, kind: str, mark: int = 0, hint: str = "", r: float = 4) -> None:
         """Add a marker; each number has its own shape, so that colour is never the only cue."""
         if mark % 4 == 0:
@@ -124,6 +165,10 @@ class Drawing:
             self.text(x + 28, 16, cut(name, most), "small")
             x += 44 + width_of(cut(name, most), 11)
 
+    def put(self, drawing: Drawing, x: float = 0.0, y: float = 0.0) -> None:
+        """Add all shapes of another drawing, without its links."""
+        self._parts += [shape.moved(x, y) for shape in drawing.shapes]
+
     def open_link(self, address: str, label: str) -> None:
         """Open a link that lasts until `close_link`."""
         self._links = True
@@ -152,6 +197,20 @@ class Drawing:
         parts = [part.svg(look_of) if isinstance(part, Shape) else part for part in self._parts]
         drawn = [text for text, part in zip(parts, self._parts, strict=True) if isinstance(part, Shape) or not alone]
         return "\n".join([head, *drawn, "</svg>"])
+
+
+def stack(label: str, *drawings: Drawing, gap: float = 18) -> Drawing:
+    """Return drawings below each other as one, as a figure of several panels.
+
+    >>> stack("two", Drawing(10, 5, "a"), Drawing(20, 5, "b"), gap=2).height
+    12.0
+    """
+    tall = sum(one.height for one in drawings) + gap * (len(drawings) - 1)
+    whole, y = Drawing(max(one.width for one in drawings), float(tall), label), 0.0
+    for one in drawings:
+        whole.put(one, y=y)
+        y += one.height + gap
+    return whole
 
 
 @dataclass(frozen=True)
@@ -187,9 +246,23 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
+def _multiples(low: float, high: float, step: float) -> list[float]:
+    """Multiples of a step between two numbers; boxes that touch have strokes that meet."""
+    return [number * step for number in range(math.ceil(low / step), math.ceil(high / step))]
+
+
 def width_of(words: str, size: float = 13) -> float:
     """About how wide words are."""
     return LETTER * size * len(words)
+
+
+def words_in(text: str, room: float, size: float = 11) -> list[str]:
+    """Return a text as one line or, where it has no room for that, a line a word.
+
+    >>> words_in("double detection", 120), words_in("double detection", 70)
+    (['double detection'], ['double', 'detection'])
+    """
+    return [text] if width_of(text, size) <= room else text.split()
 
 
 def run_paint(run: int) -> str:

@@ -14,27 +14,35 @@ MOST_CLASSES = 40
 LONGEST = 26  # letters of a name beside a chart
 
 
-def draw_classes(drops: Sequence[Drop], metric: str, wide: float = 720, group: str = "class") -> Drawing:
+def draw_classes(
+    drops: Sequence[Drop],
+    metric: str,
+    wide: float = 720,
+    group: str = "class",
+    names: tuple[str, str] = ("clean", "corrupted, mean over cells"),
+) -> Drawing:
     """Every class, or other group, before and after, the greatest loss on top; at most 40, the hardest hit."""
     worst = list(drops[:MOST_CLASSES])
-    names = [cut(drop.name, LONGEST) for drop in worst]
-    left = max(width_of(name) for name in names) + 14
+    labels = [cut(drop.name, LONGEST) for drop in worst]
+    left = max(width_of(label) for label in labels) + 14
     tall, top = 21, 30
-    drawing = Drawing(wide, top + tall * len(worst) + 26, f"{metric} of each {group}, clean and corrupted")
+    before, after = (cut(name, LONGEST) for name in names)
+    drawing = Drawing(wide, top + tall * len(worst) + 26, f"{metric} of each {group}, {before} and {after}")
     over = Scale(0, 1, left + 6, wide - 66)
     for tick in ticks(0, 1):
         drawing.line(over(tick), top - 6, over(tick), top + tall * len(worst), "grid")
         drawing.text(over(tick), top + tall * len(worst) + 16, percent(tick, 0), "pale small", "middle")
     drawing.dot(left + 12, 9, "mark clean", 0)
-    drawing.text(left + 22, 13, "clean", "small")
-    drawing.dot(left + 80, 9, "mark corrupted", 1)
-    drawing.text(left + 90, 13, "corrupted, mean over cells", "small")
+    drawing.text(left + 22, 13, before, "small")
+    second = left + 48 + width_of(before, 11)
+    drawing.dot(second, 9, "mark corrupted", 1)
+    drawing.text(second + 10, 13, after, "small")
     drawing.text(wide, 13, "points", "pale small", "end")
-    for i, (drop, name) in enumerate(zip(worst, names, strict=True)):
+    for i, (drop, label) in enumerate(zip(worst, labels, strict=True)):
         y = top + i * tall + tall / 2
-        hint = f"{drop.name}: {percent(drop.clean)} clean, {percent(drop.corrupted)} corrupted; least, "
-        hint += f"{percent(drop.worst)}, under {drop.worst_cell}"
-        drawing.text(left - 6, y + 4, name, "", "end", hint=drop.name)
+        hint = f"{drop.name}: {percent(drop.clean)} {before}, {percent(drop.corrupted)} {after}"
+        hint += f"; least, {percent(drop.worst)}, under {drop.worst_cell}" if drop.worst_cell else ""
+        drawing.text(left - 6, y + 4, label, "", "end", hint=drop.name)
         drawing.line(over(drop.clean), y, over(drop.corrupted), y, "lost" if drop.loss > 0 else "won")
         drawing.dot(over(drop.clean), y, "mark clean", 0, hint)
         drawing.dot(over(drop.corrupted), y, "mark corrupted", 1, hint)

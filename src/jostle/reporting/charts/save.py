@@ -44,6 +44,14 @@ def save_drawing(drawing: Drawing, folder: Path, name: str, formats: Sequence[st
     return paths
 
 
+def save_as(drawing: Drawing, path: Path) -> Path:
+    """Write a drawing in the format that the suffix of a path names, and return the path."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise BadValue(f"{path}: a drawing is written as {', '.join('.' + one for one in FORMATS)}")
+    return save_drawing(drawing, path.parent, path.stem, [kind])[0]
+
+
 def _paint(drawing: Drawing, path: Path, kind: str) -> None:
     try:
         import matplotlib
@@ -112,9 +120,18 @@ def _circle(shape: Shape) -> Any:
 
 
 def _polygon(shape: Shape) -> Any:
-    from matplotlib.patches import Polygon
+    from matplotlib.patches import PathPatch, Polygon
+    from matplotlib.path import Path as Lines
 
+    if shape.apart:
+        return PathPatch(Lines(shape.points, [Lines.MOVETO, Lines.LINETO] * (len(shape.points) // 2)))
     return Polygon(shape.points, closed=shape.closed)
+
+
+def _paint_image(axes: Axes, shape: Shape, look: Look, order: int) -> None:
+    x, y, width, height = (shape.attributes[name] for name in ("x", "y", "width", "height"))
+    pixels: Any = shape.pixels
+    axes.imshow(pixels, extent=(x, x + width, y + height, y), aspect="auto", zorder=order)
 
 
 _PATCHES: dict[str, Callable[[Shape], Any]] = {
@@ -123,4 +140,4 @@ _PATCHES: dict[str, Callable[[Shape], Any]] = {
     "path": _polygon,
     "line": _polygon,
 }
-_PAINTERS = {"text": _paint_text, **dict.fromkeys(_PATCHES, _paint_patch)}
+_PAINTERS = {"text": _paint_text, "image": _paint_image, **dict.fromkeys(_PATCHES, _paint_patch)}

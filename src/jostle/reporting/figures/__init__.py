@@ -1,1 +1,1 @@
-"""Figures for papers, by matplotlib, and contact sheets."""
+"""Contact sheets: pictures of what corruptions look like."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jostle.reporting.analysis.cell_tables import errors_table
 from jostle.reporting.analysis.error_profile import ErrorProfile, error_profile
-from jostle.reporting.charts.bars import Sides, draw_buckets, draw_impact, draw_profile
+from jostle.reporting.charts.bars import Sides, draw_buckets, draw_impact, draw_profile, draw_splits
 from jostle.reporting.html.blocks import Figure, Fold, Side, Text
 from jostle.reporting.html.section import Report, Section, section
 
@@ -25,6 +25,7 @@ def errors(report: Report) -> Section | None:
         return None
     by_run = {name: _sides(profile, "" if report.alone else f"{name}, ") for name, profile in profiles}
     every = [side for sides in by_run.values() for side in sides]
+    titles = {name: "" if report.alone else f", {name}" for name in by_run}
     tables = [(name, errors_table(profile)) for name, profile in profiles]
     return Section(
         Text(LEAD, "lead"),
@@ -32,9 +33,13 @@ def errors(report: Report) -> Section | None:
             Figure("profile", "Kinds of the most confident detections", draw_profile(every)),
             Figure("impact", "What each kind of error costs", draw_impact(every)),
             *(
+                Figure(f"splits-{number}", f"Kinds by confidence{titles[name]}", draw_splits(sides))
+                for number, (name, sides) in enumerate(by_run.items())
+            ),
+            *(
                 figure
                 for number, (name, profile) in enumerate(profiles)
-                for figure in _bucket_figures(profile, by_run[name], number, "" if report.alone else f", {name}")
+                for figure in _bucket_figures(profile, by_run[name], number, titles[name])
             ),
         ),
         Fold("As a table", *(replace(table, title=f"{table.title}, {name}") for name, table in tables)),
