@@ -9,7 +9,8 @@ import pytest
 
 from jostle.core.random import Part, key_for
 from jostle.corruptions.engine.context import ClipContext
-from jostle.corruptions.kernels.frame_keys import Draws, first_integers, first_uniform, frame_keys, keys_for
+from jostle.corruptions.kernels.blake2b import frame_keys, keys_for
+from jostle.corruptions.kernels.sfc64 import Draws, first_integers, first_uniform
 
 
 @pytest.mark.parametrize("seed", [0, 3, -(10**19)])

@@ -15,8 +15,9 @@ from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.gpu import blur as gpu_blur
 from jostle.corruptions.gpu import weather as gpu_weather
 from jostle.corruptions.gpu.contexts import AffectedFrames, FrameContexts
+from jostle.corruptions.kernels.blake2b import keys_for
 from jostle.corruptions.kernels.filters import motion_trail, motion_trails
-from jostle.corruptions.kernels.frame_keys import Draws, first_integers, first_uniform, keys_for
+from jostle.corruptions.kernels.sfc64 import Draws, first_integers, first_uniform
 from jostle.corruptions.kernels.smooth_motion import OverTime, drifts, sway, sways
 from jostle.corruptions.kernels.textures import ICE_TEXTURES
 

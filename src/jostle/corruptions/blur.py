@@ -23,7 +23,7 @@ from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.discs import boxes_of, correlate_disc
 from jostle.corruptions.kernels.filters import HAIR, correlate_taps, gaussian, motion_trail
-from jostle.corruptions.kernels.frame_keys import Draws
+from jostle.corruptions.kernels.sfc64 import Draws
 from jostle.corruptions.kernels.smooth_motion import OverTime, sways, texture_key
 from jostle.corruptions.kernels.streams import draw
 from jostle.errors import BadValue

@@ -16,8 +16,8 @@ from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.filters import rows_of
-from jostle.corruptions.kernels.frame_keys import Draws
 from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
+from jostle.corruptions.kernels.sfc64 import Draws
 from jostle.corruptions.kernels.smooth_motion import OverTime, texture_key
 from jostle.corruptions.kernels.textures import Plane, uniform_plane
 

@@ -21,7 +21,7 @@ from jostle.core.types.clip import Frame
 from jostle.corruptions.engine.context import ClipContext, FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
-from jostle.corruptions.kernels.frame_keys import Draws
+from jostle.corruptions.kernels.sfc64 import Draws
 from jostle.corruptions.kernels.smooth_motion import OverTime, drifts, sway, sways, texture_key
 from jostle.corruptions.kernels.splashes import mud, water
 from jostle.corruptions.kernels.streaks import STREAK, pour

@@ -15,7 +15,7 @@ from jostle.corruptions import blur as own
 from jostle.corruptions.gpu.contexts import FrameContexts
 from jostle.corruptions.gpu.device_tables import device_table, send_values
 from jostle.corruptions.kernels.filters import gaussian_taps, motion_trails
-from jostle.corruptions.kernels.frame_keys import first_uniform
+from jostle.corruptions.kernels.sfc64 import first_uniform
 from jostle.corruptions.kernels.smooth_motion import OverTime
 
 if has_triton():

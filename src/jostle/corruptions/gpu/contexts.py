@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from jostle.core.random import Part
 from jostle.corruptions.engine.context import ClipContext, FrameContext, Mask
-from jostle.corruptions.kernels.frame_keys import frame_keys
+from jostle.corruptions.kernels.blake2b import frame_keys
 
 Numbers = npt.NDArray[np.intp]
 

@@ -1,6 +1,6 @@
 """Programs for the keys of many frames and for random streams, one in each thread; they need Triton.
 
-See `jostle.corruptions.kernels.frame_keys`.
+See `jostle.corruptions.kernels.blake2b` and `sfc64`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from jostle.core.random import Part, encode_parts
 from jostle.core.triton_support import has_triton
 from jostle.corruptions.gpu.contexts import FrameContexts
 from jostle.corruptions.gpu.device_tables import device_table, send_values
-from jostle.corruptions.kernels.frame_keys import BLOCK, HEAD, ORDER, START, spelt_videos
+from jostle.corruptions.kernels.blake2b import BLOCK, HEAD, ORDER, START, spelt_videos
 
 if has_triton():
     from jostle.corruptions.gpu.stream_program import follow, hash_frames

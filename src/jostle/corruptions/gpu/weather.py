@@ -16,8 +16,9 @@ from jostle.corruptions import weather as own
 from jostle.corruptions.gpu.contexts import FrameContexts
 from jostle.corruptions.gpu.device_tables import device_table, send_values
 from jostle.corruptions.gpu.streams import keys_on, words_of
+from jostle.corruptions.kernels.blake2b import keys_for
 from jostle.corruptions.kernels.filters import motion_trails
-from jostle.corruptions.kernels.frame_keys import first_integers, first_uniform, keys_for
+from jostle.corruptions.kernels.sfc64 import first_integers, first_uniform
 from jostle.corruptions.kernels.smooth_motion import OverTime, drifts
 from jostle.corruptions.kernels.textures import (
     ICE_TEXTURES,
