@@ -19,8 +19,10 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.replay import order_for
 from jostle.reporting.trackers import tracker_payload
-from jostle.reporting.viewer.pages import cell_page, gallery_page, index_page, run_page, unfinished_page, video_page
+from jostle.reporting.viewer.excerpt_pages import gallery_page
+from jostle.reporting.viewer.pages import cell_page, index_page, run_page, unfinished_page
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting
+from jostle.reporting.viewer.video_page import video_page
 
 TASKS = ("detection", "recognition", "frames", "questions", "moments")
 CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3")

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from helpers.synthetic_runs import write_run
-from jostle.reporting.viewer.pages import run_page, video_page
+from jostle.reporting.viewer.pages import run_page
 from jostle.reporting.viewer.runs import RunCollection, Snapshot
+from jostle.reporting.viewer.video_page import video_page
 
 BLUR = "thumos14-c/motion_blur:3"
 

@@ -27,10 +27,11 @@ from jostle.errors import BadValue, DataError, JostleError, MissingExtra, Resour
 from jostle.reporting.charts.palette import loss_colours
 from jostle.reporting.viewer import pages
 from jostle.reporting.viewer.access import Guard
-from jostle.reporting.viewer.pages import CLEAN_EXCERPT, gallery_page, probe_page, spec_of, trial_of, video_page
+from jostle.reporting.viewer.excerpt_pages import CLEAN_EXCERPT, gallery_page, probe_page, spec_of, trial_of
 from jostle.reporting.viewer.rendering import DamagedExcerpt, Excerpt, Showing, still
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished
 from jostle.reporting.viewer.store import MediaStore, Work
+from jostle.reporting.viewer.video_page import video_page
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 NOT_YET = "not rendered yet; ask for the same address with .json\n"
