@@ -1,130 +1,14 @@
-"""Labels of options in running text, and which of them its clauses claim, deny or only mention.
+"""Clauses of running text: which labels of options they claim, deny or only mention.
 
-Labels are replaced by single signs of the private use area, so that the rules on clauses need not know how a label is
-written: an explicit one (`(B)`, `option B`) from U+E000, a bare letter from U+E100.
+Labels are marked by `answer_labels.mark_labels`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-_EXPLICIT, _BARE, _MASKED = 0xE000, 0xE100, 0xF000
-_CONTRADICTED = 63  # index of a label that stands with the words of another option: none can be taken from it
-_ANY = "[\ue000-\ue13f]"
-
-# A and I are words as well. Before one of these they are labels.
-_AFTER_LABEL = (
-    r"(?=\s*(?:$|[.,;:!?\n\-–—)\]}=>→|/&+✓✔✗✘✅❌×]|because\b|since\b|as\b|due\b|based\b|which\b|\("
-    r"|[^\x00-\u024f\u2000-\u206f])"
-    r"|\s+(?:is|isn't|was|are|were|would|could|might|may|seems?|looks|appears|and|or|nor|but|rather|instead|not|over"
-    r"|matches|fits|describes|shows|says|cannot|can't|can be|should|must be|does|doesn't|has to|with \d"
-    r"|\d{1,2}[.)]|it is"
-    r"|o|y|ou|et|oder|und|ist|est|es|yes|no|n'est|[A-Z](?![A-Za-z0-9'])|[\ue000-\ue13f])(?![\w]))"
-)
-_LEFT = r"(?<![A-Za-z0-9'\u00c0-\u024f])(?<![A-Za-z]-)(?<![A-Za-z]\.)"
-_RIGHT = r"(?![A-Za-z0-9'\u00c0-\u024f]|-[A-Za-z]|\.[A-Za-z])"
-_NOUN_LABEL = re.compile(
-    r"(?:(?<!\w)(?:answer choice|options?|choices?|letter|alternative|opci[oó]n|opção|opzione|lettre|lettera|letra"
-    r"|buchstabe|вариант)\s+|选项\s*|選項\s*|選択肢\s*)[(\[{\"']*(?P<label>[A-Za-z])"
-    + _RIGHT
-    + r"(?P<rest>[)\]}\"']*)",
-    re.IGNORECASE,
-)
-_BRACKETED = re.compile(
-    r"(?<![\w])[(\[{\"']+\s*(?P<label>[A-Za-z])\s*[)\]}\"']+|(?<!\w)[(\[](?P<open>[A-Z])(?![\w'\])])"
-)
-_LOWER = re.compile(
-    r"(?:(?:^|\n)\s*(?P<line>[b-z])(?=\s*[).:](?:\s|$))"
-    r"|(?<=\b(?:is|be|on)\s)(?P<declared>[a-z])(?=\s*(?:[.,;!)]|$))|(?<=[:=]\s)(?P<given>[a-z])(?=\s*(?:[.,;!)]|$)))"
-)
-_UPPER = re.compile(_LEFT + r"(?P<label>[A-Z])" + _RIGHT)
-
-
-def mark_labels(text: str, options: Sequence[str], names: Sequence[str] = ()) -> str:
-    """Return a text with a sign for each label of an option; an option's own words behind its label are left out."""
-    text, options = _mask_options(re.sub("[\ue000-\uf8ff]", "", text), options)
-    for i, name in sorted(enumerate(names), key=lambda pair: -len(pair[1])):
-        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", chr(_EXPLICIT + i), text, flags=re.IGNORECASE)
-
-    def sign(letter: str, base: int) -> str:
-        index = ord(letter.upper()) - ord("A")
-        if index >= len(options):  # the words of an option may be a letter
-            same = [i for i, one in enumerate(options) if one.strip(" .").casefold() == letter.casefold()]
-            index = same[0] if same else index
-        return chr(base + index)
-
-    def noun(match: re.Match[str]) -> str:
-        letter, after = match["label"], text_now[match.end() :]
-        article = letter in "aAI" or letter.islower()
-        if article and not match["rest"] and not re.match(_AFTER_LABEL, after):
-            return match[0]
-        content = re.match(r"let|buch", match[0], re.IGNORECASE)  # a letter may be what the video shows
-        return sign(letter, _BARE if content else _EXPLICIT)
-
-    def upper(match: re.Match[str]) -> str:
-        letter, after = match["label"], text_now[match.end() :]
-        words = options[ord(letter) - ord("A")] if ord(letter) - ord("A") < len(options) else ""
-        own = words and re.match(r"\s*" + re.escape(words), after, re.IGNORECASE)
-        if letter in "AI" and not own and not re.match(_AFTER_LABEL, after):
-            return match[0]
-        if letter == "I" and not re.match(r"\s*(?:$|[.):,\n])", after):
-            return match[0]
-        return sign(letter, _BARE)
-
-    text_now = text
-    text = text_now = _NOUN_LABEL.sub(noun, text_now)
-    text = text_now = _BRACKETED.sub(lambda match: f" {sign(match['label'] or match['open'], _EXPLICIT)} ", text_now)
-    text = text_now = _LOWER.sub(
-        lambda match: match[0][:-1] + sign(match["line"] or match["declared"] or match["given"], _BARE), text_now
-    )
-    text = _UPPER.sub(upper, text_now)
-    return _without_own_words(text.replace('"', " "), [one.replace('"', " ") for one in options])
-
-
-def _mask_options(text: str, options: Sequence[str]) -> tuple[str, list[str]]:
-    """Replace options that hold letters of their own, such as "(b)(a)(c)" or "John F. Kennedy", by signs."""
-    masked = list(options)
-    for i in sorted(range(len(options)), key=lambda i: -len(options[i])):
-        if len(options[i]) > 3 and re.search(r"(?<![A-Za-z'])[A-Za-z](?![A-Za-z'])", options[i]):
-            masked[i] = 2 * chr(_MASKED + i)
-            text = re.sub(rf"(?<!\w){re.escape(options[i])}(?!\w)", masked[i], text, flags=re.IGNORECASE)
-    return text, masked
-
-
-def _without_own_words(text: str, options: Sequence[str]) -> str:
-    """Leave out an option's words behind its label, also where they break off at the end; mark contradictions."""
-    parts = re.split(f"({_ANY})", text)
-    for k in range(1, len(parts), 2):
-        index, after = _index(parts[k]), parts[k + 1]
-        words = after.lstrip(" \t).:,;-–—(=\n")
-        lead = after[: len(after) - len(words)]
-        if index >= len(options) or not words:
-            continue
-        held = [
-            i for i, one in enumerate(options) if one and re.match(re.escape(one) + r"(?!\w)", words, re.IGNORECASE)
-        ]
-        longest = max((len(options[i]) for i in held), default=0)
-        best = [i for i in held if len(options[i]) == longest]
-        own = options[index]
-        if index in best:
-            rest = words[longest:].lstrip(" )")
-            listed = "\n" in lead or rest[:1] in ("", ".", ",", ";", ":", "!", "\n", "?", "-", "–")
-            parts[k + 1] = (": " if listed else " ") + rest
-        elif best and longest > 1:
-            parts[k] = chr(_EXPLICIT + _CONTRADICTED)
-        elif k == len(parts) - 2 and len(words) > 2 and own.casefold().startswith(words.casefold()):
-            parts[k + 1] = ""  # cut off
-    return "".join(parts)
-
-
-def _index(sign: str) -> int:
-    return ord(sign) - (_BARE if ord(sign) >= _BARE else _EXPLICIT)
-
-
-def _indices(text: str) -> set[int]:
-    return {_index(sign) for sign in re.findall(_ANY, text)}
+from jostle.metrics.answer_labels import ANY, index_of, indices_in
 
 
 @dataclass(frozen=True)
@@ -230,7 +114,7 @@ _IDIOMS = re.compile(
 )
 _BACK = re.compile(
     r"^\W*(?:(?:hmm+|oh|uh|um|well|but)\W+)*(?:no(?=\s*[,.!;:\-–—…]|\s+(?:wait|it|that|actually|i\b|not|the)|\s*$|\s*"
-    + _ANY
+    + ANY
     + ")"
     r"|nope|nah\b|not (?:really|quite|exactly)|i (?:don't|do not) think(?: so)?(?=\W*$)"
     r"|i doubt (?:it|that|so)(?=\W*$)|wait|hold on|actually|correction|scratch that"
@@ -249,7 +133,7 @@ _FINAL = re.compile(
 )
 # Of a gap there is one way to match only, and lists are no longer than options: they would take exponential time.
 _LIST = (
-    rf"{_ANY}(?:[\s,/&|]*(?:(?:\b(?:and|or|nor|y|o|u|et|ou|oder|und|e)\b|或者?|和|还是|か|と)[\s,/&|]*)?{_ANY}){{0,25}}"
+    rf"{ANY}(?:[\s,/&|]*(?:(?:\b(?:and|or|nor|y|o|u|et|ou|oder|und|e)\b|或者?|和|还是|か|と)[\s,/&|]*)?{ANY}){{0,25}}"
 )
 _ADVERBS = (
     r"(?:\s*\b(?:be|really|actually|necessarily|the|option|likely|probably|clearly|definitely|completely"
@@ -263,10 +147,10 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _NOR = re.compile(
-    rf"(?:\b(?:neither|not)\s+)?(?P<denied>{_ANY}(?:\s*,\s*{_ANY}){{0,25}}\s*,?\s*\bnor\s+{_ANY})", re.IGNORECASE
+    rf"(?:\b(?:neither|not)\s+)?(?P<denied>{ANY}(?:\s*,\s*{ANY}){{0,25}}\s*,?\s*\bnor\s+{ANY})", re.IGNORECASE
 )
 _BOTH = re.compile(
-    rf"\bnot (?:only|just|merely|simply)\s+({_ANY}),?\s*but(?:\s+(?:also|both))?\s+({_ANY})", re.IGNORECASE
+    rf"\bnot (?:only|just|merely|simply)\s+({ANY}),?\s*but(?:\s+(?:also|both))?\s+({ANY})", re.IGNORECASE
 )
 _JUDGED_BAD = re.compile(
     rf"(?P<denied>{_LIST})[\s).:\-–=]*(?:\b(?:is|are|was|were|looks?|seems?|would be|can be|must be|ist|est|es"
@@ -276,33 +160,33 @@ _JUDGED_BAD = re.compile(
 )
 _LISTED = re.compile(
     rf"(?:\b(?:among|amongst|between|out of|from|of)\s+(?:options?\s+)?|\b(?:options"
-    rf"|choices)\s*(?:are)?\s*:\s*){_ANY}(?:[\s,]*{_ANY})*"
-    rf"(?:[\s,]*\b(?:and|or)\b\s*{_ANY})?",
+    rf"|choices)\s*(?:are)?\s*:\s*){ANY}(?:[\s,]*{ANY})*"
+    rf"(?:[\s,]*\b(?:and|or)\b\s*{ANY})?",
     re.IGNORECASE,
 )
 _DECLARED = re.compile(
-    rf"{_ANSWER}[^\ue000-\ue13f.;!?\n]{{0,60}}?{_IS}\s*(?:{_FILLERS}|[\s:\"'(\[])*(?P<label>{_ANY})", re.IGNORECASE
+    rf"{_ANSWER}[^\ue000-\ue13f.;!?\n]{{0,60}}?{_IS}\s*(?:{_FILLERS}|[\s:\"'(\[])*(?P<label>{ANY})", re.IGNORECASE
 )
 _CHOSEN = re.compile(
     rf"\b(?:choose|pick|select|go(?:ing)? (?:with|for)|opt for|settle (?:on|for)|lean(?:ing)? (?:towards?|to)"
     rf"|vote (?:for|goes to)|stick with|conclude|answer|say|choosing"
-    rf"|selecting|picking)(?: that)?\s*(?:{_FILLERS}|[\s:\"'])*(?P<label>{_ANY})",
+    rf"|selecting|picking)(?: that)?\s*(?:{_FILLERS}|[\s:\"'])*(?P<label>{ANY})",
     re.IGNORECASE,
 )
 _POINTED = re.compile(
     rf"(?:\b(?:it|this|that|which)(?:'s| is| was| must be| has to be| should be| would be)|\b(?:must|has to"
     rf"|can only) be|\b(?:leaving|leaves)(?: us)?"
-    rf"(?: with)?(?: only)?)\s*(?:{_FILLERS}|\s)*(?P<label>{_ANY})",
+    rf"(?: with)?(?: only)?)\s*(?:{_FILLERS}|\s)*(?P<label>{ANY})",
     re.IGNORECASE,
 )
 _JUDGED_GOOD = re.compile(
-    rf"(?P<label>{_ANY})[\s).:\-–=]*(?:\b(?:is|was|must be|has to be|should be|would be|ist|est|es)\b"
+    rf"(?P<label>{ANY})[\s).:\-–=]*(?:\b(?:is|was|must be|has to be|should be|would be|ist|est|es)\b"
     rf"|'s\b)?\s*(?:{_FILLERS}|\bbest\b|\bonly\b|\s)*?"
     rf"(?:(?<!\w){_GOOD}(?!\w)|{_GOOD_CJK}|\b(?:remains|is left|it is)\b)",
     re.IGNORECASE,
 )
 _FITS = re.compile(
-    rf"(?P<label>{_ANY})\s*(?:\b(?:best|clearly|most|more|accurately|correctly|closely|exactly)\b\s*)*"
+    rf"(?P<label>{ANY})\s*(?:\b(?:best|clearly|most|more|accurately|correctly|closely|exactly)\b\s*)*"
     rf"\b(?:fits?|matches|describes|captures|reflects|represents|summari[sz]es|explains|corresponds|aligns|works"
     rf"|applies|wins|(?:seems|looks|appears)"
     rf"(?: to be)?(?: the)? (?:most )?(?:correct|right|best|likely|accurate))\b",
@@ -310,11 +194,11 @@ _FITS = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[.!?;])(?=[\ue000-\ue13f])|\n+")
 _CLAUSE = re.compile(
-    rf"(?:,|;|(?<={_ANY})\s*[).]?\s*:|\s[-–—]+\s|[—()]|->|→|=>|⇒|∴|\.{{2,}}|…"
+    rf"(?:,|;|(?<={ANY})\s*[).]?\s*:|\s[-–—]+\s|[—()]|->|→|=>|⇒|∴|\.{{2,}}|…"
     r"|\b(?P<word>because|since|as(?=\s+(?:he|she|the|it|in|they|this|that|we|you|an?|there)\b)|so|therefore|thus"
     r"|hence|but|while|whereas"
     r"|although|though|however|which|given|due|when|where|after|before)\b"
-    rf"|\b(?P<and>and)(?=\s+{_ANY}\s+(?:is|isn't|was|are|does|seems)\b))"
+    rf"|\b(?P<and>and)(?=\s+{ANY}\s+(?:is|isn't|was|are|does|seems)\b))"
 )
 _GROUNDS = frozenset(
     (
@@ -367,28 +251,28 @@ class _Claims:
 
     def read(self, text: str) -> Reading:
         text = re.sub(
-            rf"({_ANY})\s*[).:]\s*(?=(?:is|isn't|was|are|cannot|can't|does|doesn't|would|seems|looks|not)\b)",
+            rf"({ANY})\s*[).:]\s*(?=(?:is|isn't|was|are|cannot|can't|does|doesn't|would|seems|looks|not)\b)",
             r"\1 ",
             text,
         )
-        text = re.sub(rf"(?<!{_ANY})(:)\s*\n+\s*(?={_ANY})", r"\1 ", text)
+        text = re.sub(rf"(?<!{ANY})(:)\s*\n+\s*(?={ANY})", r"\1 ", text)
         text = re.sub(r"\b(?:e\.\s?g|cf)\.,?\s*", "for example ", text, flags=re.IGNORECASE)
-        text = re.sub(rf"(?<![\w.])\(?\d{{1,2}}[.)]\s*(?={_ANY})", ", ", text)  # "1. A 2. B"
-        text = re.sub(rf"^\s*no\s+(?={_ANY})|(?<!\S)!(?={_ANY})", "not ", text, flags=re.IGNORECASE)
+        text = re.sub(rf"(?<![\w.])\(?\d{{1,2}}[.)]\s*(?={ANY})", ", ", text)  # "1. A 2. B"
+        text = re.sub(rf"^\s*no\s+(?={ANY})|(?<!\S)!(?={ANY})", "not ", text, flags=re.IGNORECASE)
         text = _BOTH.sub(r"\1 and \2", text)
-        if not re.search(_ANY, text):
+        if not re.search(ANY, text):
             return Reading(False, withdrawn=False)
         verdict = _list_of_verdicts(text)
         if verdict is not None:
             return self._settled(verdict)
-        several = len(_indices(text)) > 1
+        several = len(indices_in(text)) > 1
         text = _without_lists(text)
         for sentence in _SENTENCE.split(text):
             self._sentence(_IDIOMS.sub(" ", sentence))
         if self.claims:
             return self._settled(self._decide())
-        explicit = {_index(sign) for sign in re.findall("[\ue000-\ue03f]", text)}
-        named = _indices(text)
+        explicit = {index_of(sign) for sign in re.findall("[\ue000-\ue03f]", text)}
+        named = indices_in(text)
         if several:
             return Reading(True, None, None, self.withdrawn)
         if self.withdrawn or self.doubted or self.denied or len(explicit) != 1 or named != explicit:
@@ -420,7 +304,7 @@ class _Claims:
         """Leave out what a sentence denies; a question denies nothing."""
 
         def deny(match: re.Match[str]) -> str:
-            self.denied |= _indices(match["denied"])
+            self.denied |= indices_in(match["denied"])
             self.doubted = True
             return " "
 
@@ -432,11 +316,11 @@ class _Claims:
 
     def _clause(self, clause: str, word: str, tentative: bool) -> None:
         if _BACK.match(clause) and word not in _GROUNDS:
-            self.withdrawn = self.withdrawn or bool(self.claims) or not _indices(clause)
+            self.withdrawn = self.withdrawn or bool(self.claims) or not indices_in(clause)
             self.claims.clear()
             self.denied.clear()
             clause = _BACK.sub("", clause, count=1)
-        labels = frozenset(_indices(clause))
+        labels = frozenset(indices_in(clause))
         if not labels:
             self.carried = bool(_DANGLING.search(clause))
             self.doubted = self.doubted or (word in _CONTRAST and bool(clause.strip(" .,")))
@@ -462,12 +346,12 @@ class _Claims:
 
     def _claimed(self, clause: str, word: str) -> tuple[frozenset[int], bool] | None:
         """Return the labels that a clause claims, and whether it is sure; None if it claims nothing."""
-        labels = frozenset(_indices(clause))
+        labels = frozenset(indices_in(clause))
         rest = re.sub(_FILLERS, " ", clause, flags=re.IGNORECASE)
         joined = re.sub(
             r"\b(?:and|or|nor|y|o|u|et|ou|oder|und|e)\b|或者?|和|还是|か|と", " ", rest, flags=re.IGNORECASE
         )
-        if word not in _GROUNDS and not re.sub(rf"{_ANY}|[\W_]", "", joined):
+        if word not in _GROUNDS and not re.sub(rf"{ANY}|[\W_]", "", joined):
             return labels, True
         for pattern, certain in (
             (_DECLARED, True),
@@ -480,19 +364,19 @@ class _Claims:
                 if _NO.search(clause[: match.start("label")]) or _NO.search(match[0]):
                     continue
                 alone = pattern is _JUDGED_GOOD or not certain
-                return (frozenset((_index(match["label"]),)) if alone else labels), certain
+                return (frozenset((index_of(match["label"]),)) if alone else labels), certain
         return None
 
 
 def _list_of_verdicts(text: str) -> int | None:
     """Return the only label that a list of verdicts is for: "A) no B) no C) yes"; None where there is no such list."""
-    parts = re.split(rf"({_ANY})", text)
+    parts = re.split(rf"({ANY})", text)
     verdicts: dict[int, list[bool | None]] = {}
     for k in range(1, len(parts), 2):
         after = parts[k + 1].lstrip(" \t).:?-–—=(")
         good = re.match(r"(?:yes|true|correct|right)\b|[✓✔✅☑]", after, re.IGNORECASE)
         bad = re.match(r"(?:no|false|incorrect|wrong)\b|[✗✘❌×☒]", after, re.IGNORECASE)
-        verdicts.setdefault(_index(parts[k]), []).append(True if good else False if bad else None)
+        verdicts.setdefault(index_of(parts[k]), []).append(True if good else False if bad else None)
     good_labels = [index for index, values in verdicts.items() if True in values]
     plain = all(len(values) == 1 and values[0] is not None for values in verdicts.values())
     return good_labels[0] if plain and len(verdicts) > 1 and len(good_labels) == 1 else None
@@ -502,7 +386,8 @@ def _without_lists(text: str) -> str:
     """Leave out the lines of a text that list the options, or say something on one after the other."""
     lines = text.split("\n")
     begins = [
-        match and _index(match[1]) for match in (re.match(rf"\s*({_ANY})\s*[).:](?=.*\S|\s*$)", line) for line in lines)
+        match and index_of(match[1])
+        for match in (re.match(rf"\s*({ANY})\s*[).:](?=.*\S|\s*$)", line) for line in lines)
     ]
     listed = {index for index in begins if index is not None}
     if len(listed) < 2:

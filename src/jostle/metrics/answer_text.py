@@ -23,7 +23,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from jostle.metrics.answer_claims import Reading, mark_labels, read_claims, takes_back
+from jostle.metrics.answer_claims import Reading, read_claims, takes_back
+from jostle.metrics.answer_labels import mark_labels
 from jostle.metrics.answer_markup import (
     first_turn,
     json_answers,
