@@ -19,10 +19,11 @@ from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
 from jostle.features.caches import KEEP_BYTES
-from jostle.features.engine import Progress, VideoFeatures
+from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost, Extraction
 from jostle.features.interpolation import MendingResult, MendingStrategy
 from jostle.features.options import ReleasedBug, Rule
+from jostle.features.requests import Progress
 from jostle.features.store import FeatureOrigin, FeatureStore, VideoEntry, read_extraction, read_store, write_extraction
 from jostle.features.windows import WindowGrid
 from jostle.io.files.video_ids import file_name_for, join_names, quote_name, refuse_collisions

@@ -110,6 +110,50 @@ class WindowGrid:
         return np.asarray((np.arange(count) * self.stride + 0.5 * self.window) / fps, np.float64)
 
 
+class VideoWindows:
+    """Windows of one video, and which of them a changed frame touches.
+
+    Args:
+        ticks: the frame of the source at each frame of the grid.
+        flow: whether windows show the optical flow from each frame to the next as well.
+
+    Attributes:
+        count: how many there are.
+        frames: (T + 1, window) frames of the source that each shows, with one window beyond the last for "early-row".
+    """
+
+    def __init__(self, grid: WindowGrid, ticks: Indices, *, flow: bool) -> None:
+        self.grid = grid
+        self.count = grid.count(len(ticks))
+        self._ticks, self._flow = ticks, flow
+        self._numbers = grid.frames_of(np.arange(self.count + 1, dtype=np.int64), len(ticks))
+        self.frames = ticks[self._numbers]
+
+    def flow_ends(self, windows: Indices) -> tuple[Indices, Indices]:
+        """Return the frames of the source that flow leads from and to; the last frame repeats the flow before it."""
+        first = np.minimum(self._numbers[windows], max(len(self._ticks) - 2, 0))
+        return self._ticks[first], self._ticks[np.minimum(first + 1, len(self._ticks) - 1)]
+
+    def patched(self, changed: Mask) -> tuple[Indices, Indices]:
+        """Return `WindowGrid.patched` by changed frames of the source."""
+        return self.grid.patched(self._changed_ticks(changed))
+
+    def touched(self, changed: Mask) -> Mask:
+        """Return the (T,) mask of windows that contain a changed frame of the source, or flow from or to one."""
+        windows = np.zeros(self.count, np.bool_)
+        windows[self.grid.touched(self._changed_ticks(changed))] = True
+        return windows
+
+    def _changed_ticks(self, frames: Mask) -> Mask:
+        at_ticks: Mask = frames[self._ticks]
+        if not self._flow:
+            return at_ticks
+        changed = at_ticks.copy()
+        changed[:-1] |= at_ticks[1:]
+        changed[-1:] |= at_ticks[-2:-1]  # the last frame repeats the flow of the one before
+        return changed
+
+
 def resample_frames(pts: Times, fps: Fraction, rate: float | None) -> Indices:
     """Return the frame on display at each tick of another rate; every frame once if `rate` is None.
 
