@@ -30,7 +30,8 @@ from jostle.evaluation.inference.outputs import ObjectPredictions, VideoAnswers
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.results.run import Run
-from jostle.evaluation.runner.runner import StoppingRule, run_benchmark
+from jostle.evaluation.runner.runner import run_benchmark
+from jostle.evaluation.runner.session import StoppingRule
 from jostle.features.extraction import Cost
 from jostle.metrics.robustness import split_cell
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.results.run import Run
     from jostle.evaluation.runner.estimate import WorkEstimate
-    from jostle.evaluation.runner.runner import StoppingRule
+    from jostle.evaluation.runner.session import StoppingRule
     from jostle.evaluation.runner.source_statistics import CleanVideos
     from jostle.evaluation.runner.verification import RunCheck
     from jostle.gate.budget import Budget

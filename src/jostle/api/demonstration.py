@@ -26,7 +26,7 @@ from jostle.errors import DataError
 from jostle.evaluation.inference.detection import DetectorGroup
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import run_together
+from jostle.evaluation.runner.together import run_together
 from jostle.io.files.annotations import write_truth
 from jostle.io.files.atomic import write_bytes
 from jostle.io.files.video_ids import id_of

@@ -12,7 +12,7 @@ from jostle.errors import BadValue, DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import Content
-from jostle.evaluation.runner.runner import StoppingRule
+from jostle.evaluation.runner.session import StoppingRule
 from jostle.evaluation.runner.state import usable_videos
 from jostle.evaluation.tasks.task import make_task
 from jostle.gate.budget import Budget

@@ -20,7 +20,8 @@ from jostle.evaluation.inference.video_detection import ByFeatures, detect_video
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.results.run import Run
-from jostle.evaluation.runner.runner import run_benchmark, run_together
+from jostle.evaluation.runner.runner import run_benchmark
+from jostle.evaluation.runner.together import run_together
 from jostle.features.folder import CorruptionOptions, extract_video
 from jostle.features.options import ReleasedBug, Rule
 from jostle.mending.damage_finders import Mending

@@ -75,7 +75,7 @@ def check_reuse(
         warnings.warn(
             f"{folder.path}: here a network gives what is reused from the clean video other bits than what is computed "
             "again; so every cell is computed whole, which takes longer, and run.json says that reuse is off",
-            stacklevel=3,
+            stacklevel=4,
         )
         left, on = [replace(job, reuse=False) for job in left], False
     with closing(_run(engine, start, left, workers)) as results:
