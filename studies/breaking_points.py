@@ -221,8 +221,9 @@ def _places(record: harness.Record) -> list[str]:
 
 def _shares(one: BreakingDistribution) -> list[str]:
     """Format the share of actions that are lost to so many frames, and to none."""
+    lost = [part for part in one.lost_to if part.frames in (1, 4, 16)]
     return [
-        *(harness.with_interval(*one.lost_to[frames], ".0f", scale=100) for frames in (1, 4, 16)),
+        *(harness.with_interval(part.share, part.interval, ".0f", scale=100) for part in lost),
         f"{100 * one.unbroken / one.items:.0f}",
     ]
 

@@ -32,4 +32,4 @@ def test_unreadable_videos_are_reported(
     (copy / "test" / "nod" / "c.mkv").write_bytes(b"cut off")
     monkeypatch.setattr(sys, "argv", ["jostle", "check", str(copy), "--dataset", "folder", "--subset", "test"])
     assert _run() == 4
-    assert "c cannot be used: " in capsys.readouterr().err
+    assert "c cannot be used: " in capsys.readouterr().out
