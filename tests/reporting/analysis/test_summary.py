@@ -140,6 +140,12 @@ def one_cell(record: Any, times: int) -> None:
         (without_cells, "corrupted is 0.99, without cells"),
         (lambda record: one_cell(record, 4), "more than once"),
         (lambda record: record["relative"].update(value=None), "relative is None, and the others give"),
+        (
+            lambda record: record["facts"]["content"].update(task="guessing"),
+            r"facts.content.task is 'guessing', not one",
+        ),
+        (lambda record: record["facts"]["content"].update(protocol=None), r"facts.content.protocol is missing"),
+        (lambda record: record["facts"]["content"].update(k=3), r"facts.content.k is for frames, objects, recogn"),
     ],
 )
 def test_F118_implausible_cells_are_refused_despite_fitting_means(record: Path, edit: Any, message: str) -> None:

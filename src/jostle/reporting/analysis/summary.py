@@ -23,6 +23,7 @@ from jostle.evaluation.results.run_analysis import Estimate, RunAnalysis
 from jostle.evaluation.run_folder.metadata import RunFacts
 from jostle.evaluation.run_folder.scores import Counted, Coverage, Ratio
 from jostle.evaluation.tasks.task import tasks
+from jostle.evaluation.tasks.validation import check_content
 from jostle.evaluation.tasks.words import Words
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
@@ -217,6 +218,7 @@ def read_summary(path: Path) -> RunSummary:
         raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F125") from None
     try:
         summary = parse_record(RunSummary, record)
+        _check_task(summary)
         _check_numbers(summary)
     except ValidationError as error:
         raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F118") from None
@@ -268,6 +270,14 @@ def _registered_content(facts: Mapping[str, Any]) -> dict[str, Any] | None:
         on = facts["benchmark"].removeprefix(f"{recipe.name} on ")
         recipe = recipe.on(facts["dataset"], facts["subset"], on)
     return recipe.content() if recipe.fingerprint == facts["fingerprint"] else None
+
+
+def _check_task(summary: RunSummary) -> None:
+    """Raise ValidationError unless the definition of the benchmark has the fields of a known task."""
+    try:
+        check_content(summary.facts.content)
+    except ValidationError as error:
+        raise error.under("content").under("facts") from None
 
 
 def _check_numbers(summary: RunSummary) -> None:
