@@ -143,31 +143,11 @@ def check_run(
         Tampered: if predictions changed since they were written.
         Incomparable: if the runs cannot be compared.
     """
-    early, lost = run.about.stopped_early, []
-    if budget is None:
-        if early is None and against is None:
-            raise BadValue("nothing to check: give a budget, a reference run to compare with, or both")
-        budget = AGAINST_REFERENCE if early is None else Budget(tuple(map(_recorded_condition, early.conditions)))
-    conditions = budget.condition
-    lacking = [one.title for one in conditions if one.against_reference]
-    if against is None and lacking and early is not None and early.against is not None:
-        if Path(early.against).is_dir():
-            against = RunRecord.read(early.against)
-        else:
-            lost.append(Gap(f"the reference run {early.against} is not there; give it with --against (against=)"))
-    if against is None and lacking and not lost:
-        raise BadValue(f"{lacking[0]!r} needs a reference run; give one with --against (against=)")
+    conditions = _conditions(run, against, budget)
+    against, lost = _reference(run, against, conditions)
     scope = Scope.of(run.about.content, cells)
-    about = {one: scope.of_condition(one) for one in conditions}
-    named = {cell for one in about.values() for cell in one}
     records = (run,) if against is None else (run, against)
-    own = find_gaps(run, scope, named)
-    theirs = [] if against is None else [*find_gaps(against, scope, named), *find_unpaired(run, against)]
-    gaps_of = {
-        one: [gap for gap in own if gap.concerns(about[one])]
-        + [gap for gap in (*theirs, *lost) if one.against_reference and gap.concerns(about[one])]
-        for one in conditions
-    }
+    gaps_of = _gaps_by_condition(run, against, lost, scope, conditions)
     decidable = tuple(one for one in conditions if not gaps_of[one])
     decided = {one: _left_open(one, gaps_of[one][0].reason, gap=True) for one in conditions if gaps_of[one]}
     remarks = [] if against is None else condition_differences(run, against)
@@ -196,6 +176,46 @@ def check_run(
         remarks=tuple(remarks),
         gaps=tuple(gaps),
     )
+
+
+def _conditions(run: RunRecord, against: RunRecord | None, budget: Budget | None) -> tuple[Condition, ...]:
+    """Return the conditions of a budget, by default those that a run stopped by, or those against a reference."""
+    if budget is not None:
+        return budget.condition
+    if run.about.stopped_early is not None:
+        return Budget(tuple(map(_recorded_condition, run.about.stopped_early.conditions))).condition
+    if against is None:
+        raise BadValue("nothing to check: give a budget, a reference run to compare with, or both")
+    return AGAINST_REFERENCE.condition
+
+
+def _reference(
+    run: RunRecord, against: RunRecord | None, conditions: Sequence[Condition]
+) -> tuple[RunRecord | None, list[Gap]]:
+    """Return the reference run, by default that of a run that stopped early, and the gap that its loss leaves."""
+    needing = [one.title for one in conditions if one.against_reference]
+    if against is not None or not needing:
+        return against, []
+    early = run.about.stopped_early
+    if early is None or early.against is None:
+        raise BadValue(f"{needing[0]!r} needs a reference run; give one with --against (against=)")
+    if Path(early.against).is_dir():
+        return RunRecord.read(early.against), []
+    return None, [Gap(f"the reference run {early.against} is not there; give it with --against (against=)")]
+
+
+def _gaps_by_condition(
+    run: RunRecord, against: RunRecord | None, lost: Sequence[Gap], scope: Scope, conditions: Sequence[Condition]
+) -> dict[Condition, list[Gap]]:
+    """Return what leaves each condition undecided; what the reference lacks concerns those that need it only."""
+    about = {one: scope.of_condition(one) for one in conditions}
+    named = {cell for one in about.values() for cell in one}
+    own = find_gaps(run, scope, named)
+    theirs = [] if against is None else [*find_gaps(against, scope, named), *find_unpaired(run, against)]
+    return {
+        one: [gap for gap in (*own, *((*theirs, *lost) if one.against_reference else ())) if gap.concerns(about[one])]
+        for one in conditions
+    }
 
 
 def _measure_all(
