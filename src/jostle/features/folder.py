@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -145,7 +145,58 @@ def extract_videos(
     WindowGrid(extractor.spec.frames, extractor.spec.stride, rule, faults)  # validates them
     if faults and not corrupting.specs:
         raise BadValue(f"{', '.join(faults)}: these bugs affect corrupted video only; name a corruption as well")
-    origin = FeatureOrigin(
+    origin = _origin(name, weights, extractor, corrupting, rule, faults, finder)
+    if clean is not None:
+        _check_clean(clean, origin)
+    store = FeatureStore(out, origin, overwrite=overwrite)
+    jobs = max(min(jobs, len(videos)), 1)
+    threads = 1 if jobs > 1 else None
+    shared = _ExtractionJob("", Path(), out, corrupting, rule, faults, keep_frames, clean, threads)
+    pending = [job for job in _jobs(videos, shared, rates or {}) if not _is_done(store, job)]
+    left = {job.video_id for job in pending}
+    # This process has loaded the extractor already.
+    here = partial(_attempt, extractor=extractor, finder=finder, progress=progress if len(videos) == 1 else None)
+    start = (
+        partial(_start_worker, load, mend, _registered_functions(corrupting))
+        if min(jobs, len(pending)) > 1
+        else lambda: here
+    )
+    extracted, cost = _extract_all(store, start, pending, jobs, alone=len(videos) == 1, progress=progress)
+    if videos and len(store.set_aside) == len(videos):
+        first, why = next(iter(store.set_aside.items()))
+        raise DataError(
+            f"none of {len(videos)} videos could be used ({join_names(videos)}); {quote_name(first)}: {why}"
+        )
+    warnings = [f"{quote_name(video)}: {warning}" for video, entry in extracted.items() for warning in entry.warnings]
+    return ExtractionSummary(
+        out,
+        made=tuple(extracted),
+        kept=tuple(video_id for video_id in videos if video_id not in left),
+        set_aside=dict(store.set_aside),
+        warnings=(*store.warnings, *warnings),
+        cost=cost,
+    )
+
+
+def _jobs(
+    videos: Mapping[str, Path], shared: _ExtractionJob, rates: Mapping[str, Fraction]
+) -> Iterator[_ExtractionJob]:
+    """Yield a job for each video that is like the shared one."""
+    for video_id, path in videos.items():
+        options = _options_for(shared.corrupting, video_id)
+        yield replace(shared, video_id=video_id, path=path, corrupting=options, fps=rates.get(video_id))
+
+
+def _origin(
+    name: str,
+    weights: str | None,
+    extractor: FeatureExtractor,
+    corrupting: CorruptionOptions,
+    rule: Rule,
+    faults: tuple[ReleasedBug, ...],
+    finder: MendingStrategy | None,
+) -> FeatureOrigin:
+    return FeatureOrigin(
         name,
         weights,
         extractor.spec.frames,
@@ -160,53 +211,40 @@ def extract_videos(
         None if finder is None else finder.name,
         None if finder is None else finder.fingerprint,
     )
-    if clean is not None:
-        _check_clean(clean, origin)
-    store = FeatureStore(out, origin, overwrite=overwrite)
-    pending, present = [], []
-    jobs = max(min(jobs, len(videos)), 1)
-    for video_id, path in videos.items():
-        options, threads = _options_for(corrupting, video_id), 1 if jobs > 1 else None
-        job = _ExtractionJob(
-            video_id, path, out, options, rule, faults, keep_frames, clean, threads, (rates or {}).get(video_id)
-        )
-        if _is_done(store, job):
-            present.append(video_id)
-        else:
-            pending.append(job)
-    extracted, cost, warnings = [], Cost(), list(store.warnings)
-    frame_progress = progress if len(videos) == 1 else None
+
+
+def _extract_all(
+    store: FeatureStore,
+    start: Callable[[], Callable[[_ExtractionJob], Extracted]],
+    pending: Sequence[_ExtractionJob],
+    jobs: int,
+    *,
+    alone: bool,
+    progress: Progress | None,
+) -> tuple[dict[str, VideoEntry], Cost]:
+    """Extract videos and enter them in the store, which is saved whatever happens.
+
+    Args:
+        alone: whether the only video was given, whose error is raised, and whose frames are the progress.
+    """
+    extracted, cost = {}, Cost()
     try:
-        # This process has loaded the extractor already.
-        here = partial(_attempt, extractor=extractor, finder=finder, progress=frame_progress)
-        start = (
-            partial(_start_worker, load, mend, _registered_functions(corrupting))
-            if min(jobs, len(pending)) > 1
-            else lambda: here
-        )
         with closing(map_unordered(start, pending, jobs, lost=lambda job, error: error)) as results:
             for done, (job, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
-                    if len(videos) == 1:
+                    if alone:
                         raise result
                     store.leave_out(job.video_id, str(result))
                 else:
-                    entry, video_cost = result
-                    store.add(job.video_id, entry)
-                    extracted.append(job.video_id)
+                    extracted[job.video_id], video_cost = result
+                    store.add(job.video_id, extracted[job.video_id])
                     cost += video_cost
-                    warnings += [f"{quote_name(job.video_id)}: {warning}" for warning in entry.warnings]
-                if progress is not None and frame_progress is None:
+                if progress is not None and not alone:
                     progress(done, len(pending))
     finally:
         if store.videos or store.set_aside:
             store.save()
-    if videos and len(store.set_aside) == len(videos):
-        first, why = next(iter(store.set_aside.items()))
-        raise DataError(
-            f"none of {len(videos)} videos could be used ({join_names(videos)}); {quote_name(first)}: {why}"
-        )
-    return ExtractionSummary(out, tuple(extracted), tuple(present), dict(store.set_aside), tuple(warnings), cost)
+    return extracted, cost
 
 
 def extract_video(
