@@ -1,4 +1,4 @@
-"""The package layers: direction of imports, where torch may be imported, length of files."""
+"""The package layers: direction of imports, where torch may be imported, length of files and functions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAYER = {package: number for number, packages in enumerate(LAYERS) for package i
 # Packages with networks; `core.cuda` feeds a device, `corruptions.gpu` corrupts tensors.
 TORCH = ("jostle.models", "jostle.training", "jostle.mending", "jostle.core.cuda", "jostle.corruptions.gpu")
 HEAVY = {"numpy", "torch", "av", "numba", "cv2", "rich", "fastapi", "ray", "transformers", "matplotlib", "jinja2"}
-LONGEST = 600  # lines
+LONGEST, LONGEST_FUNCTION = 600, 80  # lines
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -103,6 +103,17 @@ def test_two_modules_know_the_parser() -> None:
 
 def test_files_have_a_limited_length() -> None:
     assert [path for path in FILES if len(path.read_text().splitlines()) > LONGEST] == []
+
+
+def test_functions_have_a_limited_length() -> None:
+    long = [
+        f"{path}:{node.lineno} {node.name}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+    ]
+    assert long == []
 
 
 def test_there_are_sixteen_packages_each_with_a_docstring() -> None:

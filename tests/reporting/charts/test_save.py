@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import cv2
+import numpy as np
 import pytest
 
 from jostle.errors import BadValue, MissingExtra
@@ -30,6 +31,8 @@ def drawing() -> Drawing:
     made.line(80, 20, 180, 20, "reach clean")
     made.path([(80, 40), (120, 30), (180, 45)], "line run1")
     made.path([(80, 60), (120, 50), (180, 65)], "band run2", closed=True)
+    made.hatch(20, 50, 30, 40, "/\\")
+    made.image(60, 60, 12, 8, np.full((4, 6, 3), (10, 20, 30), np.uint8))
     for mark in range(4):
         made.dot(90 + 20 * mark, 80, f"mark{' open' * (mark % 2)} run{mark}", mark, "hint")
     return made
@@ -56,6 +59,7 @@ def test_picture_has_the_colours_of_the_light_ground(drawing: Drawing, tmp_path:
 
     assert at(14, 14) == "#7a2629"  # the deepest loss but one
     assert at(90, 80) == "#0072b2"
+    assert at(66, 64) == "#0a141e"  # the image
     assert at(2, 2) == at(110, 80) == "#ffffff"  # the second mark is open
 
 
