@@ -124,7 +124,7 @@ def test_redirects_to_other_hosts_are_refused(file_server, tmp_path: Path, targe
     file_server.redirects = {"/net.pth": target.format(file_server.url.rpartition(":")[2])}
     with pytest.raises(Tampered, match="refused, the server sends on to"):
         download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
-    assert [path for path, _ in file_server.requests] == ["/net.pth"]
+    assert {path for path, _ in file_server.requests} == {"/net.pth"}  # a lost connection is tried again
     assert file_names(tmp_path) == []
 
 
