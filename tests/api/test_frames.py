@@ -15,7 +15,7 @@ import jostle
 from helpers.own_models import SPEC, Small
 from jostle import api
 from jostle.api.config import VideoFeatureOptions
-from jostle.api.models import videos_and_corruptions
+from jostle.api.features import videos_and_corruptions
 from jostle.datasets.videos import duplicates, find_videos, holds_frames
 from jostle.errors import BadValue, DataError, SourceChanged
 from jostle.evaluation.results.record import RunRecord

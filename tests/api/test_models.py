@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jostle.api.config import VideoFeatureOptions
-from jostle.api.models import videos_and_corruptions
+from jostle.api.features import videos_and_corruptions
 from jostle.core.types import Truth
 from jostle.errors import BadValue, DataError, UnknownName
 

@@ -174,7 +174,7 @@ def _corrupted_video(path: Path) -> object:
 
 def _run(path: Path) -> object:
     """What `jostle check`, `jostle report` and `jostle diff` learn of a run before they show anything."""
-    from jostle.api.benchmarks import verify
+    from jostle.api.results import verify
     from jostle.evaluation.results.record import RunRecord
     from jostle.evaluation.results.run_analysis import analyse_run
 

@@ -20,7 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-FIRST = ("av", "cv2", "jostle.api.video", "jostle.api.scoring", "jostle.cli", "jostle.core.kernels")
+FIRST = (
+    "av",
+    "cv2",
+    "jostle.api.corruption",
+    "jostle.api.mending",
+    "jostle.api.scoring",
+    "jostle.cli",
+    "jostle.core.kernels",
+)
 NETWORKS = (
     "jostle.models.devices",
     "jostle.evaluation.runner.runner",

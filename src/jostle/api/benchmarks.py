@@ -1,10 +1,10 @@
-"""Benchmarks on models: runs, probes, several models, stability of frame classifiers, and checks of results."""
+"""Benchmarks on models: runs, probes, and several models."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.api.config import ProbeConfig, RunConfig
+from jostle.api.results import draw_stability, stability
 from jostle.core.config import is_toml
 from jostle.core.options import takes
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, UnknownName
@@ -22,22 +23,16 @@ from jostle.models.loading.names import need_torch
 if TYPE_CHECKING:
     from jostle.api.engines import Engine
     from jostle.datasets.dataset import Dataset
-    from jostle.datasets.videos import CheckedData
     from jostle.evaluation.inference.benchmark_model import BenchmarkModel
     from jostle.evaluation.probing.probe import Probe
-    from jostle.evaluation.recipes.building import BuildCheck
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.results.run import Run
     from jostle.evaluation.runner.estimate import WorkEstimate
     from jostle.evaluation.runner.session import StoppingRule
     from jostle.evaluation.runner.source_statistics import CleanVideos
-    from jostle.evaluation.runner.verification import RunCheck
     from jostle.gate.budget import Budget
     from jostle.metrics.breaking_points import BreakingComparison
     from jostle.reporting.analysis.many_runs import Many
-    from jostle.reporting.analysis.stability import Stabilities
-
-Progress = Callable[[int, int], None]
 
 
 @takes(RunConfig)
@@ -396,56 +391,3 @@ def read_models(path: str | Path) -> list[ModelEntry]:
         if words:
             entries.append(ModelEntry(*words))
     return entries
-
-
-def stability(runs: Sequence[str | Path]) -> Stabilities:
-    """Accuracy and pm-k of runs of frame classifiers, side by side, and what papers print of the same benchmark."""
-    from jostle.evaluation.results.record import RunRecord
-    from jostle.reporting.analysis.stability import stabilities
-
-    if not runs:
-        raise BadValue("name a run")
-    return stabilities([RunRecord.read(folder) for folder in runs])
-
-
-def draw_stability(
-    runs: Sequence[str | Path] | Stabilities, out: str | Path, *, formats: Sequence[str] = ("png", "pdf", "svg")
-) -> list[Path]:
-    """Draw accuracy against pm-k, a point a run, into a folder.
-
-    Raises:
-        Incomparable: if the runs are of different benchmarks or ground truths.
-        MissingExtra: without matplotlib, for anything but SVG.
-    """
-    from jostle.reporting.analysis.stability import Stabilities
-    from jostle.reporting.charts.save import save_drawing
-    from jostle.reporting.charts.scatter import draw_stability as draw
-
-    found = runs if isinstance(runs, Stabilities) else stability(runs)
-    return save_drawing(draw(found), Path(out), f"accuracy_against_pm_{found.k}", formats)
-
-
-def verify(
-    folder: str | Path, *, dataset: str | None = None, subset: str | None = None, progress: Progress | None = None
-) -> RunCheck | BuildCheck | CheckedData:
-    """Check a folder: of a run, of copies that `build` wrote, or of a data set.
-
-    Of the first two every file is compared with its hash; of a data set every video is opened. The result lists what
-    is `altered` and what is `lacking`.
-
-    Args:
-        dataset: one of `jostle names datasets`, if the folder is a copy of one.
-        subset: the part of it; by default the one that results are given for.
-        progress: called with (files checked, files in all).
-
-    Raises:
-        DataError: if the folder holds nothing that could be checked.
-    """
-    from jostle.datasets.videos import check_data
-    from jostle.evaluation.recipes.building import check_built, is_built
-    from jostle.evaluation.runner.verification import check_run
-
-    place = Path(folder)
-    if dataset is not None:
-        return check_data(load_dataset(dataset, subset, root=place), progress)
-    return check_built(place, progress) if is_built(place) else check_run(place)

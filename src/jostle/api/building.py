@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
     from jostle.evaluation.recipes.building import BuildPlan, BuildResult
     from jostle.evaluation.recipes.recipe import Recipe
-
-Progress = Callable[[int, int], None]
 
 
 @takes(BuildConfig)

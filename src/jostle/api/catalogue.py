@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.core.progress import Progress
 from jostle.errors import BadValue, UnknownName
 from jostle.models.loading.names import names_of, need_torch
 from jostle.parallel.workers import available_cpus
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from jostle.evaluation.recipes.recipe import Recipe
     from jostle.models.loading.names import ModelDescription
     from jostle.reporting.published.table import PublishedTable
-
-Progress = Callable[[int, int], None]
 
 
 def load_dataset(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.options import Role, option
+from jostle.core.progress import Progress
 from jostle.corruptions.options import SeedOptions, SpecOptions
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue, JostleError
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from jostle.evaluation.runner.progress import Watch
     from jostle.features.interpolation import MendingResult
 
-Progress = Callable[[int, int], None]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutputOptions:
@@ -40,7 +39,7 @@ class OutputOptions:
             metavar="RUN",
         )
     )
-    progress: Callable[[int, int], None] | None = field(
+    progress: Progress | None = field(
         default=None,
         metadata=option(
             "Called with (videos done, videos to do); of long videos of single frames, with portions of them.",

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.progress import Progress
 from jostle.core.results import Result
 from jostle.core.tables import Column, Table
 from jostle.core.types.clip import Clip
@@ -52,8 +53,6 @@ FAMILIES = (
     *("noise", "blur", "weather", "light", "camera", "occlusion", "digital"),
     *("compression", "transmission", "order", "rate", "mix"),
 )
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Leaderboards of runs, and the small records that make a row of one."""
+"""Verbs on finished runs: reports, leaderboards, comparisons, gates, and checks of files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.api.catalogue import load_dataset
 from jostle.core.options import takes
+from jostle.core.progress import Progress
+from jostle.errors import BadValue
 from jostle.gate.options import CheckConfig
 from jostle.reporting.options import BoardConfig, DiffConfig, ReportConfig
 
 if TYPE_CHECKING:
+    from jostle.datasets.videos import CheckedData
+    from jostle.evaluation.recipes.building import BuildCheck
+    from jostle.evaluation.runner.verification import RunCheck
     from jostle.gate.verdict import Check
     from jostle.reporting.analysis.run_diff import RunDiff
-
-Progress = Callable[[int, int], None]
+    from jostle.reporting.analysis.stability import Stabilities
 
 
 @takes(BoardConfig)
@@ -135,6 +140,59 @@ def stopped_early(folder: str | Path) -> bool:
 
     run = RunFolder(Path(folder))
     return run.about.exists() and run.read_about().stopped_early is not None
+
+
+def stability(runs: Sequence[str | Path]) -> Stabilities:
+    """Accuracy and pm-k of runs of frame classifiers, side by side, and what papers print of the same benchmark."""
+    from jostle.evaluation.results.record import RunRecord
+    from jostle.reporting.analysis.stability import stabilities
+
+    if not runs:
+        raise BadValue("name a run")
+    return stabilities([RunRecord.read(folder) for folder in runs])
+
+
+def draw_stability(
+    runs: Sequence[str | Path] | Stabilities, out: str | Path, *, formats: Sequence[str] = ("png", "pdf", "svg")
+) -> list[Path]:
+    """Draw accuracy against pm-k, a point a run, into a folder.
+
+    Raises:
+        Incomparable: if the runs are of different benchmarks or ground truths.
+        MissingExtra: without matplotlib, for anything but SVG.
+    """
+    from jostle.reporting.analysis.stability import Stabilities
+    from jostle.reporting.charts.save import save_drawing
+    from jostle.reporting.charts.scatter import draw_stability as draw
+
+    found = runs if isinstance(runs, Stabilities) else stability(runs)
+    return save_drawing(draw(found), Path(out), f"accuracy_against_pm_{found.k}", formats)
+
+
+def verify(
+    folder: str | Path, *, dataset: str | None = None, subset: str | None = None, progress: Progress | None = None
+) -> RunCheck | BuildCheck | CheckedData:
+    """Check a folder: of a run, of copies that `build` wrote, or of a data set.
+
+    Of the first two every file is compared with its hash; of a data set every video is opened. The result lists what
+    is `altered` and what is `lacking`.
+
+    Args:
+        dataset: one of `jostle names datasets`, if the folder is a copy of one.
+        subset: the part of it; by default the one that results are given for.
+        progress: called with (files checked, files in all).
+
+    Raises:
+        DataError: if the folder holds nothing that could be checked.
+    """
+    from jostle.datasets.videos import check_data
+    from jostle.evaluation.recipes.building import check_built, is_built
+    from jostle.evaluation.runner.verification import check_run
+
+    place = Path(folder)
+    if dataset is not None:
+        return check_data(load_dataset(dataset, subset, root=place), progress)
+    return check_built(place, progress) if is_built(place) else check_run(place)
 
 
 def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:

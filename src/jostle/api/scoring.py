@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from jostle.core.progress import Progress
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from jostle.metrics.robustness import Robustness
     from jostle.metrics.score import Comparison, Score
 
-Progress = Callable[[int, int], None]
 LanguageTask = Literal["questions", "moments"]
 PredictionsLike = Predictions | str | Path
 TruthLike = Truth | str | Path

@@ -12,7 +12,8 @@ import pytest
 import jostle
 from helpers import small_recognition, small_run
 from helpers.numpy_extractor import TwoParts
-from jostle.api.video import corrupt, read
+from jostle.api.corruption import corrupt
+from jostle.api.video import read
 from jostle.errors import BadValue, DataError, Incomparable, SourceChanged
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.probing.probe import (
