@@ -8,7 +8,7 @@ from typing import Annotated, get_type_hints
 
 import pytest
 
-from jostle.core.options import Role, described_parameter, option, options_in, options_of, takes
+from jostle.core.options import Role, described_parameter, option, options_in, options_of, reworded, takes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,6 +64,15 @@ def test_parameters_of_a_verb_are_options_too() -> None:
     assert where is None
     assert deep is not None
     assert (deep.flag, deep.default, deep.required, deep.about.role) == ("--deep", 3, False, Role.SESSION)
+
+
+def test_an_option_has_other_words_in_another_place() -> None:
+    hint = Annotated[int, reworded(Place, "depth", "Feet below it.", metavar="FT")]
+    (parameter,) = inspect.signature(lambda *, depth=3: depth).parameters.values()
+    found = described_parameter(parameter, hint)
+    assert found is not None
+    assert (found.about.help, found.about.more) == ("Feet below it.", "")
+    assert (found.about.least, found.about.role, found.about.metavar, found.default) == (0, Role.CONDITION, "FT", 3)
 
 
 def test_options_know_their_group_and_whether_they_must_be_given() -> None:

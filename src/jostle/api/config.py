@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.options import Role, option
-from jostle.core.progress import Progress
+from jostle.core.options import Role, option, reworded
+from jostle.core.progress import ProgressOptions
 from jostle.corruptions.options import SeedOptions, SpecOptions
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue, JostleError
 from jostle.evaluation.config import BenchmarkOptions, CellOptions, InferenceConfig, SelectionOptions
 from jostle.features.options import FeatureOptions
 from jostle.gate.options import StopOptions
-from jostle.io.options import LosslessOptions, OverwriteOptions, RateOptions
-from jostle.mending.options import MendOptions
-from jostle.models.options import DeviceOptions, ExtractorOptions
+from jostle.io.options import LosslessOptions, OutOptions, OverwriteOptions, RateOptions, VideoOptions
+from jostle.mending.options import MendOptions, ThresholdOptions
+from jostle.models.options import DeviceOptions, ExtractorOptions, ModelOptions
 from jostle.parallel.options import JobOptions, ServingOptions
 
 if TYPE_CHECKING:
@@ -27,25 +27,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OutputOptions:
+class OutputOptions(ProgressOptions):
     """Output"""
 
     out: str | Path = field(
-        metadata=option(
+        metadata=reworded(
+            OutOptions,
+            "out",
             "Run folder; with several models, the folder that holds theirs.",
-            Role.SESSION,
             more="Deleting a predictions file there makes the next run do that cell again.",
-            short="-o",
             metavar="RUN",
         )
-    )
-    progress: Progress | None = field(
-        default=None,
-        metadata=option(
-            "Called with (videos done, videos to do); of long videos of single frames, with portions of them.",
-            Role.SESSION,
-            python=True,
-        ),
     )
 
 
@@ -95,10 +87,14 @@ class ProbeOptions:
     )
     threshold: float | None = field(
         default=None,
-        metadata=option(
+        metadata=reworded(
+            ThresholdOptions,
+            "threshold",
             "Least score of detections that count; default: one that leaves as many as there are actions on clean "
             "video.",
-            Role.SAME,
+            role=Role.SAME,
+            least=None,
+            most=None,
         ),
     )
     videos: int | None = field(
@@ -119,13 +115,18 @@ class ProbeConfig(InferenceConfig, ProbeOptions, OutputOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class VideoFeatureOptions(SpecOptions, RateOptions, MendOptions, SeedOptions, DeviceOptions, ServingOptions):
+class VideoFeatureOptions(
+    SpecOptions, RateOptions, MendOptions, SeedOptions, DeviceOptions, ServingOptions, ProgressOptions
+):
     """Features of videos"""
 
     jobs: int | None = field(
         default=1,
-        metadata=option(
-            "Number of videos processed at once, each in a process of its own; None for one per core.", python=True
+        metadata=reworded(
+            JobOptions,
+            "jobs",
+            "Number of videos processed at once, each in a process of its own; None for one per core.",
+            python=True,
         ),
     )
 
@@ -136,30 +137,34 @@ class ExtractConfig(VideoFeatureOptions, FeatureOptions, OverwriteOptions):
 
     source: Any = field(
         kw_only=False,
-        metadata=option(
+        metadata=reworded(
+            VideoOptions,
+            "source",
             "Video file or image folder, or a folder of them.",
             more="Or an object with frames and timestamps, such as a torchcodec `VideoDecoder`, called `video_id`.",
-            metavar="IN",
         ),
     )
     extractor: Any = field(
         kw_only=False,
-        metadata=option(
+        metadata=reworded(
+            ExtractorOptions,
+            "extractor",
             "Name of an extractor (`jostle names extractors`), or a recogniser.",
             more="Or the thing itself, such as what `as_extractor` makes of a recogniser. See `load_extractor`.",
             flag="--extractor",
-            metavar="NAME",
         ),
     )
     out: str | Path = field(
         kw_only=False,
-        metadata=option("Folder for features and features.json.", flag="--out", short="-o", metavar="DIR"),
+        metadata=reworded(OutOptions, "out", "Folder for features and features.json.", metavar="DIR"),
     )
     weights: str | Path | None = field(
         default=None,
-        metadata=option("Weights of the extractor: a file, public or hf:ORG/NAME.", metavar="F"),
+        metadata=reworded(ModelOptions, "weights", "Weights of the extractor: a file, public or hf:ORG/NAME."),
     )
-    subset: str | None = field(default=None, metadata=option("Use videos of this subset only.", metavar="S"))
+    subset: str | None = field(
+        default=None, metadata=reworded(DataOptions, "subset", "Use videos of this subset only.")
+    )
     stride: int | None = field(
         default=None, metadata=option("Frames from one window to the next; default: the model's.", least=1)
     )
@@ -172,10 +177,6 @@ class ExtractConfig(VideoFeatureOptions, FeatureOptions, OverwriteOptions):
             "Folder of clean features with frame features, so that only what changed is computed.", metavar="DIR"
         ),
     )
-    progress: Progress | None = field(
-        default=None,
-        metadata=option("Called with (videos done, videos in all), or for a single video with frames.", python=True),
-    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,10 +185,11 @@ class DetectConfig(VideoFeatureOptions, ExtractorOptions):
 
     source: str | Path = field(
         kw_only=False,
-        metadata=option(
+        metadata=reworded(
+            VideoOptions,
+            "source",
             "Features (T, C) as .npy, a video or image folder, or a folder of them.",
             more="Video needs an extractor, or a detector of frames.",
-            metavar="IN",
         ),
     )
     detector: Any = field(
@@ -201,8 +203,10 @@ class DetectConfig(VideoFeatureOptions, ExtractorOptions):
     )
     weights: str | Path | None = field(
         default=None,
-        metadata=option(
-            "Weights of the detector: a file, public or hf:ORG/NAME; for _puppets clean or robust.", metavar="F"
+        metadata=reworded(
+            ModelOptions,
+            "weights",
+            "Weights of the detector: a file, public or hf:ORG/NAME; for _puppets clean or robust.",
         ),
     )
     settings: Mapping[str, Any] | None = field(
@@ -226,9 +230,6 @@ class DetectConfig(VideoFeatureOptions, ExtractorOptions):
         default=None,
         metadata=option("Called with each unusable video of a folder, which is then left out.", python=True),
     )
-    progress: Progress | None = field(
-        default=None, metadata=option("Called with (videos done, videos in all).", python=True)
-    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,10 +238,10 @@ class CopyOptions(BenchmarkOptions, DataOptions, CellOptions, LosslessOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BuildConfig(CopyOptions, JobOptions):
+class BuildConfig(CopyOptions, JobOptions, ProgressOptions):
     """Copies"""
 
-    out: str | Path = field(metadata=option("Root folder of the copies.", short="-o", metavar="DIR"))
+    out: str | Path = field(metadata=reworded(OutOptions, "out", "Root folder of the copies.", metavar="DIR"))
     layouts: Sequence[str] = field(
         default=(),
         metadata=option(
@@ -249,7 +250,4 @@ class BuildConfig(CopyOptions, JobOptions):
             flag="--layout",
             metavar="NAME",
         ),
-    )
-    progress: Progress | None = field(
-        default=None, metadata=option("Called with (files ready, files in all).", python=True)
     )

@@ -23,9 +23,11 @@ from jostle.cli.options import ExitCode, with_flags
 from jostle.core import compilation, plugins
 from jostle.core.formatting import escape
 from jostle.core.interruption import Stopped, exits_as_errors
-from jostle.core.options import option
+from jostle.core.options import option, reworded
 from jostle.core.plugins import is_import_path
+from jostle.corruptions.options import SeedOptions
 from jostle.errors import BadValue, JostleError
+from jostle.parallel.options import JobOptions
 
 # The verbs by what one wants, as the panels of the help list them.
 VERBS = {
@@ -240,27 +242,10 @@ def _failed(error: BaseException, message: str, code: int, fault: str) -> int:
 
 
 Json = Annotated[bool, option("Print JSON.", flag="--json")]
-Seed = Annotated[int, option("Seed of all random draws.", flag="--seed", variable="JOSTLE_SEED")]
-Jobs = Annotated[
-    int | None,
-    option(
-        "Number of threads; default: one per core.", flag="--jobs", short="-j", variable="JOSTLE_NUM_WORKERS", least=1
-    ),
-]
-Workers = Annotated[
-    int | None,
-    option(
-        "Number of videos processed at once; default: one per core.",
-        flag="--jobs",
-        short="-j",
-        variable="JOSTLE_NUM_WORKERS",
-        least=1,
-    ),
-]
-Cells = Annotated[
-    str | None,
-    option("Run these cells only: a corruption, a cell, group:NAME or all.", flag="--cells", metavar="SPEC,..."),
-]
+DryRun = Annotated[bool, option("Print what would be done, and do nothing.", flag="--dry-run")]
+Seed = Annotated[int, reworded(SeedOptions, "seed")]
+Jobs = Annotated[int | None, reworded(JobOptions, "jobs", "Number of threads; default: one per core.")]
+Workers = Annotated[int | None, reworded(JobOptions, "jobs")]
 
 
 def fetch(kind: str, name: str | None, weights: str | None) -> None:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from jostle import api
 from jostle.api.config import ProbeConfig, RunConfig
 from jostle.cli import console
-from jostle.cli.app import Json, app, fetch
+from jostle.cli.app import DryRun, Json, app, fetch
 from jostle.cli.console import watching
 from jostle.cli.options import ExitCode, Given, with_options
 from jostle.core.config import is_toml
 from jostle.core.formatting import escape
-from jostle.core.options import option, options_in
+from jostle.core.options import option, options_in, reworded
 from jostle.errors import BadValue, JostleError
+from jostle.gate.options import StopOptions
 from jostle.models.adaptation.options import AdaptOptions
 from jostle.models.loading.names import check_known, registry_of
+from jostle.models.options import ModelOptions
 
 if TYPE_CHECKING:
     from jostle.api.benchmarks import ModelEntry
@@ -31,11 +33,11 @@ def run(
     *,
     model: Annotated[
         Sequence[str] | None,
-        option(
+        reworded(
+            ModelOptions,
+            "model",
             "Name of a model (`jostle names detectors`, `models`, `languagemodels`), or your own as "
             "package.module:attribute. May be repeated: models run one after the other.",
-            short="-m",
-            metavar="NAME",
         ),
     ] = None,
     models: Annotated[
@@ -50,7 +52,7 @@ def run(
             metavar="FILE.toml",
         ),
     ] = None,
-    dry_run: Annotated[bool, option("Print what would be done, and do nothing.")] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     from jostle.api.benchmarks import ModelEntry
@@ -125,7 +127,7 @@ def probe(
     *,
     against: Annotated[
         Path | None,
-        option("Compare with the probe of another model, item by item.", metavar="RUN"),
+        reworded(StopOptions, "against", "Compare with the probe of another model, item by item."),
     ] = None,
     as_json: Json = False,
 ) -> None:

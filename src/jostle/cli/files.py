@@ -10,11 +10,14 @@ from typing import Annotated, Any
 from jostle import api
 from jostle.api.config import BuildConfig, CopyOptions
 from jostle.cli import console
-from jostle.cli.app import Json, app
+from jostle.cli.app import DryRun, Json, app
 from jostle.cli.options import ExitCode, Given, with_options
 from jostle.core.formatting import escape
-from jostle.core.options import option, options_in
+from jostle.core.options import option, options_in, reworded
+from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
+from jostle.evaluation.config import BenchmarkOptions
+from jostle.io.options import OutOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,7 +26,9 @@ class BuildFlags(BuildConfig):
 
     benchmark: str | Path = field(
         kw_only=False,
-        metadata=option(
+        metadata=reworded(
+            BenchmarkOptions,
+            "benchmark",
             "Benchmark (`jostle names benchmarks`), or .toml file; with --clean a data set (`names datasets`).",
             metavar="NAME",
         ),
@@ -38,9 +43,10 @@ def build(
     given: Given,
     out: Annotated[
         Path | None,
-        option(
+        reworded(
+            OutOptions,
+            "out",
             "Root folder of the copies; with --clean of data sets, default: $JOSTLE_CACHE or ~/.cache/jostle.",
-            short="-o",
             metavar="DIR",
         ),
     ] = None,
@@ -48,13 +54,14 @@ def build(
     verify: Annotated[bool, option("With --clean: compare every file with its hash.")] = False,
     subset: Annotated[
         Sequence[str],
-        option(
+        reworded(
+            DataOptions,
+            "subset",
             "Subset to use in place of the recipe's; default: the data set's. With --clean it may be repeated; "
             "default: all.",
-            metavar="S",
         ),
     ] = (),
-    dry_run: Annotated[bool, option("Print what would be written, and write nothing.")] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     name = given.values["benchmark"]

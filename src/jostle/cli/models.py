@@ -12,9 +12,11 @@ from jostle.cli import console
 from jostle.cli.app import Json, Workers, app, fetch
 from jostle.cli.options import ExitCode, Given, with_options
 from jostle.core.formatting import escape
-from jostle.core.options import option
+from jostle.core.options import option, reworded
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
+from jostle.io.options import OutOptions, OverwriteOptions
+from jostle.models.options import ModelOptions
 
 if TYPE_CHECKING:
     from jostle.features.interpolation import MendingResult
@@ -26,11 +28,12 @@ def detect(
     given: Given,
     out: Annotated[
         Path | None,
-        option("Write predictions to this file, for `jostle eval`.", short="-o", metavar="OUT"),
+        reworded(OutOptions, "out", "Write predictions to this file, for `jostle eval`."),
     ] = None,
-    subset: Annotated[str | None, option("Use videos of this subset only.", metavar="S")] = None,
+    subset: Annotated[str | None, reworded(ExtractConfig, "subset")] = None,
     stride: Annotated[
-        int | None, option("Frames between two rows; default: as recorded by `extract`, or 4.", least=1)
+        int | None,
+        reworded(ExtractConfig, "stride", "Frames between two rows; default: as recorded by `extract`, or 4."),
     ] = None,
     window: Annotated[
         int | None, option("Frames of a window; default: as recorded by `extract`, or 16.", least=1)
@@ -98,7 +101,7 @@ def train(
         option("Change settings, for example optimiser.lr=1e-3.", metavar="[KEY=VALUE ...]"),
     ] = None,
     *,
-    out: Annotated[Path, option("Folder for the checkpoint, log and weights.", short="-o", metavar="DIR")],
+    out: Annotated[Path, reworded(OutOptions, "out", "Folder for the checkpoint, log and weights.", metavar="DIR")],
     as_json: Json = False,
 ) -> None:
     with console.progress("training") as advance:
@@ -163,10 +166,10 @@ def extract(given: Given, jobs: Workers = None, as_json: Json = False) -> None:
 def export(
     part: Annotated[str, option("`inspector`, or a name of `jostle names models` or `detectors`.", metavar="PART")],
     *,
-    out: Annotated[Path, option("File to write.", short="-o", metavar="FILE.onnx")],
+    out: Annotated[Path, reworded(OutOptions, "out", "File to write.", metavar="FILE.onnx")],
     weights: Annotated[
         str | None,
-        option("Weights; default for the inspector: the bundled ones.", metavar="F"),
+        reworded(ModelOptions, "weights", "Weights; default for the inspector: the bundled ones."),
     ] = None,
     network: Annotated[
         Literal["causal", "both"],
@@ -174,7 +177,7 @@ def export(
             "Network of the inspector: causal, for live use, or both, which uses past and future frames.",
         ),
     ] = "causal",
-    overwrite: Annotated[bool, option("Replace FILE.onnx if it exists.")] = False,
+    overwrite: Annotated[bool, reworded(OverwriteOptions, "overwrite", "Replace FILE.onnx if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
     if out.exists() and not overwrite:

@@ -8,20 +8,19 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.options import ExitCode, Given, with_options
-from jostle.core.options import option, options_in
+from jostle.core.options import option, options_in, reworded
 from jostle.core.results import Written
+from jostle.core.tables import TableOptions
+from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue, UnknownName
 from jostle.gate.options import CheckConfig
 from jostle.reporting.options import BoardConfig, DiffConfig, ReportConfig
-
-if TYPE_CHECKING:
-    pass
 
 
 @app.command(help="Write a static leaderboard of runs and records or, with --export, the record of one run.")
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 def board(
     given: Given,
     out: Annotated[
-        Path | None, option("Folder of the leaderboard, or file of the record.", short="-o", metavar="DIR")
+        Path | None, reworded(BoardConfig, "out", "Folder of the leaderboard, or file of the record.")
     ] = None,
     export: Annotated[bool, option("Write the record of one run instead, a few kilobytes to submit.")] = False,
     partial: Annotated[bool, option("Export a run that lacks videos or cells too.")] = False,
@@ -62,7 +61,7 @@ def board(
 @with_options(DiffConfig)
 def diff(
     given: Given,
-    latex: Annotated[bool, option("Print a LaTeX table (booktabs).")] = False,
+    latex: Annotated[bool, reworded(TableOptions, "latex", "Print a LaTeX table (booktabs).", metavar="")] = False,
     markdown: Annotated[bool, option("Print a Markdown table.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -86,8 +85,10 @@ EXIT_CODES = {"pass": 0, "fail": 7, "undecided": 8}  # of `check`
 def check(
     given: Given,
     junit: Annotated[Path | None, option("Write JUnit XML, one test case per condition.", metavar="FILE")] = None,
-    dataset: Annotated[str | None, option("Name of the data set (`jostle names datasets`).", metavar="NAME")] = None,
-    subset: Annotated[str | None, option("Subset of the data set.", metavar="S")] = None,
+    dataset: Annotated[
+        str | None, reworded(DataOptions, "dataset", "Name of the data set (`jostle names datasets`).")
+    ] = None,
+    subset: Annotated[str | None, reworded(DataOptions, "subset", "Subset of the data set.")] = None,
     as_json: Json = False,
 ) -> None:
     folder = Path(given.values["run"])
@@ -195,7 +196,7 @@ def _track(run: str, tracker: str, out: str | None, as_json: bool) -> None:
 
 @app.command(help="Browse runs: heat map, videos by damage, clean and corrupted video side by side.")
 def view(
-    runs: Annotated[Sequence[Path], option("Run folders.", metavar="RUN...")],
+    runs: Annotated[Sequence[Path], reworded(ReportConfig, "runs", "Run folders.")],
     *,
     port: Annotated[int, option("Local port; 0 for any free one.", least=0, most=65535)] = 0,
     no_browser: Annotated[bool, option("Print the address without opening a browser.")] = False,

@@ -13,11 +13,16 @@ from jostle.cli import console
 from jostle.cli.app import Json, app
 from jostle.cli.options import Given, with_options
 from jostle.core.formatting import escape, percent
-from jostle.core.options import option, options_in
-from jostle.corruptions.options import SeedOptions
+from jostle.core.options import option, options_in, reworded
+from jostle.core.tables import TableOptions
+from jostle.corruptions.options import SeedOptions, SpecOptions
+from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
-from jostle.io.options import OverwriteOptions
+from jostle.features.options import FeatureOptions
+from jostle.gate.options import StopOptions
+from jostle.io.options import OutOptions, OverwriteOptions, VideoOptions
 from jostle.metrics.options import ScoreOptions, StabilityOptions
+from jostle.reporting.options import ReportOptions
 
 if TYPE_CHECKING:
     from jostle.core.results import Result
@@ -28,22 +33,21 @@ if TYPE_CHECKING:
 class SubsetOptions:
     """Files"""
 
-    subset: str | None = field(default=None, metadata=option("Subset of the ground truth.", metavar="S"))
+    subset: str | None = field(default=None, metadata=reworded(DataOptions, "subset", "Subset of the ground truth."))
     fix: bool = field(default=False, metadata=option("Drop bad entries and count them instead of refusing the file."))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PredictionFiles(SubsetOptions):
+class PredictionFiles(SubsetOptions, TableOptions):
     """Files"""
 
     against: Path | None = field(
-        default=None, metadata=option("Second predictions, compared with the first.", metavar="PRED2")
+        default=None,
+        metadata=reworded(StopOptions, "against", "Second predictions, compared with the first.", metavar="PRED2"),
     )
     names: str | None = field(
         default=None, metadata=option("Labels of the files; default: their names.", metavar="A,B")
     )
-    csv: Path | None = field(default=None, metadata=option("Write the numbers as a CSV table.", metavar="FILE"))
-    latex: Path | None = field(default=None, metadata=option("Write a LaTeX table (booktabs).", metavar="FILE"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +63,8 @@ class ScoringOptions:
         ),
     )
     truth: Path | None = field(
-        default=None, metadata=option("Ground truth in any supported format; required without --sets.", metavar="GT")
+        default=None,
+        metadata=reworded(SpecOptions, "truth", "Ground truth in any supported format; required without --sets."),
     )
     task: Literal["detection", "proposals", "classification", "questions", "moments"] | None = field(
         default=None,
@@ -69,12 +74,17 @@ class ScoringOptions:
         ),
     )
     per_class: bool = field(default=False, metadata=option("Print a line per class too."))
-    figures: Path | None = field(default=None, metadata=option("Write figures to this folder.", metavar="DIR"))
+    figures: Path | None = field(
+        default=None, metadata=reworded(ReportOptions, "figures", "Write figures to this folder.")
+    )
     blocked: Path | None = field(default=None, metadata=option("File with ids of videos to ignore.", metavar="FILE"))
     reproduce_bugs: Sequence[str] = field(
         default=(),
-        metadata=option(
-            "Reproduce a bug, for moments: empty-query of QVHighlights' program.", flag="--reproduce-bug", metavar="BUG"
+        metadata=reworded(
+            FeatureOptions,
+            "reproduce_bugs",
+            "Reproduce a bug, for moments: empty-query of QVHighlights' program.",
+            metavar="BUG",
         ),
     )
 
@@ -156,12 +166,14 @@ def _give_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
 class DiagnoseConfig(PredictionFiles):
     """Diagnosis"""
 
-    predictions: Path = field(kw_only=False, metadata=option("Predictions in any supported format.", metavar="PRED"))
-    truth: Path = field(metadata=option("Ground truth in any supported format.", metavar="GT"))
+    predictions: Path = field(
+        kw_only=False, metadata=reworded(ScoringOptions, "predictions", "Predictions in any supported format.")
+    )
+    truth: Path = field(metadata=reworded(SpecOptions, "truth", "Ground truth in any supported format."))
     style: str = field(default="thumos14", metadata=option("Style: activitynet or thumos14.", metavar="S"))
     out: Path | None = field(
         default=None,
-        metadata=option("Write figures and diagnosis.json to this folder.", short="-o", metavar="DIR"),
+        metadata=reworded(OutOptions, "out", "Write figures and diagnosis.json to this folder.", metavar="DIR"),
     )
     annotators: int = field(
         default=1,
@@ -194,12 +206,12 @@ def diagnose(given: Given, as_json: Json = False) -> None:
 class ConvertConfig(SubsetOptions, OverwriteOptions):
     """Conversion"""
 
-    source: Path = field(kw_only=False, metadata=option("File in any supported format.", metavar="IN"))
+    source: Path = field(kw_only=False, metadata=reworded(VideoOptions, "source", "File in any supported format."))
     target: Path = field(kw_only=False, metadata=option("File to write; its ending selects the format.", metavar="OUT"))
     to: str | None = field(default=None, metadata=option("Format, if the ending is ambiguous.", metavar="FORMAT"))
     truth: Path | None = field(
         default=None,
-        metadata=option("Ground truth, for names or numbers of the classes of predictions.", metavar="GT"),
+        metadata=reworded(SpecOptions, "truth", "Ground truth, for names or numbers of the classes of predictions."),
     )
 
 

@@ -17,7 +17,7 @@ from jostle.cli.app import Json, app
 from jostle.cli.options import ExitCode, Given, with_options
 from jostle.core.formatting import escape, without_nan
 from jostle.core.interruption import Stopped
-from jostle.core.options import option
+from jostle.core.options import option, reworded
 from jostle.errors import BadValue, MediaError
 from jostle.io.files.pipe_writer import PipeWriter
 from jostle.mending.options import WatchOptions
@@ -36,7 +36,9 @@ def watch(
         str | None,
         option("Write events to this file, as JSON lines; default: stdout.", metavar="FILE"),
     ] = None,
-    size: Annotated[str | None, option("Size of raw frames.", metavar="WxH")] = None,
+    size: Annotated[
+        str | None, reworded(WatchOptions, "size", "Size of raw frames.", metavar="WxH", python=False)
+    ] = None,
     metrics: Annotated[
         str | None,
         option("Serve Prometheus metrics, as at 127.0.0.1:9108.", metavar="HOST:PORT"),

@@ -11,10 +11,13 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import Jobs, Json, Seed, Verbose, app
 from jostle.cli.options import ExitCode
-from jostle.core.options import option
+from jostle.core.options import option, reworded
 from jostle.core.results import Written
 from jostle.errors import BadValue
+from jostle.gate.options import StopOptions
+from jostle.io.options import OutOptions
 from jostle.models.loading.names import DESCRIBED
+from jostle.models.options import ModelOptions
 
 
 @app.command(help="List names of a kind, or print one published table; -v: inputs and weights of networks.")
@@ -75,10 +78,18 @@ def doctor(
     *,
     model: Annotated[
         str | None,
-        option("Compare the preparation of this model's frames.", metavar="NAME|MODULE:ATTRIBUTE"),
+        reworded(
+            ModelOptions,
+            "model",
+            "Compare the preparation of this model's frames.",
+            metavar="NAME|MODULE:ATTRIBUTE",
+        ),
     ] = None,
     against: Annotated[
-        str | None, option("With this transform, as it was used in training.", metavar="MODULE:ATTRIBUTE")
+        str | None,
+        reworded(
+            StopOptions, "against", "With this transform, as it was used in training.", metavar="MODULE:ATTRIBUTE"
+        ),
     ] = None,
     video: Annotated[Path | None, option("On this video; default: frames of odd sizes.", metavar="VIDEO")] = None,
     as_json: Json = False,
@@ -103,7 +114,9 @@ def doctor(
 def demo(
     video: Annotated[Path | None, option("Your video, to corrupt.", metavar="VIDEO")] = None,
     *,
-    out: Annotated[Path | None, option("Folder to write to; default: demo, or demo-full.", metavar="DIR")] = None,
+    out: Annotated[
+        Path | None, reworded(OutOptions, "out", "Folder to write to; default: demo, or demo-full.", metavar="DIR")
+    ] = None,
     full: Annotated[bool, option("Use all films, cells and corruptions; takes minutes.")] = False,
     films: Annotated[bool, option("Only leave two films and their annotations, to try things on; in seconds.")] = False,
     seed: Seed = 0,

@@ -11,28 +11,29 @@ from jostle.cli import console
 from jostle.cli.app import Jobs, Json, Workers, app
 from jostle.cli.options import ExitCode, Given, with_options
 from jostle.core.formatting import escape
-from jostle.core.options import option
+from jostle.core.options import option, reworded
 from jostle.core.results import Written
+from jostle.core.tables import TableOptions
 from jostle.corruptions.options import SeedOptions, SpecOptions
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
-from jostle.io.options import DamagedInputOptions, LosslessOptions, OverwriteOptions, RateOptions
-from jostle.mending.options import ThresholdOptions
+from jostle.io.options import (
+    DamagedInputOptions,
+    LosslessOptions,
+    OutOptions,
+    OverwriteOptions,
+    RateOptions,
+    VideoOptions,
+)
+from jostle.mending.options import ThresholdOptions, WatchOptions
 from jostle.models.options import DeviceOptions
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class VideoOptions(RateOptions):
-    """Video"""
-
-    source: Path = field(kw_only=False, metadata=option("Video file, or folder of images.", metavar="IN"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutputOptions(LosslessOptions, OverwriteOptions):
     """Output"""
 
-    out: Path = field(metadata=option("Output: .mp4, .mkv or a folder.", short="-o", metavar="OUT"))
+    out: Path = field(metadata=reworded(OutOptions, "out", "Output: .mp4, .mkv or a folder."))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,8 +52,11 @@ class InspectConfig(ThresholdOptions, RateOptions, DeviceOptions):
 
     source: Path = field(
         kw_only=False,
-        metadata=option(
-            "Video file, or folder of images; with --csv a folder of videos, or a .txt list.", metavar="VIDEO"
+        metadata=reworded(
+            VideoOptions,
+            "source",
+            "Video file, or folder of images; with --csv a folder of videos, or a .txt list.",
+            metavar="VIDEO",
         ),
     )
 
@@ -67,7 +71,7 @@ class MendConfig(ThresholdOptions, OutputOptions, VideoOptions, DeviceOptions):
 def corrupt(given: Given, jobs: Jobs = None, as_json: Json = False) -> None:
     if not given.values.get("spec"):
         raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
-    source = given.values["source"]
+    source = Path(given.values["source"])
     with console.progress(f"corrupting {escape(source.name)}") as advance:
         done = api.corrupt_file(**given.filled(jobs=jobs, progress=advance))
     console.give(done, as_json)
@@ -77,7 +81,7 @@ def corrupt(given: Given, jobs: Jobs = None, as_json: Json = False) -> None:
 @with_options(SheetConfig)
 def sheet(
     given: Given,
-    out: Annotated[Path, option("PNG file to write.", short="-o", metavar="sheet.png")],
+    out: Annotated[Path, reworded(OutOptions, "out", "PNG file to write.", metavar="sheet.png")],
     as_json: Json = False,
 ) -> None:
     with console.progress("drawing") as advance:
@@ -94,11 +98,11 @@ def inspect(
     given: Given,
     out: Annotated[
         Path | None,
-        option("Draw a strip: .png, .pdf or .svg; with --csv a .html page.", short="-o", metavar="FILE"),
+        reworded(OutOptions, "out", "Draw a strip: .png, .pdf or .svg; with --csv a .html page.", metavar="FILE"),
     ] = None,
     table: Annotated[
         Path | None,
-        option("Inspect a collection, and write a row per video.", flag="--csv", metavar="FILE"),
+        reworded(TableOptions, "csv", "Inspect a collection, and write a row per video.", flag="--csv"),
     ] = None,
     causal: Annotated[bool, option("Use past frames only, as in live use.")] = False,
     jobs: Workers = None,
@@ -137,11 +141,13 @@ def mend(
     given: Given,
     how: Annotated[
         Literal["hold", "blend", "motion"],
-        option("Hold the last intact frame, blend to the next, or follow the motion between them."),
+        reworded(
+            WatchOptions, "how", "Hold the last intact frame, blend to the next, or follow the motion between them."
+        ),
     ] = "blend",
     as_json: Json = False,
 ) -> None:
-    source = given.values["source"]
+    source = Path(given.values["source"])
     with console.progress(f"mending {escape(source.name)}") as advance:
         done = api.mend_file(**given.filled(how=how, progress=advance))
     console.give(done, as_json)

@@ -8,7 +8,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from enum import Enum
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -73,6 +73,18 @@ def option(
         help, role, more, flag, short, metavar, variable, least, most, separator, python, words, default_words
     )
     return {_KEY: about}
+
+
+def reworded(group: type[Any], name: str, help: str = "", **changes: Any) -> dict[str, Any]:
+    """Return the metadata of an option of a group for another place; what is not given is as it is there.
+
+    Args:
+        help: words for that place; `more` is then of that place too.
+        changes: other fields of `Option`.
+    """
+    about = described(group.__dataclass_fields__[name])
+    words = {"help": help, "more": ""} if help else {}
+    return {_KEY: replace(about, **words | changes)}
 
 
 def described(field: Field[Any]) -> Option:

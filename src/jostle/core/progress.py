@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TextIO
 
 from jostle.core.formatting import time_of
-from jostle.core.notebook import progress_html
+from jostle.core.options import option
 
 Progress = Callable[[int, int], None]
 
@@ -22,6 +23,19 @@ LINE_EVERY_S = 10.0
 DRAW_EVERY_S = 0.2  # of a notebook's bar
 MINUTE_S = 60.0  # between the lines of a verb that is called from a program
 VARIABLE = "JOSTLE_PROGRESS_EVERY"  # other seconds in its place; 0 for none
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProgressOptions:
+    """Output"""
+
+    progress: Progress | None = field(
+        default=None,
+        metadata=option(
+            "Called with (done, in all): videos or files, of finished runs cells or steps, of one video frames.",
+            python=True,
+        ),
+    )
 
 
 class Meter:
@@ -109,6 +123,8 @@ def progress_or_bar(what: str, progress: Progress | None) -> Iterator[Progress |
             yield lines.advance
         return
     from IPython.display import HTML, display
+
+    from jostle.core.notebook import progress_html
 
     begin, drawn = time.monotonic(), 0.0
     handle: Any = None

@@ -6,11 +6,13 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape as html_escape
+from pathlib import Path
 from typing import Any, Literal
 
 from jostle.core.formatting import between, escape, markdown_escape, one_line, percent, signed
+from jostle.core.options import option
 from jostle.errors import MissingExtra
 
 Kind = Literal["text", "count", "decimal", "percent", "points", "interval", "mark", "decision"]
@@ -40,6 +42,14 @@ _LATEX = {
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
 }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableOptions:
+    """Files"""
+
+    csv: Path | None = field(default=None, metadata=option("Write the numbers as a CSV table.", metavar="FILE"))
+    latex: Path | None = field(default=None, metadata=option("Write a LaTeX table (booktabs).", metavar="FILE"))
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.options import Role, option
+from jostle.core.options import Role, option, reworded
+from jostle.core.progress import ProgressOptions
 from jostle.corruptions.options import SeedOptions
+from jostle.evaluation.config import CellOptions
+from jostle.metrics.options import ScoreOptions
 
 if TYPE_CHECKING:
     from jostle.gate.budget import Budget
@@ -42,7 +45,7 @@ class StopOptions:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CheckConfig(SeedOptions):
+class CheckConfig(SeedOptions, ProgressOptions):
     """Gate"""
 
     run: str | Path = field(
@@ -52,7 +55,7 @@ class CheckConfig(SeedOptions):
     against: str | Path | None = field(
         kw_only=False,
         default=None,
-        metadata=option("Reference run of the same benchmark.", flag="--against", metavar="RUN"),
+        metadata=reworded(StopOptions, "against", "Reference run of the same benchmark.", flag="--against"),
     )
     budget: str | Path | Mapping[str, Any] | Budget | None = field(
         kw_only=False,
@@ -66,17 +69,16 @@ class CheckConfig(SeedOptions):
     )
     cells: Iterable[str] | None = field(
         default=None,
-        metadata=option("Cells that the gate is about; default: all that count.", metavar="CELL,...", separator=","),
+        metadata=reworded(
+            CellOptions, "cells", "Cells that the gate is about; default: all that count.", metavar="CELL,..."
+        ),
     )
     draws: int | None = field(
         default=None,
-        metadata=option(
+        metadata=reworded(
+            ScoreOptions,
+            "bootstrap",
             "Number of bootstrap draws of intervals; default: enough for the decision.",
-            flag="--bootstrap",
-            metavar="N",
             least=2,
         ),
-    )
-    progress: Callable[[int, int], None] | None = field(
-        default=None, metadata=option("Called with (cells done, cells in all).", python=True)
     )

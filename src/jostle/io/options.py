@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Literal
 
 from jostle.core.options import Role, option
@@ -17,6 +18,20 @@ class RateOptions:
         default=None,
         metadata=option("Frame rate of image folders that do not state it; default: 30.", Role.SAME),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VideoOptions(RateOptions):
+    """Video"""
+
+    source: str | Path = field(kw_only=False, metadata=option("Video file, or folder of images.", metavar="IN"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OutOptions:
+    """Output"""
+
+    out: str | Path = field(metadata=option("File or folder to write.", flag="--out", short="-o", metavar="OUT"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

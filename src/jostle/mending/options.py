@@ -7,8 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from jostle.core.options import Role, option
-from jostle.io.options import OverwriteOptions
+from jostle.core.options import Role, option, reworded
+from jostle.io.options import OutOptions, OverwriteOptions, RateOptions, VideoOptions
 
 if TYPE_CHECKING:
     from jostle.mending.inspector import Inspector
@@ -56,7 +56,12 @@ class WatchOptions(InspectorOptions, OverwriteOptions):
 
     source: str = field(
         kw_only=False,
-        metadata=option("A file, - for y4m on stdin, /dev/video0, or rtsp://, udp://, http:// ...", metavar="SOURCE"),
+        metadata=reworded(
+            VideoOptions,
+            "source",
+            "A file, - for y4m on stdin, /dev/video0, or rtsp://, udp://, http:// ...",
+            metavar="SOURCE",
+        ),
     )
     lookahead: int = field(
         default=5,
@@ -72,11 +77,11 @@ class WatchOptions(InspectorOptions, OverwriteOptions):
     )
     out: str | None = field(
         default=None,
-        metadata=option(
+        metadata=reworded(
+            OutOptions,
+            "out",
             "Output stream: - for y4m on stdout, or a .y4m file.",
             more="Raw frames if the source is raw.",
-            short="-o",
-            metavar="OUT",
         ),
     )
     how: Literal["hold", "blend", "mark"] = field(
@@ -98,7 +103,9 @@ class WatchOptions(InspectorOptions, OverwriteOptions):
         default=None,
         metadata=option("Pixel format of raw frames: yuv420p, rgb24 ...", flag="--pix-fmt", metavar="F"),
     )
-    fps: Fraction | float | None = field(default=None, metadata=option("Rate of raw frames; default: 30."))
+    fps: Fraction | float | None = field(
+        default=None, metadata=reworded(RateOptions, "fps", "Rate of raw frames; default: 30.")
+    )
     retries: int | None = field(
         default=None,
         metadata=option("Attempts to reach an address again; default: no limit.", metavar="N", least=0),

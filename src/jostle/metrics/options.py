@@ -23,7 +23,9 @@ class ScoreOptions:
     )
     bootstrap: int = field(
         default=0,
-        metadata=option("Number of bootstrap draws over videos; 0: no interval.", metavar="N", least=0),
+        metadata=option(
+            "Number of bootstrap draws over videos; 0: no interval.", flag="--bootstrap", metavar="N", least=0
+        ),
     )
     strict: bool = field(default=False, metadata=option("Refuse predictions of classes that the ground truth lacks."))
 

@@ -17,6 +17,7 @@ class JobOptions:
             "Number of videos processed at once; default: one per core.",
             Role.SESSION,
             more="The result does not depend on it.",
+            flag="--jobs",
             short="-j",
             variable="JOSTLE_NUM_WORKERS",
             least=1,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.options import option
+from jostle.core.options import option, reworded
+from jostle.core.progress import ProgressOptions
+from jostle.core.tables import TableOptions
 from jostle.corruptions.options import SeedOptions
+from jostle.gate.options import CheckConfig, StopOptions
+from jostle.io.options import OutOptions
+from jostle.metrics.options import ScoreOptions
 
 if TYPE_CHECKING:
     from jostle.gate.budget import Budget
@@ -20,18 +25,17 @@ class IntervalOptions(SeedOptions):
 
     draws: int = field(
         default=1000,
-        metadata=option(
+        metadata=reworded(
+            ScoreOptions,
+            "bootstrap",
             "Number of bootstrap draws of intervals.",
             more="They are draws of the videos; 0 for no intervals.",
-            flag="--bootstrap",
-            metavar="N",
-            least=0,
         ),
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReportOptions:
+class ReportOptions(ProgressOptions):
     """Report"""
 
     runs: str | Path | Iterable[str | Path] = field(
@@ -40,30 +44,33 @@ class ReportOptions:
     out: str | Path = field(
         kw_only=False,
         default="report.html",
-        metadata=option("HTML file to write.", flag="--out", short="-o", metavar="HTML"),
+        metadata=reworded(OutOptions, "out", "HTML file to write.", metavar="HTML"),
     )
     budget: str | Path | Mapping[str, Any] | Budget | None = field(
         default=None,
-        metadata=option(
+        metadata=reworded(
+            CheckConfig,
+            "budget",
             "Budget of `jostle check`, which adds a section.",
             more="It has the decisions on each run; that of a run that stopped early is on the page anyway.",
-            metavar="FILE",
         ),
     )
     against: str | Path | None = field(
         default=None,
-        metadata=option("Reference run of the budget.", more="Alone, with the default budget.", metavar="RUN"),
+        metadata=reworded(
+            StopOptions, "against", "Reference run of the budget.", more="Alone, with the default budget."
+        ),
     )
-    csv: str | Path | None = field(default=None, metadata=option("Write a CSV table of all cells.", metavar="FILE"))
+    csv: str | Path | None = field(
+        default=None, metadata=reworded(TableOptions, "csv", "Write a CSV table of all cells.")
+    )
     latex: str | Path | None = field(
-        default=None, metadata=option("Write tables in the layouts of the papers.", metavar="DIR")
+        default=None,
+        metadata=reworded(TableOptions, "latex", "Write tables in the layouts of the papers.", metavar="DIR"),
     )
     latex_intervals: bool = field(default=False, metadata=option("Add intervals to these tables."))
     figures: str | Path | None = field(
         default=None, metadata=option("Write every figure as png, pdf and svg.", metavar="DIR")
-    )
-    progress: Callable[[int, int], None] | None = field(
-        default=None, metadata=option("Called with (steps done, steps in all).", python=True)
     )
 
 
@@ -73,7 +80,7 @@ class ReportConfig(ReportOptions, IntervalOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DiffConfig(IntervalOptions):
+class DiffConfig(IntervalOptions, ProgressOptions):
     """Comparison"""
 
     first: str | Path = field(kw_only=False, metadata=option("Run folder.", metavar="RUN_A"))
@@ -97,23 +104,19 @@ class DiffConfig(IntervalOptions):
             metavar="FILE[:COLUMN]",
         ),
     )
-    progress: Callable[[int, int], None] | None = field(
-        default=None, metadata=option("Called with (cells done, cells in all).", python=True)
-    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoardConfig(IntervalOptions):
+class BoardConfig(IntervalOptions, ProgressOptions):
     """Leaderboard"""
 
     runs: str | Path | Iterable[str | Path] = field(
-        kw_only=False, metadata=option("Run folders, and records of runs.", metavar="RUN...")
+        kw_only=False, metadata=reworded(ReportOptions, "runs", "Run folders, and records of runs.")
     )
     out: str | Path = field(
         kw_only=False,
-        metadata=option("Folder of the leaderboard.", more="Pages of the same names are replaced.", metavar="DIR"),
+        metadata=reworded(
+            OutOptions, "out", "Folder of the leaderboard.", more="Pages of the same names are replaced.", metavar="DIR"
+        ),
     )
     title: str = field(default="Leaderboard", metadata=option("Heading of the leaderboard.", metavar="TEXT"))
-    progress: Callable[[int, int], None] | None = field(
-        default=None, metadata=option("Called with (runs read, runs in all).", python=True)
-    )
