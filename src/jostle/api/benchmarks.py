@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.api.catalogue import DataSpec, load_dataset
-from jostle.api.config import ProbeConfig, RunConfig
+from jostle.api.config import RunConfig
 from jostle.api.results import draw_stability, stability
 from jostle.core.config import is_toml
 from jostle.core.options import takes
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, UnknownName
 from jostle.evaluation.config import InferenceConfig
+from jostle.evaluation.probing.options import ProbeConfig
 from jostle.models.loading.names import need_torch
 
 if TYPE_CHECKING:

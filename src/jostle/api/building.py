@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.api.catalogue import DataSpec
-from jostle.api.config import BuildConfig, CopyOptions
 from jostle.core.options import takes
+from jostle.evaluation.recipes.options import BuildConfig, CopyOptions
 from jostle.io.files.atomic import refuse_output_in
 from jostle.parallel.workers import available_cpus
 

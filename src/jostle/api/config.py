@@ -1,8 +1,8 @@
-"""Configurations of runs and probes: options from which keywords, flags and keys of settings files follow."""
+"""Configurations of runs, extraction and detection, which join options of several packages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,11 @@ from jostle.core.progress import ProgressOptions
 from jostle.corruptions.options import SeedOptions, SpecOptions
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue, JostleError
-from jostle.evaluation.config import BenchmarkOptions, CellOptions, InferenceConfig, SelectionOptions
+from jostle.evaluation.config import InferenceConfig, RunOutputOptions, SelectionOptions
 from jostle.features.options import FeatureOptions
 from jostle.gate.options import StopOptions
-from jostle.io.options import LosslessOptions, OutOptions, OverwriteOptions, RateOptions, VideoOptions
-from jostle.mending.options import MendOptions, ThresholdOptions
+from jostle.io.options import OutOptions, OverwriteOptions, RateOptions, VideoOptions
+from jostle.mending.options import MendOptions
 from jostle.models.options import DeviceOptions, ExtractorOptions, ModelOptions
 from jostle.parallel.options import JobOptions, ServingOptions
 
@@ -27,22 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OutputOptions(ProgressOptions):
-    """Output"""
-
-    out: str | Path = field(
-        metadata=reworded(
-            OutOptions,
-            "out",
-            "Run folder; with several models, the folder that holds theirs.",
-            more="Deleting a predictions file there makes the next run do that cell again.",
-            metavar="RUN",
-        )
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RunConfig(InferenceConfig, SelectionOptions, StopOptions, OutputOptions):
+class RunConfig(InferenceConfig, SelectionOptions, StopOptions, RunOutputOptions):
     """Options of a run, as requested."""
 
     watch: Watch | None = field(
@@ -61,57 +46,6 @@ class RunConfig(InferenceConfig, SelectionOptions, StopOptions, OutputOptions):
             raise BadValue(
                 "a budget decides the order of videos, and so does online adaptation; leave one of the two out"
             )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ProbeOptions:
-    """Probe"""
-
-    kinds: Iterable[str] | None = field(
-        default=None,
-        metadata=option(
-            "Kind of damage, for example kinetics-c/fog or fog:5; may be repeated. Default: those of THUMOS14-C.",
-            Role.SAME,
-            flag="--kind",
-            metavar="SPEC",
-        ),
-    )
-    step: int = field(
-        default=1,
-        metadata=option(
-            "Frames between the positions of single damaged frames.",
-            Role.SAME,
-            more="1 tries every position.",
-            least=1,
-        ),
-    )
-    threshold: float | None = field(
-        default=None,
-        metadata=reworded(
-            ThresholdOptions,
-            "threshold",
-            "Least score of detections that count; default: one that leaves as many as there are actions on clean "
-            "video.",
-            role=Role.SAME,
-            least=None,
-            most=None,
-        ),
-    )
-    videos: int | None = field(
-        default=None,
-        metadata=option(
-            "Use this many videos only, drawn by the seed.",
-            Role.SESSION,
-            more="More are added to those that are done.",
-            metavar="N",
-            least=1,
-        ),
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ProbeConfig(InferenceConfig, ProbeOptions, OutputOptions):
-    """Options of a probe, as requested."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,25 +163,4 @@ class DetectConfig(VideoFeatureOptions, ExtractorOptions):
     on_bad: Callable[[str, JostleError], None] | None = field(
         default=None,
         metadata=option("Called with each unusable video of a folder, which is then left out.", python=True),
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CopyOptions(BenchmarkOptions, DataOptions, CellOptions, LosslessOptions):
-    """Options of what a set of corrupted copies holds, as requested."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BuildConfig(CopyOptions, JobOptions, ProgressOptions):
-    """Copies"""
-
-    out: str | Path = field(metadata=reworded(OutOptions, "out", "Root folder of the copies.", metavar="DIR"))
-    layouts: Sequence[str] = field(
-        default=(),
-        metadata=option(
-            "Also write a layout for other programs: hub (metadata.jsonl and a card), webdataset (tar files) or "
-            "croissant (metadata); may be repeated.",
-            flag="--layout",
-            metavar="NAME",
-        ),
     )

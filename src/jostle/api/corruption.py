@@ -15,7 +15,7 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import corrupt_one, corrupted_frames
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue
-from jostle.io.files.atomic import refuse_output_in
+from jostle.io.files.atomic import refuse_existing, refuse_output_in
 from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
@@ -146,8 +146,7 @@ def corrupt_file(
 
     source, out = single_video(source), Path(out)
     refuse_output_in(source, out)
-    if not overwrite and out.exists():
-        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    refuse_existing(out, overwrite)
     identity = video_id if video_id is not None else id_at(source)
     return corrupt_video(
         source,

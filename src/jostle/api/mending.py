@@ -13,8 +13,7 @@ from jostle.api.damage import inspection
 from jostle.api.video import FramesOrClip, single_video
 from jostle.core.progress import Progress
 from jostle.core.types.clip import Clip, check_frames
-from jostle.errors import BadValue
-from jostle.io.files.atomic import refuse_output_in
+from jostle.io.files.atomic import refuse_existing, refuse_output_in
 
 if TYPE_CHECKING:
     from jostle.mending.inspector import Inspector
@@ -86,8 +85,7 @@ def mend_file(
 
     source, out = single_video(source), Path(out)
     refuse_output_in(source, out)
-    if not overwrite and out.exists():
-        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    refuse_existing(out, overwrite)
     if struck is None:
         result = inspection(source, inspector=inspector, threshold=threshold, device=device, fps=fps, progress=progress)
         mask = result.struck

@@ -12,7 +12,7 @@ from jostle.core.options import takes
 from jostle.core.progress import Progress
 from jostle.errors import BadValue
 from jostle.gate.options import CheckConfig
-from jostle.reporting.options import BoardConfig, DiffConfig, ReportConfig
+from jostle.reporting.options import BoardConfig, DiffConfig, RecordConfig, ReportConfig
 
 if TYPE_CHECKING:
     from jostle.datasets.videos import CheckedData
@@ -44,24 +44,9 @@ def board(config: BoardConfig) -> Path:
         return write_board(paths, Path(config.out), title=config.title, progress=callback, **intervals)
 
 
-def export_run(
-    run: str | Path,
-    out: str | Path,
-    *,
-    partial: bool = False,
-    draws: int = 1000,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Path:
+@takes(RecordConfig)
+def export_run(config: RecordConfig) -> Path:
     """Write a leaderboard record of a run: a few kilobytes of JSON with a checksum, to be sent to its maintainer.
-
-    Args:
-        run: a run folder.
-        out: a file.
-        partial: also of a run that lacks videos or cells; boards mark it.
-        draws: draws of the videos for the intervals; 0 for none.
-        seed: of the draws.
-        progress: called with (cells done, cells in all).
 
     Raises:
         DataError: if the run is not finished, or lacks something.
@@ -71,12 +56,13 @@ def export_run(
     from jostle.evaluation.results.run_analysis import analyse_run
     from jostle.reporting.analysis.summary import check_whole, summary_of, write_summary
 
-    record = RunRecord.read(run)
-    if not partial:
+    record, out = RunRecord.read(config.run), Path(config.out)
+    if not config.partial:
         check_whole(record)
-    with progress_or_bar("measuring", progress) as callback:
-        write_summary(summary_of(analyse_run(record, draws=draws, seed=seed, progress=callback)), Path(out))
-    return Path(out)
+    with progress_or_bar("measuring", config.progress) as callback:
+        analysis = analyse_run(record, draws=config.draws, seed=config.seed, progress=callback)
+        write_summary(summary_of(analysis), out)
+    return out
 
 
 @takes(DiffConfig)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from jostle.core.options import takes
 from jostle.core.progress import Progress
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
+from jostle.io.options import ConvertOptions
 
 if TYPE_CHECKING:
     from jostle.io.files.annotations import Conversion
@@ -273,24 +275,13 @@ def robustness(clean: float | None, cells: Mapping[str, float | None]) -> Robust
     return measure(clean, cells, families=_families(cells))
 
 
-def convert(
-    source: str | Path,
-    target: str | Path,
-    *,
-    to: str | None = None,
-    truth: TruthLike | None = None,
-    subset: str | None = None,
-    fix: bool = False,
-) -> Conversion:
-    """Write a file of annotations or predictions in another format; what the target cannot hold is named.
-
-    Args:
-        to: the format; by default what the target's ending says.
-        truth: names class numbers, or numbers class names, where the two formats differ in that.
-    """
+@takes(ConvertOptions)
+def convert(config: ConvertOptions) -> Conversion:
+    """Write a file of annotations or predictions in another format; what the target cannot hold is named."""
     from jostle.io.files.annotations import convert as convert_file
 
-    return convert_file(source, target, to=to, truth=truth, subset=subset, fix=fix)
+    how: dict[str, Any] = {name: getattr(config, name) for name in ("to", "truth", "subset", "fix")}
+    return convert_file(config.source, config.target, **how)
 
 
 def load_scored_truth(path: str | Path, *, subset: str | None = None, fix: bool = False) -> Truth:

@@ -18,7 +18,7 @@ from jostle.core.options import option, takes
 from jostle.core.results import Result
 from jostle.core.types.clip import check_rate
 from jostle.errors import BadValue
-from jostle.io.files.atomic import refuse_output_in
+from jostle.io.files.atomic import refuse_existing, refuse_output_in
 from jostle.mending.options import WatchOptions
 from jostle.mending.verdicts import UNDECODABLE
 
@@ -190,8 +190,7 @@ def _check_output(source: str, out: str | None, overwrite: bool) -> None:
         )
     if os.path.exists(source):
         refuse_output_in(Path(source), path)
-    if path.exists() and path.is_file() and not overwrite:
-        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    refuse_existing(path, overwrite or not path.is_file())  # others are no files, such as pipes
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle import api
-from jostle.api.config import ProbeConfig, RunConfig
+from jostle.api.config import RunConfig
 from jostle.cli import console
 from jostle.cli.app import DryRun, Json, app, fetch
 from jostle.cli.console import watching
@@ -17,6 +17,7 @@ from jostle.core.config import is_toml
 from jostle.core.formatting import escape
 from jostle.core.options import option, options_in, reworded
 from jostle.errors import BadValue, JostleError
+from jostle.evaluation.probing.options import ProbeConfig
 from jostle.gate.options import StopOptions
 from jostle.models.adaptation.options import AdaptOptions
 from jostle.models.loading.names import check_known, registry_of
@@ -114,10 +115,7 @@ def _run_one(options: dict[str, Any], as_json: bool) -> None:
         console.say(f"stopped early: {done.stopped_early.reason}")
         for one in done.stopped_early.conditions:
             console.say(escape(f"{one.name}: {one.decision}, {one.videos} videos"))
-    for failure in done.failures:
-        console.say(f"{escape(failure['video'])}: set aside: {failure['message']}")
-    if done.failures:
-        raise ExitCode(4)
+    console.end_with_failures((one["video"], one["message"]) for one in done.failures)
 
 
 @app.command(help="Find the smallest damage that makes a model lose each action, clip or frame.")
@@ -140,7 +138,4 @@ def probe(
         done = api.probe(**options, progress=advance)
     against_other = None if against is None else api.compare_probes(against, options["out"])
     console.give(done if against_other is None else ComparedProbe(done, against_other), as_json)
-    for name, why in done.failures.items():
-        console.say(f"{escape(name)}: set aside: {why}")
-    if done.failures:
-        raise ExitCode(4)
+    console.end_with_failures(done.failures.items())

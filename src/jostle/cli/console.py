@@ -6,10 +6,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from jostle.cli.options import ExitCode
 from jostle.core.formatting import escape, percent, time_of, without_nan
 from jostle.core.timing import LIMITS
 
@@ -113,6 +114,15 @@ def say(text: str) -> None:
 def remark(text: str) -> None:
     if not _quiet:
         say(text)
+
+
+def end_with_failures(failures: Iterable[tuple[str, str]]) -> None:
+    """Print which videos were set aside and why; if there are any, end the verb with exit code 4."""
+    lines = [f"{escape(video)}: set aside: {why}" for video, why in failures]
+    for line in lines:
+        say(line)
+    if lines:
+        raise ExitCode(4)
 
 
 @contextmanager

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from jostle import api
-from jostle.api.config import BuildConfig, CopyOptions
 from jostle.cli import console
 from jostle.cli.app import DryRun, Json, app
-from jostle.cli.options import ExitCode, Given, with_options
+from jostle.cli.options import Given, with_options
 from jostle.core.formatting import escape
 from jostle.core.options import option, options_in, reworded
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
 from jostle.evaluation.config import BenchmarkOptions
+from jostle.evaluation.recipes.options import BuildConfig, CopyOptions
 from jostle.io.options import OutOptions
 
 
@@ -88,10 +88,7 @@ def build(
     with console.progress(f"building {name}") as advance:
         done = api.build(**options, progress=advance)
     console.give(done, as_json)
-    for video, why in done.failures.items():
-        console.say(f"{escape(video)}: set aside: {why}")
-    if done.failures:
-        raise ExitCode(4)
+    console.end_with_failures(done.failures.items())
 
 
 def _draw_files(name: str, subsets: Sequence[str], options: dict[str, Any], as_json: bool) -> None:

@@ -10,11 +10,12 @@ from jostle import api
 from jostle.api.config import DetectConfig, ExtractConfig
 from jostle.cli import console
 from jostle.cli.app import Json, Workers, app, fetch
-from jostle.cli.options import ExitCode, Given, with_options
+from jostle.cli.options import Given, with_options
 from jostle.core.formatting import escape
 from jostle.core.options import option, reworded
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
+from jostle.io.files.atomic import refuse_existing
 from jostle.io.options import OutOptions, OverwriteOptions
 from jostle.models.options import ModelOptions
 
@@ -87,10 +88,7 @@ def detect(
     if out is not None:
         write_predictions(predictions, out)
     console.give(found, as_json and out is None)
-    for name, why in set_aside.items():
-        console.say(f"{escape(name)}: set aside: {why}")
-    if set_aside:
-        raise ExitCode(4)
+    console.end_with_failures(set_aside.items())
 
 
 @app.command(help="Train a detector or a recogniser, clean or robust, or resume its training.")
@@ -156,10 +154,7 @@ def extract(given: Given, jobs: Workers = None, as_json: Json = False) -> None:
     with console.progress(f"extracting {escape(Path(config.source).name)}") as advance:
         done = api.extract(**given.keywords(jobs=jobs, progress=advance))
     console.give(done, as_json)
-    for name, why in done.set_aside.items():
-        console.say(f"{escape(name)}: set aside: {why}")
-    if done.set_aside:
-        raise ExitCode(4)
+    console.end_with_failures(done.set_aside.items())
 
 
 @app.command(help="Write a network as an ONNX file: the inspector, a recogniser or a feature detector.")
@@ -180,7 +175,6 @@ def export(
     overwrite: Annotated[bool, reworded(OverwriteOptions, "overwrite", "Replace FILE.onnx if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    if out.exists() and not overwrite:
-        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    refuse_existing(out, overwrite)
     done = api.export(part, out, weights=weights, network=network)
     console.give(done, as_json)

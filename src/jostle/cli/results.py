@@ -20,7 +20,7 @@ from jostle.core.tables import TableOptions
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue, UnknownName
 from jostle.gate.options import CheckConfig
-from jostle.reporting.options import BoardConfig, DiffConfig, ReportConfig
+from jostle.reporting.options import BoardConfig, DiffConfig, RecordConfig, ReportConfig
 
 
 @app.command(help="Write a static leaderboard of runs and records or, with --export, the record of one run.")
@@ -31,7 +31,7 @@ def board(
         Path | None, reworded(BoardConfig, "out", "Folder of the leaderboard, or file of the record.")
     ] = None,
     export: Annotated[bool, option("Write the record of one run instead, a few kilobytes to submit.")] = False,
-    partial: Annotated[bool, option("Export a run that lacks videos or cells too.")] = False,
+    partial: Annotated[bool, reworded(RecordConfig, "partial")] = False,
     as_json: Json = False,
 ) -> None:
     options = given.filled(out=out)

@@ -16,11 +16,11 @@ from jostle.core.formatting import escape, percent
 from jostle.core.options import option, options_in, reworded
 from jostle.core.tables import TableOptions
 from jostle.corruptions.options import SeedOptions, SpecOptions
-from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
 from jostle.features.options import FeatureOptions
 from jostle.gate.options import StopOptions
-from jostle.io.options import OutOptions, OverwriteOptions, VideoOptions
+from jostle.io.files.atomic import refuse_existing
+from jostle.io.options import AnnotationOptions, ConvertOptions, OutOptions, OverwriteOptions
 from jostle.metrics.options import ScoreOptions, StabilityOptions
 from jostle.reporting.options import ReportOptions
 
@@ -30,15 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SubsetOptions:
-    """Files"""
-
-    subset: str | None = field(default=None, metadata=reworded(DataOptions, "subset", "Subset of the ground truth."))
-    fix: bool = field(default=False, metadata=option("Drop bad entries and count them instead of refusing the file."))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PredictionFiles(SubsetOptions, TableOptions):
+class PredictionFiles(AnnotationOptions, TableOptions):
     """Files"""
 
     against: Path | None = field(
@@ -203,26 +195,15 @@ def diagnose(given: Given, as_json: Json = False) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConvertConfig(SubsetOptions, OverwriteOptions):
-    """Conversion"""
-
-    source: Path = field(kw_only=False, metadata=reworded(VideoOptions, "source", "File in any supported format."))
-    target: Path = field(kw_only=False, metadata=option("File to write; its ending selects the format.", metavar="OUT"))
-    to: str | None = field(default=None, metadata=option("Format, if the ending is ambiguous.", metavar="FORMAT"))
-    truth: Path | None = field(
-        default=None,
-        metadata=reworded(SpecOptions, "truth", "Ground truth, for names or numbers of the classes of predictions."),
-    )
+class ConvertConfig(ConvertOptions, OverwriteOptions):
+    """Options of converting a file, as requested."""
 
 
 @app.command(help="Convert annotations or predictions from one format to another.")
 @with_options(ConvertConfig)
 def convert(given: Given, as_json: Json = False) -> None:
-    target = Path(given.values["target"])
-    if target.exists() and "overwrite" not in given.values:
-        raise BadValue(f"{target} exists; pass --overwrite to replace it")
     options = given.keywords()
-    options.pop("overwrite", None)
+    refuse_existing(Path(options["target"]), options.pop("overwrite", False))
     console.give(api.convert(**options), as_json)
 
 

@@ -28,6 +28,9 @@ from jostle.io.options import (
 from jostle.mending.options import ThresholdOptions, WatchOptions
 from jostle.models.options import DeviceOptions
 
+# `corrupt_file`, `mend_file`, `inspection` and `sheet` have keywords of their own: Python replaces outputs, computes on
+# the CPU and draws clips unless it is told otherwise; a command refuses, takes a GPU and reads files.
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutputOptions(LosslessOptions, OverwriteOptions):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.options import Role, option
+from jostle.core.options import Role, option, reworded
+from jostle.io.options import ConvertOptions
 
 if TYPE_CHECKING:
     from jostle.core.types.truth import Truth
@@ -48,10 +49,11 @@ class SpecOptions:
     )
     truth: str | Path | Truth | None = field(
         default=None,
-        metadata=option(
+        metadata=reworded(
+            ConvertOptions,
+            "truth",
             "Annotations: actions for placements that need them, rates and durations of videos.",
             more="Of a folder only the videos named there are processed; image folders have their rates from there.",
-            metavar="GT",
         ),
     )
     video_id: str | None = field(

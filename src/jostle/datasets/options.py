@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jostle.core.options import Role, option
-from jostle.io.options import RateOptions
+from jostle.core.options import Role, option, reworded
+from jostle.io.options import AnnotationOptions, RateOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,5 +30,10 @@ class DataOptions(RateOptions):
     )
     subset: str | None = field(
         default=None,
-        metadata=option("Subset to use in place of the recipe's; default: the data set's.", Role.SAME, metavar="S"),
+        metadata=reworded(
+            AnnotationOptions,
+            "subset",
+            "Subset to use in place of the recipe's; default: the data set's.",
+            role=Role.SAME,
+        ),
     )

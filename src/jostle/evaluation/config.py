@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.core.options import Role, option
+from jostle.core.options import Role, option, reworded
 from jostle.core.plugins import is_import_path
+from jostle.core.progress import ProgressOptions
 from jostle.corruptions.options import SeedOptions
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
 from jostle.features.options import FeatureOptions
+from jostle.io.options import OutOptions
 from jostle.mending.loading import MendingOptions
 from jostle.mending.options import MendOptions
 from jostle.models.adaptation.options import AdaptOptions
@@ -156,3 +158,18 @@ class InferenceConfig(
         if isinstance(self.model, str) and (self.model in recognisers or "/" in self.model):
             return find_kind(self.model).fit(self.input or {})
         return convert_settings(InputSpec, self.input or {}, where="the model's input")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunOutputOptions(ProgressOptions):
+    """Output"""
+
+    out: str | Path = field(
+        metadata=reworded(
+            OutOptions,
+            "out",
+            "Run folder; with several models, the folder that holds theirs.",
+            more="Deleting a predictions file there makes the next run do that cell again.",
+            metavar="RUN",
+        )
+    )

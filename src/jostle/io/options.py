@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from jostle.core.options import Role, option
+from jostle.core.options import Role, option, reworded
+
+if TYPE_CHECKING:
+    from jostle.core.types.truth import Truth
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,6 +28,31 @@ class VideoOptions(RateOptions):
     """Video"""
 
     source: str | Path = field(kw_only=False, metadata=option("Video file, or folder of images.", metavar="IN"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AnnotationOptions:
+    """Files"""
+
+    subset: str | None = field(default=None, metadata=option("Subset of the ground truth.", metavar="S"))
+    fix: bool = field(default=False, metadata=option("Drop bad entries and count them instead of refusing the file."))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConvertOptions(AnnotationOptions):
+    """Conversion"""
+
+    source: str | Path = field(
+        kw_only=False, metadata=reworded(VideoOptions, "source", "File in any supported format.")
+    )
+    target: str | Path = field(
+        kw_only=False, metadata=option("File to write; its ending selects the format.", metavar="OUT")
+    )
+    to: str | None = field(default=None, metadata=option("Format, if the ending is ambiguous.", metavar="FORMAT"))
+    truth: str | Path | Truth | None = field(
+        default=None,
+        metadata=option("Ground truth, for names or numbers of the classes of predictions.", metavar="GT"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

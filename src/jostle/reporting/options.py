@@ -107,6 +107,18 @@ class DiffConfig(IntervalOptions, ProgressOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class RecordConfig(IntervalOptions, ProgressOptions):
+    """Record"""
+
+    run: str | Path = field(kw_only=False, metadata=reworded(ReportOptions, "runs", "Run folder.", metavar="RUN"))
+    out: str | Path = field(kw_only=False, metadata=reworded(OutOptions, "out", "File of the record."))
+    partial: bool = field(
+        default=False,
+        metadata=option("Export a run that lacks videos or cells too.", more="Boards mark it."),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BoardConfig(IntervalOptions, ProgressOptions):
     """Leaderboard"""
 

@@ -106,6 +106,12 @@ def refuse_output_in(source: Path, out: Path) -> None:
         raise BadValue(f"{out} lies in the input folder {source}; write somewhere else", fault="F139")
 
 
+def refuse_existing(out: Path, overwrite: bool) -> None:
+    """Raise a BadValue if an output exists that may not be replaced."""
+    if out.exists() and not overwrite:
+        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+
+
 def replace_and_sync(temporary: Path, path: Path) -> None:
     """Rename a complete file to its final name, and sync the folder."""
     _replace(temporary, path)
