@@ -19,7 +19,7 @@ import typer
 
 from jostle import __version__, api
 from jostle.cli import console
-from jostle.cli.options import ExitCode, with_flags
+from jostle.cli.options import ExitCode, with_flags, with_parameters
 from jostle.core import compilation, plugins
 from jostle.core.formatting import escape
 from jostle.core.interruption import Stopped, exits_as_errors
@@ -75,9 +75,8 @@ class Program(typer.Typer):
 def _with_common_options(verb: Verb) -> Verb:
     """Wrap a verb so that it takes `--import MODULE`, and sets the verbosity."""
     flagged = with_flags(verb)
-    signature = inspect.signature(flagged)
-    own = list(signature.parameters.values())
-    speaks = "verbose" not in signature.parameters
+    own = inspect.signature(flagged).parameters
+    speaks = "verbose" not in own
     common: dict[str, tuple[Any, Any]] = {"quiet": (Quiet, False), "verbose": (Verbose, 0)} if speaks else {}
     common["imports"] = (Import, None)
     options = [
@@ -102,9 +101,7 @@ def _with_common_options(verb: Verb) -> Verb:
         except BrokenPipeError as error:  # Typer takes any for that of the output, and ends in silence
             raise RuntimeError("a connection between processes ended") from error
 
-    vars(run_verb)["__signature__"] = signature.replace(parameters=[*own, *options])
-    run_verb.__annotations__ = {one.name: one.annotation for one in [*own, *options]}
-    return run_verb
+    return with_parameters(run_verb, [*own.values(), *options])
 
 
 app = Program(

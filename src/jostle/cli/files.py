@@ -11,8 +11,8 @@ from jostle import api
 from jostle.cli import console
 from jostle.cli.app import DryRun, Json, app
 from jostle.cli.options import Given, with_options
-from jostle.core.formatting import escape
 from jostle.core.options import option, options_in, reworded
+from jostle.core.results import Written
 from jostle.datasets.options import DataOptions
 from jostle.errors import BadValue
 from jostle.evaluation.config import BenchmarkOptions
@@ -106,18 +106,15 @@ def _draw_files(name: str, subsets: Sequence[str], options: dict[str, Any], as_j
             done = api.load_dataset(name, part, progress=advance, **options)
         console.remark(f"{part}: {len(done.videos)} videos; {done.files}")
         folders.append(done)
-    if as_json:
-        parts = [
-            {
-                "subset": one.subset,
-                "folder": str(one.folder),
-                "videos": len(one.videos),
-                "instances": len(one.truth),
-                **vars(one.files),
-            }
-            for one in folders
-        ]
-        console.show_json({"format": 1, "dataset": name, "seed": options["seed"], "subsets": parts})
-        return
-    for folder in dict.fromkeys(str(one.folder) for one in folders):
-        console.show(escape(folder))
+    parts = [
+        {
+            "subset": one.subset,
+            "folder": one.folder,
+            "videos": len(one.videos),
+            "instances": len(one.truth),
+            **vars(one.files),
+        }
+        for one in folders
+    ]
+    content = {"dataset": name, "seed": options["seed"], "subsets": parts}
+    console.give(Written(content, tuple(dict.fromkeys(one.folder for one in folders))), as_json)

@@ -100,11 +100,7 @@ def with_options(
 
         place = [one.is_argument for one in chosen].count(True)
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        parameters = [context, *derived[:place], *own, *derived[place:]]
-        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
-        vars(run_verb)["__signature__"] = inspect.Signature(parameters)
-        run_verb.__annotations__ = {one.name: one.annotation for one in parameters}
-        return run_verb
+        return with_parameters(run_verb, [context, *derived[:place], *own, *derived[place:]])
 
     return decorate
 
@@ -126,10 +122,15 @@ def with_flags(verb: Verb) -> Callable[..., Any]:
     def run_verb(**values: Any) -> Any:
         return verb(**values | {one.name: _own_value(one, values[one.name]) for one in own})
 
-    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
-    vars(run_verb)["__signature__"] = inspect.Signature(parameters)
-    run_verb.__annotations__ = {one.name: one.annotation for one in parameters}
-    return run_verb
+    return with_parameters(run_verb, parameters)
+
+
+def with_parameters(verb: Verb, parameters: Iterable[inspect.Parameter]) -> Verb:
+    """Give a verb the parameters, all by keyword, that typer reads from its signature."""
+    signature = inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters])
+    vars(verb)["__signature__"] = signature
+    verb.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    return verb
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 class PredictionFiles(AnnotationOptions, TableOptions):
     """Files"""
 
+    predictions: Path = field(kw_only=False, metadata=option("Predictions in any supported format.", metavar="PRED"))
     against: Path | None = field(
         default=None,
         metadata=reworded(StopOptions, "against", "Second predictions, compared with the first.", metavar="PRED2"),
@@ -41,6 +42,11 @@ class PredictionFiles(AnnotationOptions, TableOptions):
         default=None, metadata=option("Labels of the files; default: their names.", metavar="A,B")
     )
 
+    @property
+    def paths(self) -> list[Path]:
+        """Return the files of predictions: one, or two that are compared."""
+        return [self.predictions, *([] if self.against is None else [self.against])]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoringOptions:
@@ -48,10 +54,11 @@ class ScoringOptions:
 
     predictions: Path = field(
         kw_only=False,
-        metadata=option(
+        metadata=reworded(
+            PredictionFiles,
+            "predictions",
             "Predictions in any supported format; with --sets scores of frames, as JSON or npz, or boxes, as COCO "
             "JSON, VID text or npz.",
-            metavar="PRED",
         ),
     )
     truth: Path | None = field(
@@ -128,8 +135,7 @@ def _give_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
 
     real = api.load_scored_truth(truth, subset=config.subset, fix=config.fix)
     barred = _ids(config.blocked)
-    paths = [path for path in (config.predictions, config.against) if path is not None]
-    called = file_names(paths, config.names)
+    called = file_names(config.paths, config.names)
     with console.progress("drawing videos") as advance:
         scores = [
             api.score(
@@ -143,7 +149,7 @@ def _give_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
                 strict=config.strict,
                 progress=advance,
             )
-            for path in paths
+            for path in config.paths
         ]
         both = None
         if config.against is not None:
@@ -158,9 +164,6 @@ def _give_scores(config: EvalConfig, truth: Path, as_json: bool) -> None:
 class DiagnoseConfig(PredictionFiles):
     """Diagnosis"""
 
-    predictions: Path = field(
-        kw_only=False, metadata=reworded(ScoringOptions, "predictions", "Predictions in any supported format.")
-    )
     truth: Path = field(metadata=reworded(SpecOptions, "truth", "Ground truth in any supported format."))
     style: str = field(default="thumos14", metadata=option("Style: activitynet or thumos14.", metavar="S"))
     out: Path | None = field(
@@ -181,11 +184,10 @@ def diagnose(given: Given, as_json: Json = False) -> None:
 
     config = DiagnoseConfig(**given.keywords())
     real = api.load_scored_truth(config.truth, subset=config.subset, fix=config.fix)
-    paths = [path for path in (config.predictions, config.against) if path is not None]
-    called = file_names(paths, config.names)
+    called = file_names(config.paths, config.names)
     diagnoses = [
         api.diagnose(api.load_predictions(path, fix=config.fix), real, style=config.style, annotators=config.annotators)
-        for path in paths
+        for path in config.paths
     ]
     change = compare_diagnoses(*diagnoses[:2]) if len(diagnoses) > 1 else None
     result = DiagnosedFiles(called, diagnoses, change)
@@ -245,9 +247,7 @@ def _score_answers(config: EvalConfig) -> Result:
 
     assert config.truth is not None
     first, second, change = api.score_answer_files(config.predictions, config.truth, config.against)
-    if config.against is None or second is None:
-        return first
-    return AnsweredFiles(file_names([config.predictions, config.against]), (first, second), change)
+    return first if second is None else AnsweredFiles(file_names(config.paths), (first, second), change)
 
 
 def _score_moments(config: EvalConfig) -> Result:
@@ -255,11 +255,10 @@ def _score_moments(config: EvalConfig) -> Result:
 
     assert config.truth is not None
     bugs: Any = config.reproduce_bugs  # checked where they are defined
-    paths = [path for path in (config.predictions, config.against) if path is not None]
     scores: list[Any] = [
-        api.evaluate(path, config.truth, task="moments", reproduce_bugs=bugs, fix=config.fix) for path in paths
+        api.evaluate(path, config.truth, task="moments", reproduce_bugs=bugs, fix=config.fix) for path in config.paths
     ]
-    return scores[0] if len(scores) == 1 else MomentFiles(file_names(paths), scores)
+    return scores[0] if len(scores) == 1 else MomentFiles(file_names(config.paths), scores)
 
 
 def _score_other(task: str, config: EvalConfig) -> Result:
