@@ -197,9 +197,7 @@ def describe(kind: str) -> list[ModelDescription]:
     return describe_models(kind)
 
 
-def fetch_weights(
-    kind: str, name: str, weights: str = "public", *, progress: Callable[[int, int], None] | None = None
-) -> Path:
+def fetch_weights(kind: str, name: str, weights: str = "public", *, progress: Progress | None = None) -> Path:
     """Have weights fetched now, to be used later: the file or folder is then in the cache, where names find it.
 
     Args:
@@ -305,7 +303,7 @@ def demo(
     return write_demo(Path(out), data, every, full=full, seed=seed, jobs=many, progress=progress)
 
 
-def demo_films(out: str | Path = "demo", *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> Path:
+def demo_films(out: str | Path = "demo", *, seed: int = 0, progress: Progress | None = None) -> Path:
     """Write two films of puppets and the annotations of their actions, in seconds, and return their folder.
 
     The README's commands are tried on `demo/films`; it is a data set of the kind `folder`.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.core.formatting import percent
+from jostle.core.progress import Progress
 from jostle.core.results import Result
 from jostle.core.tables import Column, Table
 from jostle.core.types.inspection import describe_decoder
@@ -103,7 +104,7 @@ def inspect_collection(
     page: str | Path | None = None,
     inspector: str | Path = "jostle",
     jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Collection:
     """Inspect every video of a folder or a list, and write how damaged each is.
 

@@ -221,7 +221,7 @@ def write_demo(
         full: all cells of the benchmark, and a page of every corruption; otherwise the hardest cell of each kind.
     """
 
-    def stage(what: str) -> Callable[[int, int], None]:
+    def stage(what: str) -> Progress:
         return lambda done, total: progress(what, done, total) if progress else None
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -44,10 +44,11 @@ def detect(
     jobs: Workers = None,
     as_json: Json = False,
 ) -> None:
-    from jostle.evaluation.inference.feature_detection import FeatureGrid, read_grid
+    from jostle.evaluation.inference.feature_detection import FeatureGrid, holds_video, read_grid
     from jostle.evaluation.results.detections import DetectedActions
     from jostle.features.folder import mending_warnings
     from jostle.io.files.annotations import read_truth, write_predictions
+    from jostle.models.loading.extractor import recorded_extractor
     from jostle.models.loading.models import looks_at_frames
 
     config = DetectConfig(**given.keywords())
@@ -63,8 +64,8 @@ def detect(
     if looks_at_frames(model):
         if of_video:
             raise BadValue(f"{name} processes frames itself; leave the extractor out")
-    elif of_video or config.spec or config.placement or _is_video(source, prefix, suffix):
-        facts["extractor"] = config.extractor or _extractor_of(name, weights, source)
+    elif of_video or config.spec or config.placement or holds_video(source, prefix, suffix):
+        facts["extractor"] = config.extractor or recorded_extractor(name, weights, source)
         fetch("extractors", facts["extractor"], given.values.get("extractor_weights"))
     else:
         noted = read_grid(source)
@@ -119,31 +120,6 @@ def _watching(advance: Callable[..., None] | None) -> Callable[[Any], None] | No
             console.remark(what.sentence)
 
     return report_event
-
-
-def _is_video(source: Path, prefix: str, suffix: str) -> bool:
-    """Whether a path must be decoded: a video, or a folder with videos and without features."""
-    from jostle.datasets.videos import find_videos
-    from jostle.io.files.video_ids import VIDEO_SUFFIXES
-
-    if not source.is_dir():
-        return source.suffix.lower() in VIDEO_SUFFIXES
-    return next(source.glob(f"{prefix}*{suffix}"), None) is None and bool(find_videos(source))
-
-
-def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
-    """The extractor whose features a detector was trained on, if its weights say so."""
-    from jostle.models.checkpoints import read_metadata
-    from jostle.models.weights.resolve import weights_path
-
-    path = None if weights is None else weights_path("detectors", detector, weights)
-    name = None if path is None else read_metadata(path).get("extractor")
-    if not name:
-        raise BadValue(
-            f"{source}: a video needs an extractor to compute features: --extractor NAME; "
-            "`jostle names extractors` lists them"
-        )
-    return name
 
 
 @app.command(help="Extract features of videos, one .npy file (T, C) each; existing ones are kept.")

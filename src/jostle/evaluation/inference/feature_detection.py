@@ -13,12 +13,13 @@ import numpy.typing as npt
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
+from jostle.datasets.videos import find_videos
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.inference.jobs import call_model
 from jostle.features.store import VideoEntry, read_store
 from jostle.io.files.arrays import check_length, read_features
 from jostle.io.files.text import describe, read_json
-from jostle.io.files.video_ids import join_names, normalize_id
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, join_names, normalize_id
 
 
 class DetectsInFeatures(Protocol):
@@ -72,6 +73,13 @@ def read_grid(source: Path) -> FeatureGrid:
     """
     recorded = read_store(source if source.is_dir() else source.parent)
     return FeatureGrid() if recorded is None else FeatureGrid(recorded[0].stride, recorded[0].window)
+
+
+def holds_video(source: Path, prefix: str, suffix: str) -> bool:
+    """Return whether a path has to be decoded: a video, or a folder with videos and without features."""
+    if not source.is_dir():
+        return source.suffix.lower() in VIDEO_SUFFIXES
+    return next(source.glob(f"{prefix}*{suffix}"), None) is None and bool(find_videos(source))
 
 
 def feature_files(source: Path, grid: FeatureGrid) -> dict[str, Path]:

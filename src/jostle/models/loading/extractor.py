@@ -50,6 +50,27 @@ def load_extractor(
     return load(name, weights=None if path is None else _tensors(name, Path(path)), device=device, **changes)
 
 
+def recorded_extractor(detector: str, weights: str | Path | None, subject: object) -> str:
+    """Return the extractor that the weights of a detector record as that of their features.
+
+    Args:
+        subject: what needs one, for the message.
+
+    Raises:
+        BadValue: if they record none.
+    """
+    from jostle.models.checkpoints import read_metadata
+
+    path = None if weights is None else weights_path("detectors", detector, weights)
+    name = None if path is None else read_metadata(path).get("extractor")
+    if not name:
+        raise BadValue(
+            f"{subject}: features need an extractor, and the weights of {detector} record none; name it with "
+            "--extractor NAME; `jostle names extractors` lists them"
+        )
+    return name
+
+
 @dataclass(frozen=True)
 class ExtractorSpec:
     """Picklable specification of an extractor, which loads it in any process."""

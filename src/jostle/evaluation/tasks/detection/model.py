@@ -46,8 +46,8 @@ def build_detector(truth: Truth, config: InferenceConfig, device: str, *, here: 
 
 def _build_registered_detector(config: InferenceConfig, truth: Truth, device: str, here: bool) -> BenchmarkModel:
     from jostle.io.video.source import file_fingerprint
-    from jostle.models.checkpoints import read_metadata
     from jostle.models.detection.detector import detectors
+    from jostle.models.loading.extractor import recorded_extractor
 
     model = str(config.model)
     if config.weights is None:
@@ -61,12 +61,9 @@ def _build_registered_detector(config: InferenceConfig, truth: Truth, device: st
         if here:
             load_frames()
         return BenchmarkModel(load_frames, model=model, weights=file_fingerprint(path), weights_from="file")
-    extractor = config.extractor if config.extractor is not None else read_metadata(path).get("extractor")
-    if not extractor:
-        raise BadValue(
-            f"{path}: does not record the extractor it was trained with; name it with --extractor NAME; "
-            "`jostle names extractors` lists them"
-        )
+    extractor = config.extractor
+    if extractor is None:
+        extractor = recorded_extractor(model, path, path)
     features = _build_features(config, extractor)
     load = partial(_load_feature_detector, model, path, features, device, truth)
     if here:
