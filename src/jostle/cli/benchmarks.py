@@ -87,7 +87,8 @@ def _fetch_all(options: Mapping[str, Any], entries: Sequence[ModelEntry]) -> Non
     for one in entries:
         # With several models, one that is wrong or cannot be fetched is reported with the others.
         with suppress(JostleError) if len(entries) > 1 else nullcontext():
-            api.check_model_name(benchmark, one.model)
+            if not is_toml(benchmark):
+                api.check_model_name(benchmark, one.model)
             fetch(registry_of(one.model), one.model, one.weights or options.get("weights"))
     fetch("extractors", options.get("extractor"), options.get("extractor_weights"))
 
