@@ -256,4 +256,4 @@ def test_weights_without_an_extractor_need_one(run_cli, workspace: Path) -> None
     sizes = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     result = run_cli("detect", "videos", "--detector", "temporalmaxer", "--weights", "plain.safetensors", *sizes)
     assert result.code == 2
-    assert "compute features: --extractor NAME" in result.err
+    assert "the weights of temporalmaxer record none; name it with --extractor NAME" in result.err
