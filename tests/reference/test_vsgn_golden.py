@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,21 @@ def form(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def detector(form: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Detector of a form, loaded from a checkpoint as the program saves it."""
-    path = tmp_path_factory.mktemp("weights") / "best.pth.tar"
-    drawn = {f"module.{key}": torch.from_numpy(value) for key, value in vsgn_rule.weights(form).items()}
-    torch.save({"epoch": 9, "state_dict": drawn, "optimizer": {"state": {}, "param_groups": []}}, path)
-    with pytest.warns(UserWarning, match="no averaged weights"):
-        return load_detector(vsgn_rule.NAMES[form], weights=path, **vsgn_rule.SIZES[form])
+def loaded() -> dict[str, Any]:
+    """Detectors by form; kept by name, as workers that take tests from each other may outlive a parameter."""
+    return {}
+
+
+@pytest.fixture
+def detector(form: str, loaded: dict[str, Any], tmp_path: Path) -> Any:
+    """Detector of a form, loaded once from a checkpoint as the program saves it."""
+    if form not in loaded:
+        path = tmp_path / "best.pth.tar"
+        drawn = {f"module.{key}": torch.from_numpy(value) for key, value in vsgn_rule.weights(form).items()}
+        torch.save({"epoch": 9, "state_dict": drawn, "optimizer": {"state": {}, "param_groups": []}}, path)
+        with pytest.warns(UserWarning, match="no averaged weights"):
+            loaded[form] = load_detector(vsgn_rule.NAMES[form], weights=path, **vsgn_rule.SIZES[form])
+    return loaded[form]
 
 
 def golden(form: str, section: str) -> dict[str, Any]:
