@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,55 +11,168 @@ import numpy as np
 import pytest
 
 import jostle
-from helpers.synthetic_runs import annotations_of, finished_run, names_of, recipe_of, write_run
+from helpers.synthetic_runs import CELLS, annotations_of, finished_run, names_of, recipe_of, write_run
 from jostle.errors import BadValue, UnknownName
+from jostle.evaluation.results.cell_scores import video_values
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run import Run
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.gate.budget import Budget, Condition
 from jostle.gate.early_stopping import SequentialStop
 from jostle.gate.gaps import Scope
+from jostle.gate.group_sequential import GroupSequentialStop, check_intervals, planned_looks
+from jostle.metrics.metric import metrics
 
-VIDEOS = 120
-NO_WORSE = Budget(
-    (Condition("clean", at_most_below_reference=0.1), Condition("mean_corrupted", at_most_below_reference=0.1))
-)
+
+@dataclass(frozen=True)
+class Stopped:
+    """A kind of runs that can be stopped: videos decided one by one, or at planned looks."""
+
+    task: str
+    videos: int
+    cells: tuple[str, ...]
+    weakness: float
+    frail: float
+    tolerance: float
+
+    @property
+    def no_worse(self) -> Budget:
+        """A budget that a frail model passes on clean video, and fails under corruption."""
+        metrics = ("clean", "mean_corrupted")
+        return Budget(tuple(Condition(metric, at_most_below_reference=self.tolerance) for metric in metrics))
+
+    def rule(self, budget: Budget, reference: Path | None, videos: int = 0, **options: Any) -> Any:
+        scope = Scope.of(Content.of(recipe_of(self.task, self.cells).content()))
+        names = names_of(videos or self.videos)
+        record = None if reference is None else RunRecord.read(reference)
+        if self.task != "recognition":
+            return GroupSequentialStop(scope, names, budget, record)
+        labels = annotations_of("recognition", self.videos, ("jump", "run", "sit down"))
+        return SequentialStop(scope, names, labels, budget, record, seed=0, **options)  # type: ignore[arg-type]
+
+    def run(self, out: Path, reference: Path | None = None, **options: Any) -> Run:
+        """Run a frail model, which is stopped if there is a reference."""
+        rule = None if reference is None else self.rule(self.no_worse, reference)
+        options = {"weakness": self.frail, "cells": self.cells} | options
+        return finished_run(out, self.task, videos=self.videos, stopping=rule, **options)
+
+
+ONE_BY_ONE = Stopped("recognition", 120, CELLS, 1.0, 2.5, 0.1)
+AT_LOOKS = Stopped("detection", 80, CELLS[1:3], 0.3, 2.0, 0.3)
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_run(tmp_path_factory.mktemp("early") / "reference", "recognition", videos=VIDEOS)
+def references(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("references")
+    return {
+        kind.task: write_run(root / kind.task, kind.task, videos=kind.videos, weakness=kind.weakness, cells=kind.cells)
+        for kind in (ONE_BY_ONE, AT_LOOKS)
+    }
 
 
-def stop_rule(budget: Budget, reference: Path | None, seed: int = 0, **options: Any) -> SequentialStop:
-    recipe, labels = recipe_of("recognition"), annotations_of("recognition", VIDEOS, ("jump", "run", "sit down"))
-    record = None if reference is None else RunRecord.read(reference)
-    scope = Scope.of(Content.of(recipe.content()))
-    return SequentialStop(scope, names_of(VIDEOS), labels, budget, record, seed=seed, **options)  # type: ignore[arg-type]
+@pytest.fixture
+def reference(references: dict[str, Path]) -> Path:
+    return references["recognition"]
 
 
-def run_until(out: Path, budget: Budget | None, reference: Path | None = None, **options: Any) -> Run:
-    rule = None if budget is None else stop_rule(budget, reference)
-    return finished_run(out, "recognition", videos=VIDEOS, stopping=rule, **options)
+both_kinds = pytest.mark.parametrize("kind", [ONE_BY_ONE, AT_LOOKS], ids=["one by one", "at looks"])
 
 
-def test_frail_model_fails_after_few_videos(reference: Path, tmp_path: Path) -> None:
-    run = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5)
+@both_kinds
+def test_frail_model_fails_after_few_videos(kind: Stopped, references: dict[str, Path], tmp_path: Path) -> None:
+    reference = references[kind.task]
+    run = kind.run(tmp_path / "frail", reference)
     stop = run.stopped_early
     assert stop is not None
     assert [one.decision for one in stop.conditions] == ["pass", "fail"]
-    assert stop.videos < VIDEOS / 2
+    assert stop.videos <= kind.videos / 2
     assert run.scores["coverage"]["videos"] == stop.videos
-    metadata = json.loads((tmp_path / "frail" / "run.json").read_text())
-    assert metadata["stopped_early"]["reason"].startswith(f"every condition is decided after {stop.videos} of {VIDEOS}")
-    assert run.to_dict()["stopped_early"]["of"] == VIDEOS
+    reason = json.loads((tmp_path / "frail" / "run.json").read_text())["stopped_early"]["reason"]
+    assert run.to_dict()["stopped_early"]["of"] == kind.videos
+    checked = jostle.check(tmp_path / "frail", reference, kind.no_worse)
+    assert (checked.decision, checked.passed) == ("fail", False)
+    assert [one.videos for one in checked.conditions] == [one.videos for one in stop.conditions]
+    if kind is ONE_BY_ONE:
+        assert stop.videos < kind.videos / 2
+        assert reason.startswith(f"every condition is decided after {stop.videos} of {kind.videos}")
+    else:
+        assert stop.videos == planned_looks(kind.videos)[1] == 40
+        assert [one.videos for one in checked.conditions] == [20, 40]
+        assert "planned looks" in reason
+        assert "random part" in checked.remarks[0]
+
+
+@both_kinds
+def test_stopped_run_resumes_up_to_the_full_benchmark(
+    kind: Stopped, references: dict[str, Path], tmp_path: Path
+) -> None:
+    first = kind.run(tmp_path / "run", references[kind.task])
+    again = kind.run(tmp_path / "run", references[kind.task])
+    assert again.scores == first.scores
+    assert again.work is None  # no video was left
+    complete_run = kind.run(tmp_path / "run")
+    assert complete_run.stopped_early is None
+    assert complete_run.scores["coverage"]["videos"] == kind.videos
+    assert "stopped_early" not in json.loads((tmp_path / "run" / "run.json").read_text())
+    plain = kind.run(tmp_path / "plain")
+    assert complete_run.scores == plain.scores
+    for file in (tmp_path / "plain" / "predictions").iterdir():
+        assert (tmp_path / "run" / "predictions" / file.name).read_bytes() == file.read_bytes()
+
+
+@both_kinds
+def test_failed_video_disables_early_stopping(kind: Stopped, references: dict[str, Path], tmp_path: Path) -> None:
+    broken = kind.rule(kind.no_worse, references[kind.task]).order[0]
+    run = kind.run(tmp_path / "run", references[kind.task], fails=(broken,))
+    assert run.stopped_early is None
+    assert run.scores["coverage"]["videos"] == kind.videos - 1
+
+
+@both_kinds
+def test_order_of_finished_videos_does_not_matter(kind: Stopped, references: dict[str, Path]) -> None:
+    reference = references[kind.task]
+    at_once = kind is ONE_BY_ONE
+    budget = Budget((Condition("clean", at_least=0.5),)) if at_once else kind.no_worse
+    rules = [kind.rule(budget, None if at_once else reference) for _ in range(2)]
+    answers = {
+        name: dict.fromkeys(("clean", *kind.cells), float(number % 10 > 0) if at_once else None)
+        for number, name in enumerate(rules[0].order)
+    }
+    for name in rules[0].order[: None if at_once else 20]:
+        rules[0].add(name, answers[name])
+        if rules[0].decided:
+            break
+    for name in reversed(rules[1].order[:60]):
+        rules[1].add(name, answers[name])
+    if not at_once:
+        for rule in rules:
+            assert rule.due
+            rule.read(reference)
+    assert rules[0].to_record() == rules[1].to_record()
+    assert {one.decision for one in rules[0].to_record().conditions} == {"pass"}
+
+
+@both_kinds
+def test_conditions_on_a_reference_need_one(kind: Stopped) -> None:
+    with pytest.raises(BadValue, match="need one"):
+        kind.rule(kind.no_worse, None)
+
+
+def decide(rule: Any, record: RunRecord) -> dict[str, list[float]]:
+    """Give a rule the answers of a run until it is decided, and return them by cell."""
+    right = {cell: [*video_values(record, cell, rule.order).values()] for cell in record.cells}
+    for i, name in enumerate(rule.order):
+        rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
+        if rule.decided:
+            break
+    return right
 
 
 @pytest.mark.fault("F150")
 def test_decisions_are_recomputed_for_any_budget(reference: Path, tmp_path: Path) -> None:
-    stop = run_until(tmp_path / "frail", NO_WORSE, reference, weakness=2.5).stopped_early
+    stop = ONE_BY_ONE.run(tmp_path / "frail", reference).stopped_early
     assert stop is not None
-    for checked in (jostle.check(tmp_path / "frail", reference, NO_WORSE), jostle.check(tmp_path / "frail")):
+    for checked in (jostle.check(tmp_path / "frail", reference, ONE_BY_ONE.no_worse), jostle.check(tmp_path / "frail")):
         assert (checked.decision, checked.passed) == ("fail", False)
         assert "stopped early, and is decided by" in checked.remarks[0]
         clean, corrupted = checked.conditions
@@ -77,58 +191,13 @@ def test_decisions_are_recomputed_for_any_budget(reference: Path, tmp_path: Path
 
 def test_fail_fast_ends_at_the_first_failure(reference: Path) -> None:
     budget = Budget((Condition("clean", at_least=0.93), Condition("mean_corrupted", at_least=0.99)))
-    record = RunRecord.read(reference)
-    from jostle.evaluation.results.cell_scores import video_values
-
-    looks = []
-    for fail_fast in (False, True):
-        rule = stop_rule(budget, None, fail_fast=fail_fast)
-        right = {cell: [*video_values(record, cell, rule.order).values()] for cell in record.cells}
-        for i, name in enumerate(rule.order):
-            rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
-            if rule.decided:
-                break
-        looks.append(rule.to_record())
+    rules = [ONE_BY_ONE.rule(budget, None, fail_fast=fail_fast) for fail_fast in (False, True)]
+    for rule in rules:
+        decide(rule, RunRecord.read(reference))
+    looks = [rule.to_record() for rule in rules]
     assert looks[1].videos < looks[0].videos
     assert [one.decision for one in looks[1].conditions] == ["undecided", "fail"]
     assert "has failed after" in looks[1].reason
-
-
-def test_stopped_run_resumes_up_to_the_full_benchmark(reference: Path, tmp_path: Path) -> None:
-    first = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.5)
-    again = run_until(tmp_path / "run", NO_WORSE, reference, weakness=2.5)
-    assert again.scores == first.scores
-    assert again.work is None  # no video was left
-    complete_run = run_until(tmp_path / "run", None, weakness=2.5)
-    assert complete_run.stopped_early is None
-    assert complete_run.scores["coverage"]["videos"] == VIDEOS
-    assert "stopped_early" not in json.loads((tmp_path / "run" / "run.json").read_text())
-    plain = run_until(tmp_path / "plain", None, weakness=2.5)
-    assert complete_run.scores == plain.scores
-    for file in (tmp_path / "plain" / "predictions").iterdir():
-        assert (tmp_path / "run" / "predictions" / file.name).read_bytes() == file.read_bytes()
-
-
-def test_order_of_finished_videos_does_not_matter(reference: Path) -> None:
-    record = RunRecord.read(reference)
-    rules = [stop_rule(Budget((Condition("clean", at_least=0.5),)), None) for _ in range(2)]
-    cells = list(record.cells)
-    answers = {name: {cell: float(number % 10 > 0) for cell in cells} for number, name in enumerate(rules[0].order)}
-    for name in rules[0].order:
-        rules[0].add(name, answers[name])
-        if rules[0].decided:
-            break
-    for name in reversed(rules[1].order[:60]):
-        rules[1].add(name, answers[name])
-    assert rules[0].to_record() == rules[1].to_record()
-
-
-def test_failed_video_disables_early_stopping(reference: Path, tmp_path: Path) -> None:
-    run = run_until(
-        tmp_path / "run", NO_WORSE, reference, weakness=2.5, fails=(stop_rule(NO_WORSE, reference).order[0],)
-    )
-    assert run.stopped_early is None
-    assert run.scores["coverage"]["videos"] == VIDEOS - 1
 
 
 @pytest.mark.parametrize(
@@ -142,18 +211,10 @@ def test_failed_video_disables_early_stopping(reference: Path, tmp_path: Path) -
         (Condition("cell:thumos14-c/black_frame:1", at_least=0.5), "pass"),
     ],
 )
-def test_decisions_agree_with_those_on_all_videos(
-    reference: Path, tmp_path: Path, condition: Condition, decision: str
-) -> None:
+def test_decisions_agree_with_those_on_all_videos(reference: Path, condition: Condition, decision: str) -> None:
     assert jostle.check(reference, budget=Budget((condition,))).conditions[0].decision == decision
-    rule, record = stop_rule(Budget((condition,)), None), RunRecord.read(reference)
-    from jostle.evaluation.results.cell_scores import video_values
-
-    right = {cell: [*video_values(record, cell, rule.order).values()] for cell in record.cells}
-    for i, name in enumerate(rule.order):
-        rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
-        if rule.decided:
-            break
+    rule, record = ONE_BY_ONE.rule(Budget((condition,)), None), RunRecord.read(reference)
+    right = decide(rule, record)
     decided = rule.to_record().conditions[0]
     assert decided.decision == decision
     partial_mean = {cell: float(np.mean(answers[: decided.videos])) for cell, answers in right.items()}
@@ -164,11 +225,37 @@ def test_decisions_agree_with_those_on_all_videos(
         assert decided.value == pytest.approx(sum(corrupted) / len(corrupted) / partial_mean["clean"])
 
 
-def test_undecidable_conditions_are_refused(reference: Path) -> None:
+def test_undecidable_conditions_are_refused(references: dict[str, Path]) -> None:
+    relative = Budget((Condition("relative_robustness", at_most_below_reference=0.1),))
     with pytest.raises(BadValue, match="cannot be decided early"):
-        stop_rule(Budget((Condition("relative_robustness", at_most_below_reference=0.1),)), reference)
-    with pytest.raises(BadValue, match="need one"):
-        stop_rule(NO_WORSE, None)
+        ONE_BY_ONE.rule(relative, references["recognition"])
     for metric in ("cell:none:1", "family:none", "class:none"):
         with pytest.raises(UnknownName):
-            stop_rule(Budget((Condition(metric, at_least=0.1),)), None)
+            ONE_BY_ONE.rule(Budget((Condition(metric, at_least=0.1),)), None)
+    with pytest.raises(BadValue, match="too few"):
+        AT_LOOKS.rule(AT_LOOKS.no_worse, references["detection"], videos=20)
+    with pytest.raises(BadValue, match="has no intervals"):
+        check_intervals("mine-c", metrics["video_mean_ap"])
+
+
+@pytest.mark.parametrize("task", ["questions", "moments", "frames"])
+def test_other_tasks_are_decided_at_a_look(task: str, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", task, videos=40, cells=AT_LOOKS.cells)
+    budget = Budget((Condition("clean", at_least=0.01), Condition("mean_corrupted", at_least=0.99)))
+    rule = replace(AT_LOOKS, task=task, videos=40).rule(budget, None)
+    for name in rule.order[:20]:
+        rule.add(name, dict.fromkeys(("clean", *AT_LOOKS.cells)))
+    rule.read(run)
+    assert [one.decision for one in rule.to_record().conditions] == ["pass", "fail"]
+
+
+def test_limit_at_the_score_takes_all_videos(references: dict[str, Path], tmp_path: Path) -> None:
+    reference = references["detection"]
+    value = jostle.check(reference, budget={"condition": [{"metric": "clean", "at_least": 0.1}]}).conditions[0].value
+    exact = Budget((Condition("clean", at_least=round(value, 3)),))
+    rule = AT_LOOKS.rule(exact, None)
+    run = finished_run(
+        tmp_path / "run", "detection", videos=AT_LOOKS.videos, weakness=0.3, cells=AT_LOOKS.cells, stopping=rule
+    )
+    assert run.stopped_early is None
+    assert run.scores["coverage"]["videos"] == AT_LOOKS.videos
