@@ -16,6 +16,9 @@ from urllib.parse import urlsplit
 
 DEADLINE_S = 60.0
 
+# What viewers in the process of a test have.
+PORT, TOKEN = 8123, "secret-of-the-test"
+
 
 @dataclass(frozen=True)
 class Served:

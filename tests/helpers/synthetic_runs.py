@@ -36,6 +36,7 @@ from jostle.features.extraction import Cost
 from jostle.metrics.robustness import split_cell
 
 HOSTILE = ('</script><script>alert("x")</script>', "=HYPERLINK(1)", "a|b_c & 50% {x}", "<img src=x onerror=alert(1)>")
+HOSTILE_LABEL = "</script><img src=x onerror=alert(1)>\"'&"
 CELLS = ("thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "thumos14-c/motion_blur:1", "thumos14-c/motion_blur:3")
 FACTS: dict[str, dict[str, Any]] = {
     "detection": {"metric": "mean_ap", "protocol": "thumos14"},

@@ -6,15 +6,13 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from helpers.synthetic_runs import write_run
-from jostle.errors import DataError, UnknownName
+from jostle.errors import DataError
 from jostle.evaluation.results.comparison import chance_of
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run, class_drops, video_drops
-from jostle.evaluation.tasks.views import AnsweredItem, ItemTableView, TimelineView
 from jostle.metrics.answers import score_answers
 from jostle.reporting.analysis.cell_tables import cells_table
 from jostle.reporting.analysis.language import (
@@ -141,53 +139,6 @@ def test_differences_are_paired_by_video(questions: RunRecord, tmp_path: Path) -
     assert diff.comparison.corrupted.difference.interval is not None
     assert diff.to_dict()["second"]["baselines"] == pytest.approx({"blind": 1 / 3, "one_frame": 1 / 3})
     assert any("with less than the video: without video 33.3" in remark for remark in diff.remarks)
-
-
-def question_answers(record: RunRecord, video: str, cell: str) -> tuple[AnsweredItem, ...]:
-    view = record.view(video, cell)
-    assert isinstance(view, ItemTableView)
-    return view.items
-
-
-def moment_timeline(record: RunRecord, video: str, cell: str, *, brief: bool = False) -> TimelineView:
-    view = record.view(video, cell, brief=brief)
-    assert isinstance(view, TimelineView)
-    return view
-
-
-def test_questions_of_a_video_have_probabilities(questions: RunRecord) -> None:
-    rows = question_answers(questions, "video_0003", "thumos14-c/motion_blur:3")
-    assert [one.kind for one in rows] == ["what", "what", "order"]
-    for one in rows:
-        if one.clean.probabilities is not None:
-            assert one.clean.choice == int(np.argmax(one.clean.probabilities))
-        assert one.clean.right == (one.clean.choice == one.answer)
-    texts = [
-        one.corrupted.text
-        for video in questions.annotations.videos
-        for one in question_answers(questions, video, "thumos14-c/motion_blur:3")
-    ]
-    assert "unreadable" in texts
-    with pytest.raises(UnknownName):
-        question_answers(questions, "other", "clean")
-
-
-def test_windows_of_a_video_are_on_a_timeline(moments: RunRecord) -> None:
-    timeline = moment_timeline(moments, "video_0001", "thumos14-c/motion_blur:3")
-    assert [(one.start, one.end, one.label) for one in timeline.actions] == [
-        (2.0, 8.0, "Sentence 0."),
-        (10.0, 22.0, "Sentence 1."),
-    ]
-    assert len(timeline.clean) == len(timeline.corrupted) == 4  # two windows a sentence
-    first = max(timeline.clean, key=lambda one: one.tiou)
-    assert timeline.actions[first.action or 0].label == first.label
-    assert len(moment_timeline(moments, "video_0001", "clean", brief=True).clean) == 2
-    is_found = [
-        one.found_clean
-        for video in moments.annotations.videos
-        for one in moment_timeline(moments, video, "clean").actions
-    ]
-    assert np.mean(is_found) == pytest.approx(moments.scores.clean)
 
 
 @pytest.mark.fault("F101")

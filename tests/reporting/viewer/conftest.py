@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from helpers import small_objects, small_recognition, small_run
+from helpers.served import PORT, TOKEN
+from helpers.synthetic_runs import HOSTILE_LABEL, write_run
 from jostle.reporting.viewer.runs import RunCollection
 from jostle.reporting.viewer.server import viewer_app
 from jostle.reporting.viewer.store import MediaStore
 
-PORT, TOKEN = 8123, "secret-of-the-test"
-HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
+BLUR = "thumos14-c/motion_blur:3"
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +34,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     small_recognition.run(films, root / "recognition", cells=["all"])
     small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])
     small_objects.run(films, root / "objects")
-    return {name: root / name for name in ("detection", "mended", "recognition", "frames", "objects", "films")}
+    for task in ("questions", "moments"):
+        write_run(root / task, task, videos=6, cells=(BLUR,))
+    return {path.name: path for path in root.iterdir()}
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +48,7 @@ def hostile_run(runs: dict[str, Path]) -> Path:
         text = path.read_text(encoding="utf-8")
         if path.name != "scores.json":
             for name in ("action", "a", "leaning"):
-                text = text.replace(f'"{name}"', json.dumps(HOSTILE))
+                text = text.replace(f'"{name}"', json.dumps(HOSTILE_LABEL))
         path.write_text(text, encoding="utf-8")
     return folder
 
@@ -56,19 +61,32 @@ def store(tmp_path: Path) -> Iterator[MediaStore]:
 
 
 @pytest.fixture
-def anonymous_client(runs: dict[str, Path], hostile_run: Path, store: MediaStore) -> Iterator[TestClient]:
+def open_viewer(store: MediaStore) -> Iterator[Callable[..., TestClient]]:
+    """Return a function that opens a viewer of some runs, with the access cookie or without."""
+    with ExitStack() as stack:
+
+        def start(*runs: Path, cookie: bool = True, **options: Any) -> TestClient:
+            app = viewer_app(RunCollection([*runs]), store, token=TOKEN, port=PORT)
+            address = f"http://127.0.0.1:{PORT}"
+            client = stack.enter_context(TestClient(app, base_url=address, follow_redirects=False, **options))
+            if cookie:
+                assert client.get("/", params={"token": TOKEN}).status_code == 303
+            return client
+
+        yield start
+
+
+SERVED = ("detection", "recognition", "frames", "objects", "mended", "questions", "moments")
+
+
+@pytest.fixture
+def anonymous_client(open_viewer: Callable[..., TestClient], runs: dict[str, Path], hostile_run: Path) -> TestClient:
     """Test client without the access token."""
-    collection = RunCollection(
-        [runs["detection"], runs["recognition"], runs["frames"], runs["objects"], runs["mended"], hostile_run]
-    )
-    app = viewer_app(collection, store, token=TOKEN, port=PORT)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False) as client:
-        yield client
+    return open_viewer(*(runs[name] for name in SERVED), hostile_run, cookie=False)
 
 
 @pytest.fixture
 def client(anonymous_client: TestClient) -> TestClient:
     """Test client that has the access cookie."""
-    response = anonymous_client.get("/", params={"token": TOKEN})
-    assert response.status_code == 303
+    assert anonymous_client.get("/", params={"token": TOKEN}).status_code == 303
     return anonymous_client

@@ -50,7 +50,7 @@ def test_F85_port_in_use_is_reported(runs: dict[str, Path]) -> None:
 
 
 def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no run\.json there"):
+    with pytest.raises(DataError, match=r"no run\.json there; give the folder that `jostle run` wrote"):
         jostle.api.view(tmp_path, browser=False)
 
 

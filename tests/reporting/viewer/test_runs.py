@@ -7,26 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.errors import DataError
-from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished
-
-
-def test_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no run\.json there; give the folder that `jostle run` wrote"):
-        RunCollection([tmp_path])
-
-
-def test_unfinished_run_has_its_progress(runs: dict[str, Path], tmp_path: Path) -> None:
-    folder = shutil.copytree(runs["detection"], tmp_path / "run")
-    scores = (folder / "scores.json").read_bytes()
-    (folder / "scores.json").unlink()
-    collection = RunCollection([folder])
-    unfinished = collection.run("run")
-    assert isinstance(unfinished, Unfinished)
-    assert (unfinished.done, unfinished.of) == (4, 4)
-    (folder / "scores.json").write_bytes(scores)
-    assert isinstance(collection.run("run"), Snapshot)
-    collection.close()
+from jostle.reporting.viewer.runs import RunCollection, Snapshot
 
 
 def test_a_snapshot_stays_until_the_run_changes(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -13,17 +14,16 @@ from urllib.parse import quote, unquote
 import pytest
 from starlette.testclient import TestClient
 
+from helpers.served import PORT, TOKEN
+from helpers.synthetic_runs import HOSTILE_LABEL
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import DRAWS, analyse_run
 from jostle.reporting.analysis.verdict import verdict_of
 from jostle.reporting.viewer import runs as runs_module
-from jostle.reporting.viewer.runs import RunCollection
-from jostle.reporting.viewer.server import _files, viewer_app
-from jostle.reporting.viewer.store import MediaStore
+from jostle.reporting.viewer.server import _files
 
-PORT, TOKEN = 8123, "secret-of-the-test"
-HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
 CELL = "thumos14-c-black_frame-3"
+Viewer = Callable[..., TestClient]
 
 
 def page_json(client: TestClient, path: str, *, within_s: float = 20.0) -> dict[str, Any]:
@@ -73,6 +73,8 @@ def test_every_page_is_the_shell_with_json_beside_it(client: TestClient) -> None
         "frames",
         "objects",
         "mended",
+        "questions",
+        "moments",
         "hostile",
     ]
 
@@ -120,20 +122,6 @@ def test_video_page_of_detection(client: TestClient) -> None:
     clean = page_json(client, "/runs/detection/cells/clean/videos/a.json")
     assert clean["corrupted"] == []
     assert clean["media"]["corrupted"] is None
-
-
-def test_video_page_of_recognition(client: TestClient) -> None:
-    answers = page_json(client, "/runs/recognition/cells/ucf101-p-gaussian_noise-2/videos/b.json")["answers"]
-    assert [one["label"] for one in answers["scores"] if one["true"]] == ["run"]
-    scores = [one["clean"] for one in answers["scores"]]
-    assert scores == sorted(scores, reverse=True)
-
-
-def test_video_page_of_frames(client: TestClient) -> None:
-    page = page_json(client, "/runs/frames/cells/gaussian_noise-2/videos/c.json")
-    (frame_set,) = page["sets"]
-    assert frame_set["anchor"]["number"] == 20
-    assert [frame["number"] for frame in frame_set["neighbours"]] == [19, 22]
 
 
 def test_video_is_rendered_on_request(client: TestClient) -> None:
@@ -259,31 +247,29 @@ def test_F80_no_path_leaves_the_run(client: TestClient, form: str) -> None:
 
 
 @pytest.mark.fault("F80")
-def test_F80_symlink_in_the_run_is_not_followed(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_F80_symlink_in_the_run_is_not_followed(runs: dict[str, Path], tmp_path: Path, open_viewer: Viewer) -> None:
     """Only the ids of the loaded run resolve to files; an extra file beside them does not."""
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     (folder / "predictions" / "passwd.json").symlink_to("/etc/passwd")
-    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
-        client.get("/", params={"token": TOKEN})
-        assert client.get("/runs/run/cells/passwd.json").status_code == 404
-        assert client.get("/media/run/passwd/a.mp4").status_code == 404
+    client = open_viewer(folder)
+    assert client.get("/runs/run/cells/passwd.json").status_code == 404
+    assert client.get("/media/run/passwd/a.mp4").status_code == 404
 
 
 @pytest.mark.fault("F82")
 def test_F82_labels_are_json_data_and_never_html(client: TestClient) -> None:
     run = page_json(client, "/runs/hostile.json")
-    assert run["run"]["model"] == HOSTILE
+    assert run["run"]["model"] == HOSTILE_LABEL
     videos = page_json(client, f"/runs/hostile/cells/{CELL}.json")["videos"]
-    key = next(video["key"] for video in videos if video["video"] == HOSTILE)
+    key = next(video["key"] for video in videos if video["video"] == HOSTILE_LABEL)
     response = client.get(f"/runs/hostile/cells/{CELL}/videos/{key}.json")
     assert response.headers["content-type"] == "application/json"
-    assert response.json()["actions"][0]["label"] == HOSTILE
+    assert response.json()["actions"][0]["label"] == HOSTILE_LABEL
     for path in ("/runs/hostile", f"/runs/hostile/cells/{CELL}", f"/runs/hostile/cells/{CELL}/videos/{key}"):
         page = client.get(path)
         assert page.headers["content-type"].startswith("text/html")
         assert "onerror" not in page.text
-    wrong = client.get(f"/runs/{quote(HOSTILE, safe='')}")
+    wrong = client.get(f"/runs/{quote(HOSTILE_LABEL, safe='')}")
     assert "onerror" not in wrong.text
 
 
@@ -308,73 +294,65 @@ def test_F82_scripts_never_read_text_as_html() -> None:
 
 
 @pytest.mark.fault("F84")
-def test_F84_missing_media_do_not_break_the_page(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_F84_missing_media_do_not_break_the_page(runs: dict[str, Path], tmp_path: Path, open_viewer: Viewer) -> None:
     folder, films = tmp_path / "run", tmp_path / "films"
     shutil.copytree(runs["detection"], folder)
     shutil.copytree(runs["films"], films)
     journal = folder / "journal.jsonl"
     journal.write_text(journal.read_text().replace(str(runs["films"]), str(films)))
-    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
-        client.get("/", params={"token": TOKEN})
-        address = f"/media/run/{CELL}/a"
-        assert media_state(client, address)["state"] == "ready"
-        (films / "a.mkv").unlink()
-        gone = media_state(client, address)
-        assert gone["state"] == "failed"
-        assert "no longer there" in gone["message"]
-        assert client.get(f"{address}.mp4").status_code == 503
-        assert page_json(client, f"/runs/run/cells/{CELL}/videos/a.json")["actions"]
-        (films / "b.mkv").write_bytes(b"not a video")
-        broken = media_state(client, f"/media/run/{CELL}/b")
-        assert (broken["state"], "b.mkv" in broken["message"]) == ("failed", True)
-        shutil.copy(runs["films"] / "a.mkv", films / "a.mkv")
-        assert media_state(client, address)["state"] == "ready"
+    client = open_viewer(folder)
+    address = f"/media/run/{CELL}/a"
+    assert media_state(client, address)["state"] == "ready"
+    (films / "a.mkv").unlink()
+    gone = media_state(client, address)
+    assert gone["state"] == "failed"
+    assert "no longer there" in gone["message"]
+    assert client.get(f"{address}.mp4").status_code == 503
+    assert page_json(client, f"/runs/run/cells/{CELL}/videos/a.json")["actions"]
+    (films / "b.mkv").write_bytes(b"not a video")
+    broken = media_state(client, f"/media/run/{CELL}/b")
+    assert (broken["state"], "b.mkv" in broken["message"]) == ("failed", True)
+    shutil.copy(runs["films"] / "a.mkv", films / "a.mkv")
+    assert media_state(client, address)["state"] == "ready"
 
 
 @pytest.mark.fault("F85")
-def test_F85_unfinished_run(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_F85_unfinished_run(runs: dict[str, Path], tmp_path: Path, open_viewer: Viewer) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
-    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
-        client.get("/", params={"token": TOKEN})
-        for path in ("", "/gallery", f"/cells/{CELL}", f"/cells/{CELL}/videos/a"):
-            assert client.get(f"/runs/run{path}").status_code == 200
-            page = client.get(f"/runs/run{path}.json").json()
-            assert (page["page"], page["done"], page["of"]) == ("unfinished", 4, 4)
-        assert client.get(f"/media/run/{CELL}/a.json").json()["state"] == "failed"
-        assert "message" in page_json(client, "/index.json")["runs"][0]
-        (folder / "scores.json").write_bytes(scores)
-        assert page_json(client, "/runs/run.json")["page"] == "run"
-        shutil.rmtree(folder)
-        assert client.get("/runs/run.json").status_code == 503
-        assert "no run.json there" in client.get("/runs/run.json").json()["message"]
+    client = open_viewer(folder)
+    for path in ("", "/gallery", f"/cells/{CELL}", f"/cells/{CELL}/videos/a"):
+        assert client.get(f"/runs/run{path}").status_code == 200
+        page = client.get(f"/runs/run{path}.json").json()
+        assert (page["page"], page["done"], page["of"]) == ("unfinished", 4, 4)
+    assert client.get(f"/media/run/{CELL}/a.json").json()["state"] == "failed"
+    assert "message" in page_json(client, "/index.json")["runs"][0]
+    (folder / "scores.json").write_bytes(scores)
+    assert page_json(client, "/runs/run.json")["page"] == "run"
+    shutil.rmtree(folder)
+    assert client.get("/runs/run.json").status_code == 503
+    assert "no run.json there" in client.get("/runs/run.json").json()["message"]
 
 
-def test_run_with_a_damaged_file_names_it(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_run_with_a_damaged_file_names_it(runs: dict[str, Path], tmp_path: Path, open_viewer: Viewer) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     (folder / "predictions" / f"{CELL}.json").write_text("{")
-    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", raise_server_exceptions=False) as client:
-        client.get("/", params={"token": TOKEN})
-        page = page_json(client, "/runs/run.json")
-        assert CELL in page["message"]
-        assert page["numbers"]["clean"]["interval"] is None
-        assert client.get(f"/runs/run/cells/{CELL}.json").status_code == 503
+    client = open_viewer(folder, raise_server_exceptions=False)
+    page = page_json(client, "/runs/run.json")
+    assert CELL in page["message"]
+    assert page["numbers"]["clean"]["interval"] is None
+    assert client.get(f"/runs/run/cells/{CELL}.json").status_code == 503
 
 
-def test_run_without_labels_is_shown_in_part(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_run_without_labels_is_shown_in_part(runs: dict[str, Path], tmp_path: Path, open_viewer: Viewer) -> None:
     folder = shutil.copytree(runs["recognition"], tmp_path / "run")
     (folder / "truth.json").unlink()
-    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
-    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
-        client.get("/", params={"token": TOKEN})
-        page = page_json(client, "/runs/run.json")
-        assert "truth.json: not there" in page["message"]
-        assert page["verdict"] == ""
-        assert page["rows"]
+    client = open_viewer(folder)
+    page = page_json(client, "/runs/run.json")
+    assert "truth.json: not there" in page["message"]
+    assert page["verdict"] == ""
+    assert page["rows"]
 
 
 def test_cell_page_waits_for_the_analysis(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
