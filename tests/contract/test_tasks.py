@@ -126,8 +126,10 @@ def test_views_are_plain_and_of_the_video(name: str, records: dict[str, RunRecor
             json.dumps(asdict(view), allow_nan=False)
     brief = record.view(video, CELL, brief=True)
     assert brief is None or brief.kind == view.kind
-    with pytest.raises(UnknownName, match="nobody"):
+    with pytest.raises(UnknownName, match="no video is called 'nobody'"):
         record.view("nobody", CELL)
+    with pytest.raises(UnknownName, match=r"no cell of .* is called 'fog:9'"):
+        record.view(video, "fog:9")
 
 
 @every_task

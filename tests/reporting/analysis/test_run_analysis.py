@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jostle
 from helpers.synthetic_runs import write_run
@@ -15,20 +17,10 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.pm_k import offset_errors
 from jostle.evaluation.results.record import RunRecord
-from jostle.evaluation.results.run_analysis import analyse_run
+from jostle.evaluation.results.run_analysis import analyse_run, class_drops, estimate, video_drops
+from jostle.metrics.bootstrap import video_weights
 from jostle.metrics.pm_k import pm_k
 from jostle.metrics.score import score
-
-
-@pytest.mark.parametrize("task", ["detection", "recognition", "frames"])
-def test_values_equal_those_of_the_run(task: str, request: pytest.FixtureRequest) -> None:
-    record = request.getfixturevalue(task)
-    analysis = analyse_run(record)
-    for cell, value in record.values.items():
-        assert analysis.value[analysis.place[cell]] == pytest.approx(value, abs=1e-12)
-    assert analysis.corrupted().value == pytest.approx(record.scores.mean_corrupted)
-    assert analysis.relative().value == pytest.approx(record.scores.relative_robustness)
-    assert analysis.of(CLEAN).interval is None  # no bootstrap was requested
 
 
 def test_intervals_equal_those_of_the_bootstrap(detection: RunRecord) -> None:
@@ -90,30 +82,28 @@ def test_one_video_has_no_interval(tmp_path: Path) -> None:
     assert analysis.of(CLEAN).interval is None
 
 
-def test_clean_score_of_zero_has_no_ratio(tmp_path: Path) -> None:
-    record = RunRecord.read(write_run(tmp_path / "run", "recognition", videos=2, weakness=1.0))
-    analysis = analyse_run(record, draws=20)
-    zero = analysis.value.copy()
-    zero[0] = 0.0
-    object.__setattr__(analysis, "value", zero)
-    assert analysis.relative().value is None
-
-
 def test_missing_predictions_are_named(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
+    record = RunRecord.read(folder)
+    with pytest.raises(DataError, match="clean lacks 1 videos, as 'nobody'"):
+        analyse_run(record, videos=[*record.annotations.videos, "nobody"])
     (folder / "predictions" / "clean.json").unlink()
     with pytest.raises(DataError, match="the predictions on clean video are gone"):
         analyse_run(RunRecord.read(folder))
 
 
-def test_cell_without_a_video_is_named(tmp_path: Path, detection: RunRecord) -> None:
-    with pytest.raises(DataError, match="clean lacks 1 videos, as 'nobody'"):
-        analyse_run(detection, videos=[*detection.annotations.videos, "nobody"])
-
-
 @pytest.mark.fault("F126")
-@pytest.mark.parametrize(("task", "anchors"), [("recognition", 1), ("frames", 1), ("frames", 4)])
-def test_F126_analysis_has_the_intervals_of_scores_json(task: str, anchors: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "anchors", "exact"),
+    [
+        ("recognition", 1, True),
+        ("frames", 1, True),
+        ("frames", 4, False),
+        ("questions", 1, False),
+        ("moments", 1, False),
+    ],
+)
+def test_F126_analysis_has_the_intervals_of_scores_json(task: str, anchors: int, exact: bool, tmp_path: Path) -> None:
     record = RunRecord.read(
         write_run(tmp_path / "run", task, anchors=anchors, weakness=3.0, classes=("a", "b", "c", "d"))
     )
@@ -122,9 +112,9 @@ def test_F126_analysis_has_the_intervals_of_scores_json(task: str, anchors: int,
     assert len({stored[cell] for cell in analysis.cells}) > 1
     for cell in analysis.cells:
         assert analysis.of(cell).interval == pytest.approx(stored[cell], abs=1e-12)
-    exact = "exact (Clopper and Pearson)" in analysis.interval_text
-    assert exact == (anchors == 1)
-    assert exact or "a video is drawn with all its anchors" in analysis.interval_text
+    words = {True: "exact (Clopper and Pearson)", False: "a video is drawn with all its"}
+    assert words[exact] in analysis.interval_text
+    assert words[not exact] not in analysis.interval_text
 
 
 @pytest.mark.fault("F126")
@@ -137,3 +127,48 @@ def test_F126_intervals_over_anchors_of_old_runs_are_recomputed(tmp_path: Path) 
     pm_k_record["pm_k_interval"] = [0.0, 0.001]
     (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
     assert offset_errors(RunRecord.read(folder)) == [expected_errors]
+
+
+def test_class_drops_of_selected_cells(detection: RunRecord) -> None:
+    analysis = analyse_run(detection)
+    every, one = class_drops(analysis), class_drops(analysis, ["thumos14-c/black_frame:3"])
+    assert [drop.loss for drop in every] == sorted((drop.loss for drop in every), reverse=True)
+    assert len(every) == len(analysis.classes)
+    for drop in one:
+        assert drop.corrupted == drop.worst
+        assert drop.worst_cell == "thumos14-c/black_frame:3"
+    by_name = {drop.name: drop for drop in every}
+    index = analysis.classes.index("jump")
+    assert by_name["jump"].corrupted == pytest.approx(analysis.by_class[1:, index].mean())
+    assert by_name["jump"].worst == analysis.by_class[1:, index].min()
+
+
+def test_every_video_has_one_drop(recognition: RunRecord) -> None:
+    analysis = analyse_run(recognition)
+    drops = video_drops(analysis)
+    assert sorted(drop.name for drop in drops) == sorted(analysis.videos)
+    assert np.mean([drop.clean for drop in drops]) == pytest.approx(recognition.scores.clean)
+
+
+def test_no_drops_without_corrupted_cells(frames: RunRecord) -> None:
+    assert video_drops(analyse_run(frames), []) == []
+
+
+@given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 5))
+def test_draws_do_not_depend_on_the_order_of_videos(names: list[str], seed: int) -> None:
+    ordered, permuted = video_weights("abcd", 7, seed), video_weights(names, 7, seed)
+    assert (ordered.sum(axis=1) == 4).all()
+    np.testing.assert_array_equal(permuted, ordered[:, ["abcd".index(name) for name in names]])
+
+
+def test_seeds_give_different_draws() -> None:
+    assert (video_weights("abcdefgh", 5, 0) != video_weights("abcdefgh", 5, 1)).any()
+
+
+def test_undefined_and_constant_values_have_no_interval() -> None:
+    assert estimate(None, np.zeros(3)).value is None
+    assert estimate(float("nan"), np.zeros(3)).value is None
+    assert estimate(0.5, np.full(9, 0.5)).interval is None
+    finite = estimate(0.5, np.array([0.4, np.nan, 0.6, np.inf, 0.5]))
+    assert finite.interval is not None
+    assert 0.4 <= finite.interval[0] <= finite.interval[1] <= 0.6

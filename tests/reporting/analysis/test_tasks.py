@@ -1,4 +1,4 @@
-"""Error profiles, confusions and frame offsets agree with the run."""
+"""Error profiles, confusions, frame offsets and timelines agree with the run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.results.cell_scores import predictions_of
 from jostle.evaluation.results.pm_k import offset_errors
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import analyse_run
+from jostle.evaluation.tasks.views import TimelineView
+from jostle.metrics.score import score
 from jostle.reporting.analysis.cell_tables import cells_table, confusion_table, errors_table, offsets_table
 from jostle.reporting.analysis.error_profile import confusion_of, error_profile
 
@@ -30,10 +33,6 @@ def test_error_profile_is_the_mean_of_the_cells(detection: RunRecord) -> None:
     assert errors_table(profile).rows[-1][0] == "missed actions"
 
 
-def test_other_tasks_have_no_error_profile(recognition: RunRecord) -> None:
-    assert error_profile(recognition) is None
-
-
 def test_confusions_grow_with_corruption(recognition: RunRecord) -> None:
     confusion = confusion_of(recognition)
     assert confusion is not None
@@ -47,6 +46,7 @@ def test_confusions_grow_with_corruption(recognition: RunRecord) -> None:
     assert growth == sorted(growth, reverse=True)
     assert len(confusion_table(confusion, most=2).rows) == 2
     assert confusion_of(recognition, []) is None
+    assert error_profile(recognition) is None
 
 
 def test_offset_errors_agree_with_pm_k(frames: RunRecord, detection: RunRecord) -> None:
@@ -65,3 +65,45 @@ def test_cells_table_has_every_cell_and_the_mean(detection: RunRecord) -> None:
     assert [row[1] for row in table.rows] == [*detection.cells, "mean corrupted"]
     assert table.rows[0][1:5] == (CLEAN, detection.scores.clean, None, 1.0)
     assert table.rows[-1][2] == pytest.approx(detection.scores.mean_corrupted)
+
+
+CELL = "thumos14-c/black_frame:3"
+
+
+def timeline_of(record: RunRecord, video: str, *, brief: bool = False) -> TimelineView:
+    view = record.view(video, CELL, brief=brief)
+    assert isinstance(view, TimelineView)
+    return view
+
+
+def test_correct_detections_are_those_of_the_score(detection: RunRecord) -> None:
+    for name in detection.annotations.videos:
+        timeline = timeline_of(detection, name)
+        assert timeline.tiou == 0.5
+        for cell, detections in ((CLEAN, timeline.clean), (CELL, timeline.corrupted)):
+            truth = detection.annotations.of_videos([name])
+            scored = score(predictions_of(detection, cell, [name]), truth, protocol="thumos14", tious=[0.5])
+            right = [one for one in detections if one.kind == "true_positive"]
+            assert len(right) == (scored.matches.taken_by >= 0).sum()
+            assert len(detections) == 4
+            for correct in right:
+                action = timeline.actions[correct.action or 0]
+                assert correct.tiou >= 0.5
+                assert correct.label == action.label
+                assert action.found_clean if cell == CLEAN else action.found_corrupted
+
+
+def test_actions_are_sorted_by_start_and_some_are_missed(detection: RunRecord) -> None:
+    timelines = [timeline_of(detection, name) for name in detection.annotations.videos]
+    for timeline in timelines:
+        assert [action.start for action in timeline.actions] == sorted(action.start for action in timeline.actions)
+        assert timeline.end >= max(action.end for action in timeline.actions)
+    assert any(action.lost for timeline in timelines for action in timeline.actions)
+    assert {one.kind for timeline in timelines for one in timeline.corrupted} > {"true_positive", "background"}
+
+
+def test_a_brief_view_has_as_many_detections_on_clean_video_as_actions(detection: RunRecord) -> None:
+    timeline = timeline_of(detection, detection.annotations.videos[0], brief=True)
+    threshold = timeline.threshold
+    assert all(one.score >= threshold for one in (*timeline.clean, *timeline.corrupted))
+    assert (detection.predictions(CLEAN).score >= threshold).sum() == len(detection.annotations)
