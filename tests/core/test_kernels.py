@@ -58,7 +58,6 @@ def hold_lock(path: Path) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [sys.executable, "-c", LOCK_SCRIPT, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    assert process.stdout is not None
     process.stdout.readline()
     return process
 

@@ -62,7 +62,6 @@ def test_parameters_of_a_verb_are_options_too() -> None:
     hints = get_type_hints(verb, include_extras=True)
     where, deep = (described_parameter(one, hints[one.name]) for one in inspect.signature(verb).parameters.values())
     assert where is None
-    assert deep is not None
     assert (deep.flag, deep.default, deep.required, deep.about.role) == ("--deep", 3, False, Role.SESSION)
 
 
@@ -70,7 +69,6 @@ def test_an_option_has_other_words_in_another_place() -> None:
     hint = Annotated[int, reworded(Place, "depth", "Feet below it.", metavar="FT")]
     (parameter,) = inspect.signature(lambda *, depth=3: depth).parameters.values()
     found = described_parameter(parameter, hint)
-    assert found is not None
     assert (found.about.help, found.about.more) == ("Feet below it.", "")
     assert (found.about.least, found.about.role, found.about.metavar, found.default) == (0, Role.CONDITION, "FT", 3)
 

@@ -53,7 +53,6 @@ def test_a_part_has_an_origin(folder: Path) -> None:
     (folder / "part_of_test_a.py").write_text(MINE.format(name="one_of_test"))
     plugins.import_modules("part_of_test_a")
     part = corruptions.part("one_of_test")
-    assert part is not None
     assert part.origin.module == "part_of_test_a"
     assert part.origin.checksum.startswith("sha256:")
     assert (part.origin.package, part.origin.module) == ("", "part_of_test_a")

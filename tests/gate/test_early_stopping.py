@@ -83,7 +83,6 @@ def test_frail_model_fails_after_few_videos(kind: Stopped, references: dict[str,
     reference = references[kind.task]
     run = kind.run(tmp_path / "frail", reference)
     stop = run.stopped_early
-    assert stop is not None
     assert [one.decision for one in stop.conditions] == ["pass", "fail"]
     assert stop.videos <= kind.videos / 2
     assert run.scores["coverage"]["videos"] == stop.videos
@@ -171,7 +170,6 @@ def decide(rule: Any, record: RunRecord) -> dict[str, list[float]]:
 @pytest.mark.fault("F150")
 def test_decisions_are_recomputed_for_any_budget(reference: Path, tmp_path: Path) -> None:
     stop = ONE_BY_ONE.run(tmp_path / "frail", reference).stopped_early
-    assert stop is not None
     for checked in (jostle.check(tmp_path / "frail", reference, ONE_BY_ONE.no_worse), jostle.check(tmp_path / "frail")):
         assert (checked.decision, checked.passed) == ("fail", False)
         assert "stopped early, and is decided by" in checked.remarks[0]

@@ -56,7 +56,6 @@ def test_group_is_compared_with_the_same_class_distribution(runs: tuple[RunRecor
     assert style.first == pytest.approx(np.mean([accuracy[name] for name, _ in style_answers]))
     assert style.difference == pytest.approx(style.second - style.first)
     ends = every.interval
-    assert ends is not None
     assert ends[0] <= (every.difference or 0) <= ends[1]
 
 

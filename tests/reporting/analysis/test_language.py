@@ -32,7 +32,6 @@ def test_questions_are_broken_down_by_type(questions: RunRecord) -> None:
     analysis = analyse_run(questions)
     assert analysis.classes == ("what", "order")
     by_type = questions.scores.clean_more.by_type
-    assert by_type is not None
     assert analysis.by_class[0].tolist() == pytest.approx([by_type[name].accuracy for name in analysis.classes])
     assert class_drops(analysis)[0].loss > 0
 
@@ -59,10 +58,8 @@ def test_every_table_of_questions_has_chance_and_baselines(questions: RunRecord)
     blind = score_answers(questions.predictions("clean"), questions.annotations)  # the model does use the video
     assert blind.overall.accuracy > 1 / 3
     for table in (answers_table(questions, "m"), changes_table(questions, "m")):
-        assert table is not None
         assert "chance 33.3, without video 33.3, with one frame 33.3" in table.title
     kinds = types_table(questions, "m")
-    assert kinds is not None
     assert [column.name for column in kinds.columns][2:5] == ["chance", "without video", "one frame"]
     assert [row[0] for row in kinds.rows] == ["what", "order", "needs order"]
     cells = cells_table([analyse_run(questions)])
@@ -71,7 +68,6 @@ def test_every_table_of_questions_has_chance_and_baselines(questions: RunRecord)
 
 def test_answers_are_right_wrong_unreadable_or_missing(questions: RunRecord) -> None:
     table = answers_table(questions, "m")
-    assert table is not None
     for row in table.rows:
         right, wrong, unreadable, missing = (float(row[i] or 0) for i in (1, 3, 4, 5))  # type: ignore[arg-type]
         assert right + wrong + unreadable + missing == pytest.approx(1)
@@ -83,7 +79,6 @@ def test_answers_are_right_wrong_unreadable_or_missing(questions: RunRecord) -> 
 
 def test_only_cells_that_destroy_order_have_temporal_sensitivity(questions: RunRecord) -> None:
     table = changes_table(questions, "m")
-    assert table is not None
     column = [one.name for one in table.columns].index("temporal sensitivity")
     values = {row[0]: row[column] for row in table.rows}
     assert isinstance(values[REVERSED], float)
@@ -92,7 +87,6 @@ def test_only_cells_that_destroy_order_have_temporal_sensitivity(questions: RunR
 
 def test_windows_have_three_overlaps_and_their_baselines(moments: RunRecord) -> None:
     table = windows_table(moments, "m")
-    assert table is not None
     assert [one.name for one in table.columns if one.name.startswith("R@1")] == [
         f"R@1, IoU {t}" for t in (0.3, 0.5, 0.7)
     ]

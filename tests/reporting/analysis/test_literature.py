@@ -20,7 +20,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
 
 def test_rows_have_sources(run: RunRecord) -> None:
     literature = literature_on([run])
-    assert literature is not None
     assert literature.title == "Published on THUMOS14-C, not measured here"
     table = literature.tables()[0]
     assert [column.name for column in table.columns] == [
@@ -36,7 +35,6 @@ def test_rows_have_sources(run: RunRecord) -> None:
 
 def test_run_on_other_data_has_a_remark(run: RunRecord) -> None:
     literature = literature_on([run])
-    assert literature is not None
     assert literature.remarks == (
         f"{run.name} is on folder, the papers on thumos14: not comparable.",
         f"{run.name} is on 12 videos, the papers on 213: not comparable.",
@@ -48,7 +46,6 @@ def test_recipe_on_other_data_gets_the_results_of_its_benchmark(tmp_path: Path) 
     moved = RunRecord.read(write_run(tmp_path / "run", benchmark="thumos14-c", on="folder kitchen"))
     assert moved.about.benchmark == "thumos14-c on folder kitchen"
     literature = literature_on([moved])
-    assert literature is not None
     assert literature.title == "Published on THUMOS14-C, not measured here"
     assert literature.remarks[0] == f"{moved.name} is on folder, the papers on thumos14: not comparable."
 
@@ -56,14 +53,12 @@ def test_recipe_on_other_data_gets_the_results_of_its_benchmark(tmp_path: Path) 
 def test_partial_run_has_a_remark(tmp_path: Path) -> None:
     record = RunRecord.read(write_run(tmp_path / "run", benchmark="thumos14-c", fails=("video_0003",)))
     literature = literature_on([record])
-    assert literature is not None
     assert f"{record.name} is on 11 of 12 videos: not comparable." in literature.remarks
 
 
 def test_columns_of_frame_classifiers(tmp_path: Path) -> None:
     run = RunRecord.read(write_run(tmp_path / "run", "frames", cells=(), benchmark="ytbb-robust"))
     literature = literature_on([run])
-    assert literature is not None
     assert [column.name for column in literature.tables()[0].columns] == [
         "published model",
         "accuracy on anchors",

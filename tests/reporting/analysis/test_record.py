@@ -35,7 +35,6 @@ def test_record_of_a_detection_run(detection: Path) -> None:
     assert set(record.sources) == set(small_run.NAMES)
     assert not record.failures
     diagnosis = record.diagnosis
-    assert diagnosis is not None
     expected = jostle.diagnose(record.predictions("clean"), record.annotations, style="thumos14").to_dict()
     assert list(diagnosis.false_positives.profile) == expected["false_positives"]["profile"]
     assert set(diagnosis.cells) == set(record.cells[1:])

@@ -240,7 +240,6 @@ def test_summary_of_frame_classifiers(tmp_path: Path) -> None:
     run = RunRecord.read(write_run(tmp_path / "run", "frames", cells=()))
     summary = summary_of(analyse_run(run))
     pm_k = run.scores.clean_more.pm_k
-    assert pm_k is not None
     assert (summary.clean.value, summary.corrupted.value, summary.relative.value) == (pm_k.accuracy, pm_k.pm_k, None)
     assert summary.clean.interval == pm_k.accuracy_interval
 

@@ -18,9 +18,6 @@ from jostle.reporting.analysis.error_profile import confusion_of, error_profile
 
 def test_error_profile_is_the_mean_of_the_cells(detection: RunRecord) -> None:
     profile, diagnosis = error_profile(detection), detection.diagnosis
-    assert profile is not None
-    assert diagnosis is not None
-    assert profile.corrupted is not None
     assert profile.clean.totals == diagnosis.false_positives.totals
     impacts = [
         cell_diagnosis.false_positives.impact["localization"]
@@ -35,7 +32,6 @@ def test_error_profile_is_the_mean_of_the_cells(detection: RunRecord) -> None:
 
 def test_confusions_grow_with_corruption(recognition: RunRecord) -> None:
     confusion = confusion_of(recognition)
-    assert confusion is not None
     np.testing.assert_allclose(confusion.clean.sum(axis=1), 1)
     np.testing.assert_allclose(confusion.corrupted.sum(axis=1), 1)
     count = np.bincount(recognition.annotations.label)

@@ -27,7 +27,6 @@ def load(name: str) -> ModuleType:
     """Load a script of docs/ as a module, registered in `sys.modules` as dataclasses require."""
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
-    assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
