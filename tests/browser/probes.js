@@ -35,16 +35,20 @@
     const linear = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
     const bright = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
     let least = [99, ''];
+    const check = (node, ink, paper) => {
+      const [front, back] = [bright(rgba(ink)), bright(rgba(paper))];
+      const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+      if (ratio < least[0]) least = [ratio, `${node.tagName} ${node.className} ${node.textContent.slice(0, 30)}`];
+    };
     for (const node of document.querySelectorAll('body *:not(option)')) {
       const hasText = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
       if (!hasText || !node.checkVisibility() || node.closest('svg, .screen .frame')) continue;
       let backdrop = node;
       while (backdrop && rgba(getComputedStyle(backdrop).backgroundColor)[3] < 255) backdrop = backdrop.parentElement;
-      const front = bright(rgba(getComputedStyle(node).color));
-      const back = bright(rgba(getComputedStyle(backdrop || document.body).backgroundColor));
-      const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
-      if (ratio < least[0]) least = [ratio, `${node.tagName} ${node.className} ${node.textContent.slice(0, 30)}`];
+      check(node, getComputedStyle(node).color, getComputedStyle(backdrop || document.body).backgroundColor);
     }
+    for (const node of document.querySelectorAll('svg a text')) // squares of a map
+      check(node, getComputedStyle(node).fill, getComputedStyle(node.previousElementSibling).fill);
     return least;
   },
 
@@ -61,7 +65,7 @@
     return Math.abs(first.currentTime - second.currentTime);
   },
 
-  headings: () => [...document.querySelectorAll('main h1, main h2, main h3')].map((node) => Number(node.tagName[1])),
+  headings: () => [...document.querySelectorAll('h1, h2, h3, h4')].map((node) => Number(node.tagName[1])),
 
   // Whether both players exist, are loaded and have finished seeking.
   arrived: () => {

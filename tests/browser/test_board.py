@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ import pytest
 
 import jostle
 from helpers.synthetic_runs import write_run
-
-PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +21,8 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    errors: list[str] = []
-    requests: list[str] = []
-    new_page = context.new_page()
-    new_page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    new_page.on("pageerror", lambda error: errors.append(str(error)))
-    new_page.on("request", lambda request: requests.append(request.url))
-    yield new_page
-    context.close()
-    assert errors == []
-    assert all(address.startswith("file:") for address in requests)
+def page(open_page: Any, board: Path) -> Any:
+    return open_page(board.as_uri(), "file:").page
 
 
 def rows(page: Any, table: str) -> list[str]:
@@ -43,7 +30,6 @@ def rows(page: Any, table: str) -> list[str]:
 
 
 def test_tables_are_sorted_by_mouse_and_keyboard(page: Any, board: Path) -> None:
-    page.goto(board.as_uri())
     page.get_by_role("link", name="THUMOS14-C").click()
     assert rows(page, "#measured") == ["firm_one", "weak_one", "part_one"]
     heading = page.locator("#measured th", has_text="corrupted, mean")
@@ -81,12 +67,9 @@ def test_details_of_a_row_open(page: Any, board: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 380])
-def test_contrast_and_width(browser: Any, board: Path, scheme: str, width: int) -> None:
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 800})
-    page = context.new_page()
+def test_contrast_and_width(open_page: Any, board: Path, scheme: str, width: int) -> None:
     for name in ("index.html", "thumos14-c.html"):
-        page.goto((board.parent / name).as_uri())
-        ratio, element = page.evaluate(f"({PROBES}).contrast()")
-        assert ratio >= 4.5, element
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-    context.close()
+        address = (board.parent / name).as_uri()
+        visit = open_page(address, "file:", color_scheme=scheme, viewport={"width": width, "height": 800})
+        visit.check_contrast()
+        visit.check_width()
