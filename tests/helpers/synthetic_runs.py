@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from jostle.core.random import rng_for
 from jostle.core.types import Segments, Truth
@@ -29,6 +30,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.inference.outputs import ObjectPredictions, VideoAnswers
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run import Run
 from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.session import StoppingRule
@@ -241,3 +243,13 @@ def finished_run(
 def write_run(out: Path, task: str = "detection", **facts: Any) -> Path:
     """The folder of a run; `finished_run` says what the facts are."""
     return finished_run(out, task, **facts).folder
+
+
+def record_of(task: str = "detection", *, scope: Any = "module", name: str = "run", **facts: Any) -> Any:
+    """A fixture of the record of a run in a folder of that name; `finished_run` says what the facts are."""
+
+    @pytest.fixture(scope=scope)
+    def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+        return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / name, task, **facts))
+
+    return record

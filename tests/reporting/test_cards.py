@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.synthetic_runs import CELLS, write_run
+from helpers.synthetic_runs import CELLS, record_of, write_run
 from jostle.errors import DataError
 from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.cards import front_matter, write_cards
@@ -18,9 +18,7 @@ yaml = pytest.importorskip("yaml")
 STRANGE = 'a: b\n---\n"<script>" # | *no*'
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
-    return RunRecord.read(write_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=4, model=STRANGE))
+run = record_of("recognition", videos=4, model=STRANGE)
 
 
 def read_card(path: Path) -> tuple[Any, str]:

@@ -85,5 +85,3 @@ def test_command_prints_every_group(runs: tuple[RunRecord, RunRecord], table: Pa
     assert result.exit_code == 0, result.output
     assert "over classes" in result.output
     assert "style" in result.output
-    for form, sign in (("--markdown", "| style"), ("--latex", "style &"), ("--json", '"groups"')):
-        assert sign in CliRunner().invoke(app, [*command, form]).output

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import jostle
-from helpers import small_recognition, small_run
+from helpers import small_run
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, UnknownName
 from jostle.evaluation.results.record import RunRecord
@@ -48,19 +47,6 @@ def test_classes_without_actions_are_kept(tmp_path: Path) -> None:
     stored = RunRecord.read(tmp_path / "run").annotations
     assert stored.classes == ("never", "action")
     assert stored.fingerprint == truth.fingerprint
-
-
-def test_record_of_a_recognition_run(tmp_path: Path) -> None:
-    (tmp_path / "videos").mkdir()
-    small_recognition.run(small_recognition.write_videos(tmp_path / "videos"), tmp_path / "run")
-    record = RunRecord.read(tmp_path / "run")
-    assert record.task.name == "recognition"
-    names, scores = record.predictions("clean").names, record.predictions("clean").scores
-    assert names == record.annotations.videos == small_recognition.LABELS.videos
-    assert scores.shape == (4, 3)
-    assert record.annotations.classes == small_recognition.CLASSES
-    np.testing.assert_array_equal(record.annotations.label, small_recognition.LABELS.label)
-    assert record.diagnosis is None
 
 
 def test_missing_files_are_reported(detection: Path, tmp_path: Path) -> None:

@@ -7,15 +7,18 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from helpers.synthetic_runs import record_of
 from jostle.errors import MissingExtra, ResourceError, UnknownName
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.scores import CellScore
 from jostle.reporting.trackers import environment, track_run, tracker_payload, trackers
+
+run = record_of(name="my_run", videos=4)
 
 
 @pytest.fixture(autouse=True)
@@ -24,148 +27,86 @@ def no_tracker_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-class FakeWandb(ModuleType):
-    """Fake of the `wandb` module that records its calls."""
-
-    def __init__(self) -> None:
-        super().__init__("wandb")
-        self.settings: dict[str, Any] = {}
-        self.logged: dict[str, Any] = {}
-        self.summary: dict[str, Any] = {}
-        self.files: list[str] = []
-        self.ended = False
-        self.id, self.dir = "abc", "/there/files"
-
-    def init(self, **settings: Any) -> FakeWandb:
-        self.settings = settings
-        return self
-
-    def __enter__(self) -> FakeWandb:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended = True
-
-    def log(self, values: dict[str, Any]) -> None:
-        self.logged |= values
-
-    def Table(self, columns: list[str], data: list[Any]) -> Any:
-        return (columns, data)
-
-    def Artifact(self, name: str, type: str) -> Any:
-        return SimpleNamespace(add_file=lambda path, name: self.files.append(name))
-
-    def log_artifact(self, artifact: Any) -> None:
-        pass
-
-
-class FakeMlflow(ModuleType):
-    """Fake of the `mlflow` module and client that records its calls."""
-
-    def __init__(self) -> None:
-        super().__init__("mlflow")
-        self.entities = ModuleType("mlflow.entities")
-        for name in ("Metric", "Param", "RunTag"):
-            setattr(self.entities, name, lambda *values: values)
-        self.uri = self.state = ""
-        self.metrics: dict[str, float] = {}
-        self.params: dict[str, str] = {}
-        self.files: list[str] = []
-        self.fails = False
-
-    def MlflowClient(self, tracking_uri: str) -> FakeMlflow:
-        self.uri = tracking_uri
-        return self
-
-    def get_experiment_by_name(self, name: str) -> None:
-        assert name == "jostle"
-
-    def create_experiment(self, name: str, artifact_location: str | None) -> str:
-        return "1"
-
-    def create_run(self, experiment: str, run_name: str) -> Any:
-        return SimpleNamespace(info=SimpleNamespace(run_id="r"))
-
-    def log_batch(self, run: str, metrics: list[Any], params: list[Any], tags: list[Any]) -> None:
-        if self.fails:
-            raise RuntimeError("no such host")
-        self.metrics = {name: value for name, value, *_ in metrics}
-        self.params = dict(params)
-
-    def log_artifact(self, run: str, path: str) -> None:
-        self.files.append(Path(path).name)
-
-    def set_terminated(self, run: str, status: str = "FINISHED") -> None:
-        self.state = status
-
-
 @pytest.fixture
-def wandb(monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
-    module = FakeWandb()
+def wandb(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Stand-in for `wandb`, whose run is `there`."""
+    module = MagicMock()
+    module.there = module.init.return_value.__enter__.return_value
+    module.there.dir = "/there/files"
     monkeypatch.setitem(sys.modules, "wandb", module)
     return module
 
 
 @pytest.fixture
-def mlflow(monkeypatch: pytest.MonkeyPatch) -> FakeMlflow:
-    module = FakeMlflow()
+def mlflow(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Stand-in for the class `MlflowClient`, whose instance is its return value."""
+    module = MagicMock()
+    for name in ("Metric", "Param", "RunTag"):
+        setattr(module.entities, name, lambda *values: values)
+    client = module.MlflowClient.return_value
+    client.get_experiment_by_name.return_value = None
+    client.create_run.return_value.info.run_id = "r"
     monkeypatch.setitem(sys.modules, "mlflow", module)
     monkeypatch.setitem(sys.modules, "mlflow.entities", module.entities)
-    return module
+    return module.MlflowClient
 
 
-def test_wandb_is_offline_and_gets_the_whole_payload(run: RunRecord, wandb: FakeWandb, tmp_path: Path) -> None:
+def test_wandb_is_offline_and_gets_the_whole_payload(run: RunRecord, wandb: Any, tmp_path: Path) -> None:
     before = dict(os.environ)
     address = track_run(run, "wandb", tmp_path)
-    payload = tracker_payload(run)
-    assert wandb.settings["mode"] == "offline"
-    assert wandb.settings["config"] == payload.config
-    assert payload.scalars.items() <= wandb.logged.items()
-    assert wandb.summary == payload.summary
-    assert wandb.files == [path.name for path in payload.files]
-    assert len(wandb.logged["cells"][1]) == 4
-    assert wandb.ended
+    payload, settings = tracker_payload(run), wandb.init.call_args.kwargs
+    assert (settings["mode"], settings["config"]) == ("offline", payload.config)
+    assert payload.scalars.items() <= wandb.there.log.call_args.args[0].items()
+    wandb.there.summary.update.assert_called_once_with(payload.summary)
+    files = wandb.Artifact.return_value
+    assert [call.kwargs["name"] for call in files.add_file.call_args_list] == [path.name for path in payload.files]
+    wandb.there.log_artifact.assert_called_once_with(files)
+    assert len(wandb.Table.call_args.kwargs["data"]) == 4
+    wandb.init.return_value.__exit__.assert_called_once()
     assert address == "wandb sync /there"
     assert dict(os.environ) == before
 
 
 def test_wandb_is_online_with_wandb_mode(
-    run: RunRecord, wandb: FakeWandb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: RunRecord, wandb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WANDB_MODE", "online")
     track_run(run, "wandb", tmp_path)
-    assert wandb.settings["mode"] == "online"
+    assert wandb.init.call_args.kwargs["mode"] == "online"
 
 
-def test_mlflow_writes_to_its_folder(run: RunRecord, mlflow: FakeMlflow, tmp_path: Path) -> None:
+def test_mlflow_writes_to_its_folder(run: RunRecord, mlflow: Any, tmp_path: Path) -> None:
     address = track_run(run, "mlflow", tmp_path / "new")
-    payload = tracker_payload(run)
-    assert mlflow.uri == f"sqlite:///{tmp_path}/new/mlflow.db"
-    assert address.endswith(mlflow.uri)
-    assert mlflow.metrics == {**payload.scalars, **payload.summary}
-    assert mlflow.params == {name: str(value) for name, value in payload.config.items()}
-    assert mlflow.files == [path.name for path in payload.files]
-    assert mlflow.state == "FINISHED"
+    payload, client, uri = tracker_payload(run), mlflow.return_value, f"sqlite:///{tmp_path}/new/mlflow.db"
+    mlflow.assert_called_once_with(tracking_uri=uri)
+    client.get_experiment_by_name.assert_called_once_with("jostle")
+    assert address.endswith(uri)
+    there, metrics, params, _ = client.log_batch.call_args.args
+    assert there == "r"
+    assert {name: value for name, value, *_ in metrics} == {**payload.scalars, **payload.summary}
+    assert dict(params) == {name: str(value) for name, value in payload.config.items()}
+    files = [Path(call.args[1]).name for call in client.log_artifact.call_args_list]
+    assert files == [path.name for path in payload.files]
+    client.set_terminated.assert_called_once_with("r")
 
 
 @pytest.mark.fault("F89")
 def test_F89_password_is_not_printed(
-    run: RunRecord, mlflow: FakeMlflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: RunRecord, mlflow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:secret@host.example/mlflow")
-    address = track_run(run, "mlflow", tmp_path)
-    assert mlflow.uri == "https://me:secret@host.example/mlflow"
-    assert address == "host.example"
+    assert track_run(run, "mlflow", tmp_path) == "host.example"
+    mlflow.assert_called_once_with(tracking_uri="https://me:secret@host.example/mlflow")
 
 
 @pytest.mark.fault("F88")
-def test_F88_a_tracker_that_fails_leaves_the_run_alone(run: RunRecord, mlflow: FakeMlflow, tmp_path: Path) -> None:
+def test_F88_a_tracker_that_fails_leaves_the_run_alone(run: RunRecord, mlflow: Any, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
-    mlflow.fails = True
+    mlflow.return_value.log_batch.side_effect = RuntimeError("no such host")
     with pytest.raises(ResourceError, match=r"mlflow did not take the run.*no such host.*is complete") as caught:
         track_run(run, "mlflow", tmp_path)
     assert caught.value.fault == "F88"
-    assert mlflow.state == "FAILED"
+    mlflow.return_value.set_terminated.assert_called_once_with("r", "FAILED")
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
 
 

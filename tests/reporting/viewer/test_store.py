@@ -31,6 +31,13 @@ class FakeJob:
     gate: threading.Event = field(default_factory=threading.Event)
     begun: list[str] = field(default_factory=list)
 
+    @classmethod
+    def open(cls, **facts: Any) -> FakeJob:
+        """Return a job that waits for nothing."""
+        job = cls(**facts)
+        job.gate.set()
+        return job
+
     def render(self, out: Path, progress: Callable[[float], None], check: Any) -> RenderedVideo:
         self.begun.append(self.key)
         progress(0.5)
@@ -75,8 +82,7 @@ def test_progress_is_reported(store: MediaStore) -> None:
 
 
 def test_existing_file_is_not_rendered_again(store: MediaStore, tmp_path: Path) -> None:
-    job = FakeJob()
-    job.gate.set()
+    job = FakeJob.open()
     wait_until_settled(store, job)
     second_store = MediaStore(tmp_path / "cache")
     assert second_store.ask(job).name == "ready"
@@ -85,8 +91,7 @@ def test_existing_file_is_not_rendered_again(store: MediaStore, tmp_path: Path) 
 
 
 def test_a_damaged_file_is_rendered_again(store: MediaStore, tmp_path: Path) -> None:
-    job = FakeJob()
-    job.gate.set()
+    job = FakeJob.open()
     wait_until_settled(store, job)
     (tmp_path / "cache" / f"{job.key}.mp4").write_bytes(b"v")
     assert wait_until_settled(store, job).name == "ready"
@@ -101,15 +106,13 @@ def test_a_damaged_file_is_rendered_again(store: MediaStore, tmp_path: Path) -> 
 
 
 def test_original_is_played_in_place(store: MediaStore, tmp_path: Path) -> None:
-    job = FakeJob(path=tmp_path / "source.mp4", original=True)
-    job.gate.set()
+    job = FakeJob.open(path=tmp_path / "source.mp4", original=True)
     assert wait_until_settled(store, job).path == job.path
     assert not list((tmp_path / "cache").glob("*.mp4"))
 
 
 def test_failure_is_reported_and_retried_later(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = FakeJob(error=MediaError("no frame decodes"))
-    job.gate.set()
+    job = FakeJob.open(error=MediaError("no frame decodes"))
     failed = wait_until_settled(store, job)
     assert (failed.name, failed.message) == ("failed", "no frame decodes")
     assert store.ask(job) is failed
@@ -122,12 +125,10 @@ def test_least_recently_used_files_are_evicted_first(tmp_path: Path, monkeypatch
     monkeypatch.setattr(store_module, "RECENT_S", 0.0)
     store = MediaStore(tmp_path, quota=25)
     for number in range(4):
-        job = FakeJob(key=f"{number}" * 32)
-        job.gate.set()
+        job = FakeJob.open(key=f"{number}" * 32)
         assert wait_until_settled(store, job).name == "ready"
         os.utime(tmp_path / f"{job.key}.json", (number, number))
-    last = FakeJob(key="9" * 32)
-    last.gate.set()
+    last = FakeJob.open(key="9" * 32)
     wait_until_settled(store, last)
     assert sorted(path.name[0] for path in tmp_path.glob("*.mp4")) == ["2", "3", "9"]
     assert sorted(path.name[0] for path in tmp_path.glob("*.json")) == ["2", "3", "9"]
@@ -137,8 +138,7 @@ def test_least_recently_used_files_are_evicted_first(tmp_path: Path, monkeypatch
 def test_recently_used_files_are_not_evicted(tmp_path: Path) -> None:
     store = MediaStore(tmp_path, quota=0)
     for number in range(3):
-        job = FakeJob(key=f"{number}" * 32)
-        job.gate.set()
+        job = FakeJob.open(key=f"{number}" * 32)
         wait_until_settled(store, job)
     assert len(list(tmp_path.glob("*.mp4"))) == 3
     store.close()
