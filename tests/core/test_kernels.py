@@ -149,25 +149,26 @@ def test_garbage_collection_is_paused_during_compilation() -> None:
     gc.enable()
 
 
+def compile_until_reported(messages: list[str]) -> None:
+    with compiling():
+        end = time.monotonic() + 30
+        while not messages and time.monotonic() < end:
+            time.sleep(0.001)
+
+
 def test_only_a_long_compilation_is_reported_and_once(messages: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with compiling():
         pass
     assert messages == []
     monkeypatch.setattr(compilation, "REPORT_AFTER_S", 0.0)
     for _ in range(2):
-        with compiling():
-            end = time.monotonic() + 30
-            while not messages and time.monotonic() < end:
-                time.sleep(0.001)
+        compile_until_reported(messages)
     assert messages == [MESSAGE]
 
 
 def test_compile_time_adds_up_over_kernels(messages: list[str]) -> None:
     compilation._spent = compilation.REPORT_AFTER_S  # by earlier kernels
-    with compiling():
-        end = time.monotonic() + 30
-        while not messages and time.monotonic() < end:
-            time.sleep(0.001)
+    compile_until_reported(messages)
     assert messages == [MESSAGE]
 
 

@@ -13,42 +13,31 @@ from jostle.core.registry import Registry
 from jostle.errors import BadValue, UnknownName
 
 
-def test_names_are_unique() -> None:
-    fruits: Registry[int] = Registry("fruit")
-    fruits.add("pear", 1)
-    with pytest.raises(BadValue, match="two fruits are called 'pear'"):
-        fruits.add("pear", 2)
+@pytest.fixture
+def fruits() -> Registry[int]:
+    made: Registry[int] = Registry("fruit")
+    made.add("plum", 2)
+    made.add("pear_tart", 1)
+    return made
 
 
-def test_a_typo_gets_a_suggestion() -> None:
-    fruits: Registry[int] = Registry("corruption")
-    fruits.add("gaussian_noise", 1)
-    with pytest.raises(UnknownName) as caught:
-        fruits["gausian_noise"]
-    assert str(caught.value) == "no corruption is called 'gausian_noise': did you mean gaussian_noise?"
-
-
-def test_an_unknown_name_gets_the_list() -> None:
-    fruits: Registry[int] = Registry("fruit")
-    for name in ("pear", "plum"):
-        fruits.add(name, 0)
-    with pytest.raises(UnknownName, match="known: pear, plum"):
-        fruits["xyz"]
-
-
-def test_a_long_list_is_truncated() -> None:
-    with pytest.raises(UnknownName, match="and 8 more"):
-        raise UnknownName("number", "xyz", [f"{i:02}" for i in range(20)])
-
-
-def test_iteration_is_sorted() -> None:
-    fruits: Registry[int] = Registry("fruit")
-    fruits.add("plum", 2)
-    fruits.add("apple", 1)
-    assert list(fruits) == ["apple", "plum"]
+def test_names_are_unique_and_sorted(fruits: Registry[int]) -> None:
+    with pytest.raises(BadValue, match="two fruits are called 'plum'"):
+        fruits.add("plum", 3)
+    assert list(fruits) == ["pear_tart", "plum"]
     assert fruits.values() == [1, 2]
     assert "plum" in fruits
     assert len(fruits) == 2
+
+
+def test_an_unknown_name_gets_a_suggestion_or_the_list(fruits: Registry[int]) -> None:
+    with pytest.raises(UnknownName) as caught:
+        fruits["pear_tarrt"]
+    assert str(caught.value) == "no fruit is called 'pear_tarrt': did you mean pear_tart?"
+    with pytest.raises(UnknownName, match="known: pear_tart, plum"):
+        fruits["xyz"]
+    with pytest.raises(UnknownName, match="and 8 more"):
+        raise UnknownName("number", "xyz", [f"{i:02}" for i in range(20)])
 
 
 def test_several_packages_fill_one_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

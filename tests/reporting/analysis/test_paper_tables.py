@@ -42,6 +42,10 @@ KINETICS = {
 }
 
 
+def counted(benchmark: str, ending: str = "") -> list[str]:
+    return [cell.name for cell in benchmarks[benchmark].cells if cell.counted and cell.name.endswith(ending)]
+
+
 def analyses_of(
     benchmark: str, cells: Sequence[str], printed: Mapping[str, tuple[float, str]], videos: int = 0
 ) -> list[RunAnalysis]:
@@ -92,14 +96,12 @@ def numbers(layout: Layout, head: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def thumos() -> list[Layout]:
-    cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    return paper_layouts(analyses_of("thumos14-c", cells, THUMOS))
+    return paper_layouts(analyses_of("thumos14-c", counted("thumos14-c"), THUMOS))
 
 
 @pytest.fixture(scope="module")
 def kinetics() -> list[Layout]:
-    cells = [cell.name for cell in benchmarks["kinetics-c"].cells if cell.counted and cell.name.endswith(":3")]
-    return paper_layouts(analyses_of("kinetics-c", cells, KINETICS))
+    return paper_layouts(analyses_of("kinetics-c", counted("kinetics-c", ":3"), KINETICS))
 
 
 def test_table_1_of_thumos14_c(thumos: list[Layout]) -> None:
@@ -139,7 +141,7 @@ def test_published_rows_are_not_ranked_with_measured_ones(thumos: list[Layout]) 
 
 def test_runs_of_other_corruptions_have_no_published_rows(kinetics: list[Layout]) -> None:
     assert not any("1-2" in layout.file for layout in kinetics)
-    cells = [cell.name for cell in benchmarks["puppets-c"].cells if cell.counted]
+    cells = counted("puppets-c")
     assert paper_layouts(analyses_of("puppets-c", cells, THUMOS))[-1].parts[-1][0].endswith(", measured")
     assert not any("1-2" in layout.file for layout in paper_layouts(analyses_of("puppets-c", cells[:-1], FEWER)))
 
@@ -174,9 +176,7 @@ def test_gammas_are_by_family(kinetics: list[Layout]) -> None:
 
 
 def test_many_cells_are_wrapped() -> None:
-    recipe = benchmarks["ucf101-p"]
-    cells = [cell.name for cell in recipe.cells if cell.counted]
-    layouts = paper_layouts(analyses_of("ucf101-p", cells, {"one": (80.0, " ".join(["60"] * 90))}))
+    layouts = paper_layouts(analyses_of("ucf101-p", counted("ucf101-p"), {"one": (80.0, " ".join(["60"] * 90))}))
     text = layouts[1].latex()
     assert text.count("Model & L1") == 6  # three perturbations of five severities side by side
     widths = {line.count("&") for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line}
@@ -188,8 +188,7 @@ def test_many_cells_are_wrapped() -> None:
 
 
 def test_missing_scores_are_dashes_and_never_best() -> None:
-    cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    complete, other = analyses_of("thumos14-c", cells, THUMOS)
+    complete, other = analyses_of("thumos14-c", counted("thumos14-c"), THUMOS)
     short = RunAnalysis(
         other.record, other.cells[:-1], (), (), other.value[:-1], *(other.by_class[:-1],) * 2, other.drawn[:, :-1]
     )
@@ -202,14 +201,12 @@ def test_missing_scores_are_dashes_and_never_best() -> None:
 def test_captions_state_incomplete_coverage(thumos: list[Layout], kinetics: list[Layout]) -> None:
     assert "of 15 cells" not in thumos[0].caption
     assert r"Mini Kinetics-C (top-1 accuracy, \%, 12 of 60 cells)" in kinetics[2].caption
-    cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    assert "0 of 213 videos" in paper_layouts(analyses_of("thumos14-c", cells, THUMOS, 213))[0].caption
+    assert "0 of 213 videos" in paper_layouts(analyses_of("thumos14-c", counted("thumos14-c"), THUMOS, 213))[0].caption
 
 
 @pytest.mark.fault("F91")
 def test_F91_clean_score_of_zero_has_no_ratio() -> None:
-    cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
-    layouts = paper_layouts(analyses_of("thumos14-c", cells, {"zero": (0.0, " ".join(["0"] * 15))}))
+    layouts = paper_layouts(analyses_of("thumos14-c", counted("thumos14-c"), {"zero": (0.0, " ".join(["0"] * 15))}))
     assert "zero & 0.00 & 0.00 & --" in layouts[0].latex()
     assert "nan" not in "".join(layout.latex() for layout in layouts)
 

@@ -35,21 +35,24 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_replayed_frames_equal_the_corrupted_ones(run: Path) -> None:
-    record = RunRecord.read(run)
-    with screened(record, "b", CELL) as (footage, cell):
+def check_replay(record: RunRecord, video: str, actions: Segments | None, seed: int) -> list[tuple[float, float]]:
+    """Compare frames of a replay with those of the corruption itself, and return what is affected, in seconds."""
+    with screened(record, video, CELL) as (footage, cell):
         pts, fps = footage.clean.pts, footage.clean.fps
-        affected = corrupted_mask(record, "b", CELL, pts, fps)
+        affected = corrupted_mask(record, video, CELL, pts, fps)
         clean = footage.clean.block(0, len(footage.clean))
         corrupted = footage.under(cell).block(0, len(footage.clean))
-        expected = api.corrupt(
-            clean.copy(), CELL, seed=0, video_id="b", segments=record.annotations.actions["b"], fps=float(fps)
-        )
+    expected = api.corrupt(clean.copy(), CELL, seed=seed, video_id=video, segments=actions, fps=float(fps))
     np.testing.assert_array_equal(corrupted, expected)
     np.testing.assert_array_equal((corrupted != clean).any(axis=(1, 2, 3)), affected)
-    assert 0 < affected.sum() < len(affected)
-    (start, end), *_ = spans_of(affected, pts, fps)
+    assert affected.sum() < len(affected)
+    return spans_of(affected, pts, fps)
+
+
+def test_replayed_frames_equal_the_corrupted_ones(run: Path) -> None:
+    record = RunRecord.read(run)
     action = record.annotations.actions["b"]
+    (start, end), *_ = check_replay(record, "b", action, 0)
     assert action.start[0] < start < end < action.end[0]
 
 
@@ -90,28 +93,17 @@ def test_partially_corrupted_clips_are_replayed(task: str, videos: str, tmp_path
     films = small_recognition.write_videos(tmp_path)
     labels = small_recognition.data_of(films, task)
     data = replace(labels, annotations=(*labels.annotations, ACTIONS))
-    recipe = replace(
-        small_recognition.RECIPE if task == "recognition" else small_recognition.FRAME_RECIPE,
-        groups=(Group("main", cells=(CELL,)),),
-    )
-    make_predictor = (
-        small_recognition.recognition_predictor if task == "recognition" else small_recognition.frame_predictor
-    )
-    run_benchmark(
-        recipe, data, BenchmarkModel(make_predictor, model="weigher"), tmp_path / "run", cells=recipe.cells, seed=3
-    )
+    recipe, predictor = {
+        "recognition": (small_recognition.RECIPE, small_recognition.recognition_predictor),
+        "frames": (small_recognition.FRAME_RECIPE, small_recognition.frame_predictor),
+    }[task]
+    recipe = replace(recipe, groups=(Group("main", cells=(CELL,)),))
+    model = BenchmarkModel(predictor, model="weigher")
+    run_benchmark(recipe, data, model, tmp_path / "run", cells=recipe.cells, seed=3)
     record = RunRecord.read(tmp_path / "run")
     for video in videos:  # one with two actions, one without any, and one that is not annotated
-        actions = ACTIONS.actions.get(video)
-        with screened(record, video, CELL) as (footage, cell):
-            pts, fps = footage.clean.pts, footage.clean.fps
-            clean = footage.clean.block(0, len(footage.clean))
-            corrupted = footage.under(cell).block(0, len(footage.clean))
-        expected = api.corrupt(clean.copy(), CELL, seed=3, video_id=video, segments=actions, fps=float(fps))
-        np.testing.assert_array_equal(corrupted, expected)
-        affected = corrupted_mask(record, video, CELL, pts, fps)
-        np.testing.assert_array_equal((corrupted != clean).any(axis=(1, 2, 3)), affected)
-        assert len(spans_of(affected, pts, fps)) == {"a": 2, "b": 0, "c": 1}[video]
+        spans = check_replay(record, video, ACTIONS.actions.get(video), 3)
+        assert len(spans) == {"a": 2, "b": 0, "c": 1}[video]
 
 
 def test_old_run_without_placements_says_how_to_update(recognition: RunRecord, tmp_path: Path) -> None:
