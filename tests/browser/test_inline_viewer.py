@@ -50,21 +50,16 @@ def framing_page() -> Iterator[Any]:
     server.server_close()
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_run(tmp_path_factory.mktemp("inline") / "run")
-
-
-def test_notebook_on_this_machine_may_frame_the_viewer(browser: Any, run: Path, framing_page: Any) -> None:
+@pytest.mark.parametrize("options", [{"host": "localhost", "framed": True}, {}], ids=["asked", "by default"])
+def test_only_a_notebook_on_this_machine_that_asks_may_frame_the_viewer(
+    browser: Any, tmp_path: Path, framing_page: Any, options: dict[str, Any]
+) -> None:
     page = browser.new_page()
-    page.goto(framing_page(address_of(run, host="localhost", framed=True)))
-    page.frame_locator("iframe").get_by_text("made-detection").first.wait_for(timeout=20_000)
-    page.close()
-
-
-def test_framing_is_refused_by_default(browser: Any, run: Path, framing_page: Any) -> None:
-    page = browser.new_page()
-    page.goto(framing_page(address_of(run)))
-    page.wait_for_timeout(1500)
-    assert page.frame_locator("iframe").get_by_text("made-detection").count() == 0
+    page.goto(framing_page(address_of(write_run(tmp_path / "run"), **options)))
+    shown = page.frame_locator("iframe").get_by_text("made-detection")
+    if options:
+        shown.first.wait_for(timeout=20_000)
+    else:
+        page.wait_for_timeout(1500)
+        assert shown.count() == 0
     page.close()

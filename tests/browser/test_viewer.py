@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from helpers import small_objects, small_recognition, small_run
-from helpers.served import Served, served
+from helpers.served import Served, renamed_run, served
 from helpers.synthetic_runs import write_run
 from jostle.io.video.encode import Writer
 
@@ -48,20 +47,10 @@ def server(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[S
     small_objects.run(films, root / "objects")
     for task in ("questions", "moments"):
         write_run(root / task, task, videos=3, cells=("thumos14-c/black_frame:3",), source=films["a"], classes=OPTIONS)
-    hostile = shutil.copytree(root / "detection", root / "hostile")
-    shutil.rmtree(hostile / "videos")
-    for path in [
-        hostile / "run.json",
-        hostile / "truth.json",
-        hostile / "journal.jsonl",
-        *hostile.glob("predictions/*"),
-    ]:
-        text = path.read_text().replace(str(root / "films"), str(root / "gone"))
-        path.write_text(text.replace('"action"', json.dumps(HOSTILE)).replace('"leaning"', json.dumps(HOSTILE)))
-    runs = [
-        root / name for name in ("detection", "recognition", "frames", "objects", "questions", "moments", "hostile")
-    ]
-    with served(root / "cache", *runs) as viewer:
+    names = {f'"{name}"': json.dumps(HOSTILE) for name in ("action", "leaning")} | {str(root / "films"): "/gone"}
+    renamed_run(root / "detection", names)
+    tasks = ("detection", "recognition", "frames", "objects", "questions", "moments", "hostile")
+    with served(root / "cache", *(root / name for name in tasks)) as viewer:
         yield viewer
 
 
@@ -344,19 +333,14 @@ PATHS = (
 )
 
 
-@pytest.mark.parametrize("visit", [{}, DARK], indirect=True, ids=["light", "dark"])
-def test_text_has_contrast(visit: Any) -> None:
+@pytest.mark.parametrize(("visit", "is_dark"), [({}, False), (DARK, True)], indirect=["visit"], ids=["light", "dark"])
+def test_text_has_contrast(visit: Any, is_dark: bool) -> None:
     for path in PATHS:
         visit.open(path, "h1")
         visit.until("document.querySelectorAll('.quiet').length > 0")
         visit.check_contrast()
-
-
-@pytest.mark.parametrize("visit", [DARK], indirect=True)
-def test_dark_mode(visit: Any) -> None:
-    visit.open("/runs/detection")
-    red, green, blue = visit.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
-    assert max(red, green, blue) < 64
+        ground = visit.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+        assert (max(ground) < 64) == is_dark
 
 
 @pytest.mark.parametrize("visit", [PHONE], indirect=True)

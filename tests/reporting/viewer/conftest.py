@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from helpers import small_objects, small_recognition, small_run
-from helpers.served import PORT, TOKEN
+from helpers.served import PORT, TOKEN, renamed_run
 from helpers.synthetic_runs import HOSTILE_LABEL, write_run
 from jostle.reporting.viewer.runs import RunCollection
 from jostle.reporting.viewer.server import viewer_app
@@ -42,15 +41,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def hostile_run(runs: dict[str, Path]) -> Path:
     """Detection run in which a label, a video and the model have HTML as names."""
-    folder = runs["detection"].with_name("hostile")
-    shutil.copytree(runs["detection"], folder, ignore=shutil.ignore_patterns("videos"))
-    for path in (*folder.glob("*.json*"), *folder.glob("predictions/*")):
-        text = path.read_text(encoding="utf-8")
-        if path.name != "scores.json":
-            for name in ("action", "a", "leaning"):
-                text = text.replace(f'"{name}"', json.dumps(HOSTILE_LABEL))
-        path.write_text(text, encoding="utf-8")
-    return folder
+    names = {f'"{name}"': json.dumps(HOSTILE_LABEL) for name in ("action", "a", "leaning")}
+    return renamed_run(runs["detection"], names)
 
 
 @pytest.fixture
