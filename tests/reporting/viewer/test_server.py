@@ -67,16 +67,8 @@ def test_every_page_is_the_shell_with_json_beside_it(client: TestClient) -> None
         assert client.head(path).status_code == 200
         payload = page_json(client, f"{path}.json")
         assert (payload["format"], payload["page"]) == (1, kind)
-    assert [run["key"] for run in page_json(client, "/index.json")["runs"]] == [
-        "detection",
-        "recognition",
-        "frames",
-        "objects",
-        "mended",
-        "questions",
-        "moments",
-        "hostile",
-    ]
+    keys = [run["key"] for run in page_json(client, "/index.json")["runs"]]
+    assert keys == ["detection", "recognition", "frames", "objects", "mended", "questions", "moments", "hostile"]
 
 
 def test_run_page(client: TestClient, runs: dict[str, Path]) -> None:
