@@ -28,41 +28,29 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return fake
 
 
-def test_short_work_prints_nothing(clock: Clock) -> None:
+@pytest.mark.parametrize(
+    ("steps", "lines"),
+    [
+        pytest.param([(1.9, 1, 2), (10, 2, 2)], [], id="short work prints nothing"),
+        pytest.param(
+            [(1, step, 40) for step in range(1, 31)],
+            ["2 of 40, about 38 s left", "12 of 40, about 28 s left", "22 of 40, about 18 s left"],
+            id="long work prints a line every ten seconds",
+        ),
+        pytest.param(
+            [(10, 0, 100), (10, 50, 100), (10, 99, 100), (1, 0, 100), (10, 10, 100)],
+            ["0 of 100", "50 of 100, about 10 s left", "99 of 100, about 0 s left", "10 of 100, about 90 s left"],
+            id="a second pass is timed afresh",
+        ),
+    ],
+)
+def test_lines_without_a_terminal(clock: Clock, steps: list[tuple[float, int, int]], lines: list[str]) -> None:
     out = io.StringIO()
     with Meter("counting", out) as meter:
-        clock.now += 1.9
-        meter.advance(1, 2)
-        clock.now += 10
-        meter.advance(2, 2)
-    assert out.getvalue() == ""
-
-
-def test_long_work_prints_a_line_every_ten_seconds(clock: Clock) -> None:
-    out = io.StringIO()
-    with Meter("counting", out) as meter:
-        for step in range(1, 31):
-            clock.now += 1
-            meter.advance(step, 40)
-    assert out.getvalue().splitlines() == [
-        "counting: 2 of 40, about 38 s left",
-        "counting: 12 of 40, about 28 s left",
-        "counting: 22 of 40, about 18 s left",
-    ]
-
-
-def test_a_second_pass_is_timed_afresh(clock: Clock) -> None:
-    out = io.StringIO()
-    with Meter("counting", out) as meter:
-        for done in (0, 50, 99):
-            clock.now += 10
-            meter.advance(done, 100)
-        clock.now += 1
-        meter.advance(0, 100)
-        clock.now += 10
-        meter.advance(10, 100)
-    assert out.getvalue().splitlines()[0] == "counting: 0 of 100"
-    assert out.getvalue().splitlines()[-1] == "counting: 10 of 100, about 90 s left"
+        for seconds, done, total in steps:
+            clock.now += seconds
+            meter.advance(done, total)
+    assert out.getvalue().splitlines() == [f"counting: {line}" for line in lines]
 
 
 def test_a_terminal_gets_a_bar(clock: Clock) -> None:
