@@ -249,6 +249,8 @@ def test_invalid_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"scores\.json: does not exist; the same `jostle run` resumes"):
         jostle.report(folder, tmp_path / "r.html")
     (folder / "away.json").rename(folder / "scores.json")
+    with pytest.raises(DataError, match="runs of different benchmarks"):
+        jostle.report([folder, write_run(tmp_path / "rec", "recognition")], tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
 
 
