@@ -168,16 +168,6 @@ def test_conditions_on_a_reference_need_one(kind: Stopped) -> None:
         kind.rule(kind.no_worse, None)
 
 
-def decide(rule: Any, record: RunRecord) -> dict[str, list[float]]:
-    """Give a rule the answers of a run until it is decided, and return them by cell."""
-    right = {cell: [*video_values(record, cell, rule.order).values()] for cell in record.cells}
-    for i, name in enumerate(rule.order):
-        rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
-        if rule.decided:
-            break
-    return right
-
-
 @pytest.mark.parametrize(
     ("condition", "decision"),
     [
@@ -192,7 +182,11 @@ def decide(rule: Any, record: RunRecord) -> dict[str, list[float]]:
 def test_decisions_agree_with_those_on_all_videos(reference: Path, condition: Condition, decision: str) -> None:
     assert jostle.check(reference, budget=Budget((condition,))).conditions[0].decision == decision
     rule, record = ONE_BY_ONE.rule(Budget((condition,)), None), RunRecord.read(reference)
-    right = decide(rule, record)
+    right = {cell: [*video_values(record, cell, rule.order).values()] for cell in record.cells}
+    for i, name in enumerate(rule.order):
+        rule.add(name, {cell: float(right[cell][i]) for cell in record.cells})
+        if rule.decided:
+            break
     decided = rule.to_record().conditions[0]
     assert decided.decision == decision
     partial_mean = {cell: float(np.mean(answers[: decided.videos])) for cell, answers in right.items()}
