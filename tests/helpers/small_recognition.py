@@ -1,8 +1,7 @@
-"""Benchmarks of recognition and of frames on a few short videos, with models of a few lines; also as a program."""
+"""Benchmarks of recognition and of frames on a few short videos, with models of a few lines."""
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.numpy_extractor import write_video
+from helpers import small_run
 from jostle.core.types.frame_sets import FrameSets
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.class_matching import ClassMatch
@@ -26,7 +25,7 @@ from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.results.run import Run
 from jostle.evaluation.runner.runner import run_benchmark
 
-NAMES = "abcd"
+NAMES, write_videos = small_run.NAMES, small_run.write_videos
 CLASSES = ("jump", "run", "sit down")
 SAMPLING = Sampling(clips=3)
 # One of each level: frames, neighbours, order, codec, the file's own stream; and one that affects a few frames only.
@@ -107,10 +106,6 @@ def frame_predictor(delay_s: float = 0.0) -> FramePredictor:
     return FramePredictor(Weigher(1, delay_s=delay_s), ClassMatch("by number", None, least=3))
 
 
-def write_videos(folder: Path) -> dict[str, Path]:
-    return {name: write_video(folder / f"{name}.mkv", 48, seed=seed) for seed, name in enumerate(NAMES)}
-
-
 def data_of(videos: dict[str, Path], task: str = "recognition", **facts: Any) -> Dataset:
     annotations = LABELS if task == "recognition" else FRAMES
     return Dataset("folder", "test", Path("data"), (annotations,), videos, **facts)
@@ -123,11 +118,3 @@ def run(videos: dict[str, Path], out: Path, *, task: str = "recognition", delay_
     return run_benchmark(
         recipe, data, BenchmarkModel(partial(look, delay_s), model="weigher"), out, cells=cells, **options
     )
-
-
-if __name__ == "__main__":
-    source, target, jobs, about = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-    import small_recognition  # so that worker processes find the same module
-
-    films = {name: source / f"{name}.mkv" for name in NAMES}
-    small_recognition.run(films, target, task=about, delay_s=0.003, jobs=jobs)

@@ -1,9 +1,8 @@
-"""A benchmark of a few cells on a few short videos, with a model of a few lines; also as a program, to be killed."""
+"""A benchmark of a few cells on a few short videos, with a model of a few lines."""
 
 from __future__ import annotations
 
 import ctypes
-import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -116,10 +115,3 @@ def probe(films: dict[str, Path], out: Path, weights: str = "w1", **options: Any
     kinds, model = parse_kinds(options.pop("kinds", ["thumos14-c/black_frame"])), benchmark_model(weights=weights)
     options = {"threshold": 0.6} | options
     return probe_benchmark(RECIPE, data_of(films), model, out, kinds=kinds, **options)
-
-
-if __name__ == "__main__":
-    source, target, jobs = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-    import small_run  # so that worker processes find the same module
-
-    small_run.run({name: source / f"{name}.mkv" for name in NAMES}, target, delay_s=0.02, jobs=jobs)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.small_recognition import CELLS, RECIPE, SAMPLING, Weigher, write_videos
+from helpers.small_recognition import CELLS, RECIPE, SAMPLING, Weigher
 from jostle.core.random import rng_for
 from jostle.corruptions.engine.video import corrupt_video
 from jostle.datasets.class_matching import ClassMatch
@@ -27,8 +27,8 @@ THREE = ClassMatch("by number", 3)
 
 
 @pytest.fixture(scope="module")
-def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_videos(tmp_path_factory.mktemp("videos"))["a"]
+def video(videos: dict[str, Path]) -> Path:
+    return videos["a"]
 
 
 def make_job(video: Path, cells: tuple[Cell, ...] = RECIPE.cells, seed: int = 3) -> VideoJob:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,7 @@ class SerializingClient:
 
 
 @pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[VideoJob]:
-    videos = small_run.write_videos(tmp_path_factory.mktemp("videos"))
+def jobs(videos: dict[str, Path]) -> list[VideoJob]:
     actions, cells = TRUTH.actions, tuple(select_cells(RECIPE))
     return [VideoJob(name, videos[name], cells, 0, actions[name]) for name in NAMES]
 

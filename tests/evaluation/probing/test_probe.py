@@ -30,11 +30,6 @@ BLACK = "thumos14-c/black_frame"
 
 
 @pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return small_run.write_videos(tmp_path_factory.mktemp("videos"))
-
-
-@pytest.fixture(scope="module")
 def finished(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("probe") / "whole"
     small_run.probe(videos, out)
@@ -149,8 +144,7 @@ def test_results_do_not_depend_on_jobs(videos: dict[str, Path], finished: Path, 
     assert (tmp_path / "two" / "probe.json").read_bytes() == (finished / "probe.json").read_bytes()
 
 
-def test_clips_and_frames_have_breaking_points(tmp_path: Path) -> None:
-    videos = small_recognition.write_videos(tmp_path)
+def test_clips_and_frames_have_breaking_points(videos: dict[str, Path], tmp_path: Path) -> None:
     cases = (
         (small_recognition.RECIPE, small_recognition.recognition_predictor),
         (small_recognition.FRAME_RECIPE, small_recognition.frame_predictor),

@@ -21,7 +21,7 @@ from torch import nn
 import jostle
 from helpers import small_adaptation
 from helpers.small_adaptation import CELLS, SPEC, small_network, tensors, write_class_folders
-from helpers.small_recognition import CLASSES, NAMES, write_videos
+from helpers.small_recognition import CLASSES, NAMES
 from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, SourceChanged
 from jostle.evaluation.config import InferenceConfig
@@ -33,11 +33,6 @@ from jostle.models.recognition.recogniser import Recogniser
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["episodic", "online"])
 SETTINGS = {"tent": {"lr": 0.05}, "bn": {"pseudo_count": 8.0}}
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_videos(tmp_path_factory.mktemp("videos"))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from helpers import small_run
-from helpers.small_recognition import RECIPE, SAMPLING, Weigher, data_of, recognition_predictor, write_videos
+from helpers.small_recognition import RECIPE, SAMPLING, Weigher, data_of, recognition_predictor
 from helpers.small_run import TwoParts
 from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import BadValue, DataError
@@ -24,11 +24,6 @@ from jostle.evaluation.runner.estimate import estimate_cost, run_trial
 from jostle.evaluation.runner.state import State, plan_work
 from jostle.evaluation.tasks.task import make_task
 from jostle.features.options import Rule
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_videos(tmp_path_factory.mktemp("videos"))
 
 
 def test_cost_of_a_plan_is_estimated(videos: dict[str, Path], tmp_path: Path) -> None:
@@ -88,14 +83,19 @@ def test_the_frame_count_of_many_videos_is_estimated_from_a_sample(
 @pytest.mark.parametrize(
     ("fps", "rule", "rows"), [(None, "all", 21), (None, "released", 20), (None, "released-json", 19), (50.0, "all", 45)]
 )
-def test_windows_are_counted_exactly(tmp_path: Path, fps: float | None, rule: Rule, rows: int) -> None:
-    videos = small_run.write_videos(tmp_path)  # 48 frames at 25 a second
-    jobs = tuple(VideoJob(name, path, (CLEAN_CELL,), 0) for name, path in videos.items())
+def test_windows_are_counted_exactly(
+    videos: dict[str, Path], tmp_path: Path, fps: float | None, rule: Rule, rows: int
+) -> None:
+    def job(name: str, path: Path) -> VideoJob:
+        return VideoJob(name, path, (CLEAN_CELL,), 0)
+
+    jobs = tuple(job(name, path) for name, path in videos.items())  # 48 frames at 25 a second
     predictor = FeatureDetectionPredictor(TwoParts(8, 2, fps), small_run.Leaning(), rule=rule)
     trial = run_trial(lambda: predictor, jobs, timed=True)
     assert trial is not None
     assert trial.windows == 4 * rows == sum(predictor(job).clean.joined for job in jobs)
     (tmp_path / "d.mkv").write_bytes(b"not a video at all")
+    jobs = (*jobs[:3], job("d", tmp_path / "d.mkv"))
     trial = run_trial(lambda: predictor, jobs, timed=True)
     assert trial is not None
     assert trial.windows == 3 * rows

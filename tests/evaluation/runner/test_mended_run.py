@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers import small_run
-from helpers.small_run import RECIPE, mended_run, write_videos
+from helpers.small_run import RECIPE, mended_run
 from jostle.errors import BadValue, CheckpointError, SourceChanged
 from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.results.record import RunRecord
@@ -20,11 +20,6 @@ from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.summary import read_summary, summary_of, write_summary
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_videos(tmp_path_factory.mktemp("videos"))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 import jostle
 from helpers.small_objects import CLASSES, RECIPE, SETS, TRUE, find, run
-from helpers.small_recognition import NAMES, write_videos
+from helpers.small_recognition import NAMES
 from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.class_matching import match_objects
 from jostle.datasets.dataset import Dataset
@@ -26,11 +26,6 @@ from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.pm_k_detection import pm_k_detection
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_videos(tmp_path_factory.mktemp("videos"))
 
 
 @pytest.fixture(scope="module")
@@ -54,26 +49,6 @@ def test_scores_equal_those_of_the_predicted_boxes(finished_run: Run, videos: di
     assert (scores["classes"], scores["of_classes"]) == (2, 3)
     assert [cell["cell"] for cell in finished_run.scores["cells"]] == ["gaussian_noise:3"]
     assert check_run(finished_run.folder).lacking == ()
-
-
-def test_a_stopped_run_resumes_by_portions(
-    videos: dict[str, Path], finished_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jostle.evaluation.tasks.similar_frames.PORTION", 2)
-
-    class StopRun(Exception):
-        pass
-
-    def stop(number: int, total: int) -> None:
-        if number == 3:
-            raise StopRun
-
-    with pytest.raises(StopRun):
-        run(videos, tmp_path / "run", progress=stop)
-    resumed = run(videos, tmp_path / "run")
-    assert resumed.clean.joined == 7  # of 12 frames
-    for name in ("scores.json", "predictions/clean.npz", "predictions/gaussian_noise-3.npz", "truth.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (finished_run.folder / name).read_bytes()
 
 
 def test_a_finished_run_is_read_and_analysed(finished_run: Run) -> None:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,42 +11,14 @@ import pytest
 
 import jostle
 from helpers import small_recognition
-from helpers.small_recognition import (
-    CELLS,
-    CLASSES,
-    FRAMES,
-    LABELS,
-    NAMES,
-    RECIPE,
-    SAMPLING,
-    data_of,
-    write_video,
-    write_videos,
-)
+from helpers.numpy_extractor import write_video
+from helpers.small_recognition import CELLS, CLASSES, FRAMES, LABELS, NAMES, RECIPE, SAMPLING, data_of
+from helpers.small_tasks import content
 from jostle.errors import SourceChanged
 from jostle.evaluation.results.record import RunRecord
-from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.frame_scores import read_frame_scores
 from jostle.metrics.accuracy import top_k_accuracy
-
-TASKS = pytest.mark.parametrize("task", ["recognition", "frames"])
-FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Read the bytes of every final file of a run."""
-    files = [file for name in FINAL for file in ([*(folder / name).rglob("*")] or [folder / name])]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
-
-
-def predicted_videos(folder: Path) -> list[str]:
-    return [event.video for event in read_events(folder / "journal.jsonl") if isinstance(event, VideoKept)]
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_videos(tmp_path_factory.mktemp("videos"))
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +28,6 @@ def finished_runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFact
         folders[task] = tmp_path_factory.mktemp("run") / task
         small_recognition.run(videos, folders[task], task=task)
     return folders
-
-
-@pytest.fixture
-def complete_run(finished_runs: dict[str, Path], task: str, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished_runs[task], tmp_path / "whole"))
 
 
 def test_a_recognition_run_fills_its_folder(finished_runs: dict[str, Path]) -> None:
@@ -107,87 +69,7 @@ def test_frames_can_be_corrupted_too(videos: dict[str, Path], tmp_path: Path) ->
     assert done.clean.joined == done.cells.joined == 12
 
 
-@pytest.mark.fault("F76")
-@pytest.mark.parametrize(
-    ("task", "jobs"), [("recognition", 1), ("frames", 1), pytest.param("recognition", 2, marks=pytest.mark.processes)]
-)
-def test_results_do_not_depend_on_jobs_or_order(
-    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path, task: str, jobs: int
-) -> None:
-    small_recognition.run(dict(reversed(videos.items())), tmp_path / "back", task=task, jobs=jobs)
-    assert content(tmp_path / "back") == content(finished_runs[task])
-
-
-@pytest.mark.fault("F62")
-@pytest.mark.slow
-@TASKS
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("after", range(0, 6, 2))  # lines of the journal: from none to most
-def test_a_killed_run_resumes_to_the_same_bytes(
-    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path, task: str, jobs: int, after: int
-) -> None:
-    out = tmp_path / "run"
-    program = [sys.executable, small_recognition.__file__, str(videos["a"].parent), str(out), str(jobs), task]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(program, env=environment)
-    journal = out / "journal.jsonl"
-    while process.poll() is None:
-        if journal.exists() and journal.read_bytes().count(b"\n") >= after:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    before = predicted_videos(out)
-    small_recognition.run(videos, out, task=task)
-    assert content(out) == content(finished_runs[task])
-    assert len(predicted_videos(out)) <= len(NAMES) + jobs  # at most the videos in progress
-    assert predicted_videos(out)[: len(before)] == before
-    assert check_run(out).lacking == ()
-
-
-@TASKS
-@pytest.mark.parametrize("with_results", [True, False])
-def test_a_deleted_predictions_file_is_done_again(
-    videos: dict[str, Path], finished_runs: dict[str, Path], complete_run: Path, task: str, with_results: bool
-) -> None:
-    (complete_run / "predictions" / "clean.npz").unlink()
-    if not with_results:
-        shutil.rmtree(complete_run / "videos")
-    assert check_run(complete_run).lacking
-    done = small_recognition.run(videos, complete_run, task=task)
-    assert content(complete_run) == content(finished_runs[task])
-    assert (done.clean.joined == 0) == with_results
-    assert done.cells.joined == 0
-
-
-@TASKS
-def test_a_bad_video_is_listed_and_retried_on_request(
-    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path, task: str
-) -> None:
-    out, broken = tmp_path / "run", tmp_path / "b.mkv"
-    broken.write_bytes(b"not a video at all")
-    mixed = {**videos, "b": broken}
-    done = small_recognition.run(mixed, out, task=task)
-    assert [failure["video"] for failure in done.failures] == ["b"]
-    classes = {"classes": 2, "of_classes": 3} if task == "recognition" else {}
-    assert done.scores["coverage"] == {"videos": 3, "of": 4, **classes}
-    broken.write_bytes(videos["b"].read_bytes())
-    again = small_recognition.run(mixed, out, task=task, retry_failed=True)
-    assert (again.failures, again.scores["coverage"]["videos"]) == ((), 4)
-    assert content(out) == content(finished_runs[task])
-
-
-@pytest.mark.fault("F73")
-@pytest.mark.parametrize("task", ["recognition"])
-def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], complete_run: Path, task: str) -> None:
-    file = complete_run / "predictions" / "clean.npz"
-    file.write_bytes(file.read_bytes() + b" ")
-    assert check_run(complete_run).altered == ("predictions/clean.npz is not what the run wrote",)
-    with pytest.raises(SourceChanged, match=r"clean\.npz: not what this run wrote"):
-        small_recognition.run(videos, complete_run, task=task)
-
-
-@TASKS
+@pytest.mark.parametrize("task", ["recognition", "frames"])
 def test_the_journal_records_the_input_frames(finished_runs: dict[str, Path], task: str) -> None:
     frames = RunRecord.read(finished_runs[task]).input_frames("c")
     assert frames is not None
@@ -198,32 +80,6 @@ def test_the_journal_records_the_input_frames(finished_runs: dict[str, Path], ta
 def portions_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store results of frames in portions of two; every video here has three frames."""
     monkeypatch.setattr("jostle.evaluation.tasks.similar_frames.PORTION", 2)
-
-
-@pytest.mark.usefixtures("portions_of_two")
-def test_frames_of_a_long_video_are_stored_in_portions(
-    videos: dict[str, Path], finished_runs: dict[str, Path], tmp_path: Path
-) -> None:
-    class StopRun(Exception):
-        pass
-
-    def stop(done: int, total: int) -> None:
-        assert total == 8
-        if done == 3:
-            raise StopRun
-
-    out = tmp_path / "run"
-    with pytest.raises(StopRun):
-        small_recognition.run(videos, out, task="frames", progress=stop)
-    assert predicted_videos(out) == ["a", "a", "b"]
-    ticks = []
-    done = small_recognition.run(videos, out, task="frames", watch=ticks.append)
-    assert (predicted_videos(out), done.clean.joined) == (["a", "a", "b", "b", "c", "c", "d", "d"], 7)
-    assert (ticks[-1].done, ticks[-1].total, ticks[-1].unit) == (5, 5, "portions of videos")
-    assert content(out) == content(finished_runs["frames"])
-    assert RunRecord.read(out).input_frames("a").tolist() == [19, 20, 22]
-    check = check_run(out)
-    assert (check.altered, check.lacking, check.videos) == ((), (), 4)
 
 
 @pytest.mark.usefixtures("portions_of_two")

@@ -7,42 +7,21 @@ import errno
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from helpers import small_run
-from helpers.small_run import NAMES, RECIPE, data_of, write_videos
+from helpers.small_run import RECIPE, data_of
+from helpers.small_tasks import content
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.run_folder.journal import CellWritten, VideoKept, read_events
 from jostle.evaluation.runner.runner import plan_benchmark
 from jostle.evaluation.runner.state import order_for_workers
 from jostle.evaluation.runner.verification import check_run
-
-FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """Read the bytes of every final file of a run."""
-    files = [file for name in FINAL for file in ([*(folder / name).rglob("*")] or [folder / name])]
-    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
-
-
-def predicted_videos(folder: Path) -> list[str]:
-    return [event.video for event in read_events(folder / "journal.jsonl") if isinstance(event, VideoKept)]
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_videos(tmp_path_factory.mktemp("videos"))
 
 
 @pytest.fixture(scope="module")
@@ -89,40 +68,6 @@ def test_workers_get_the_largest_videos_first(tmp_path: Path) -> None:
     assert order == [(name, part) for name in ("large", "middle", "small", "images", "lost") for part in (0, 1)]
 
 
-@pytest.mark.fault("F76")
-def test_results_do_not_depend_on_jobs_or_order(videos: dict[str, Path], finished_run: Path, tmp_path: Path) -> None:
-    small_run.run(videos, tmp_path / "two", jobs=2)
-    small_run.run(dict(reversed(videos.items())), tmp_path / "back")
-    assert content(tmp_path / "two") == content(tmp_path / "back") == content(finished_run)
-
-
-@pytest.mark.fault("F62")
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("after", range(6))  # lines of the journal: from none to most
-def test_a_killed_run_resumes_to_the_same_bytes(
-    videos: dict[str, Path], finished_run: Path, tmp_path: Path, jobs: int, after: int
-) -> None:
-    out = tmp_path / "run"
-    program = [sys.executable, small_run.__file__, str(videos["a"].parent), str(out), str(jobs)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(program, env=environment)
-    journal = out / "journal.jsonl"
-    while process.poll() is None:
-        if journal.exists() and journal.read_bytes().count(b"\n") >= after:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    before = predicted_videos(out)
-    small_run.run(videos, out)
-    assert content(out) == content(finished_run)
-    assert len(predicted_videos(out)) <= len(NAMES) + jobs  # at most the videos in progress
-    assert predicted_videos(out)[: len(before)] == before
-    assert not list(out.rglob(".*"))
-    assert check_run(out).lacking == ()
-
-
 @pytest.mark.fault("F62")
 @pytest.mark.parametrize("cut", [1, 40, 700])
 def test_a_truncated_journal_costs_only_the_lost_events(
@@ -144,27 +89,6 @@ def test_a_damaged_line_is_named(videos: dict[str, Path], complete_run: Path) ->
     (complete_run / "journal.jsonl").write_bytes(b"".join([lines[0], b"{nonsense\n", *lines[2:]]))
     with pytest.raises(DataError, match="line 2"):
         small_run.run(videos, complete_run)
-
-
-@pytest.mark.parametrize("with_results", [True, False])
-def test_only_a_deleted_predictions_file_is_written_again(
-    videos: dict[str, Path], finished_run: Path, complete_run: Path, with_results: bool
-) -> None:
-    deleted = complete_run / "predictions" / f"{RECIPE.cells[2].slug}.json"
-    deleted.unlink()
-    if not with_results:
-        shutil.rmtree(complete_run / "videos")
-    assert check_run(complete_run).lacking
-    before = {file: file.stat().st_mtime_ns for file in (complete_run / "predictions").iterdir()}
-    done = small_run.run(videos, complete_run)
-    assert content(complete_run) == content(finished_run)
-    assert done.clean.decoded == (0 if with_results else 4 * 48)
-    after = {file: file.stat().st_mtime_ns for file in (complete_run / "predictions").iterdir() if file != deleted}
-    assert before == after
-    rewritten = [event.cell for event in read_events(complete_run / "journal.jsonl") if isinstance(event, CellWritten)][
-        4:
-    ]
-    assert rewritten == [RECIPE.cells[2].name]
 
 
 def test_cells_can_be_added_later(videos: dict[str, Path], tmp_path: Path) -> None:
@@ -210,37 +134,11 @@ def test_another_copy_of_the_data_is_refused(videos: dict[str, Path], complete_r
         small_run.run({**videos, "a": copied}, complete_run)
 
 
-@pytest.mark.fault("F73")
-def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], complete_run: Path) -> None:
-    file = complete_run / "predictions" / "clean.json"
-    file.write_bytes(file.read_bytes().replace(b"0.2", b"0.3"))
-    with pytest.raises(SourceChanged, match=r"clean\.json: not what this run wrote"):
-        small_run.run(videos, complete_run)
-    assert check_run(complete_run).altered
-
-
 def test_a_partial_copy_is_scored_on_the_available_videos(videos: dict[str, Path], tmp_path: Path) -> None:
     present = {name: path for name, path in videos.items() if name != "d"}
     scores = small_run.run(present, tmp_path / "run", data=data_of(present, missing=("d",))).scores
     assert all((cell["videos"], cell["of"]) == (3, 4) for cell in scores["cells"])
     assert check_run(tmp_path / "run").lacking == ("1 annotated videos have no file: d",)
-
-
-def test_a_bad_video_is_listed_and_retried_on_request(
-    videos: dict[str, Path], finished_run: Path, tmp_path: Path
-) -> None:
-    out, broken = tmp_path / "run", tmp_path / "b.mkv"
-    broken.write_bytes(b"not a video at all")
-    mixed = {**videos, "b": broken}
-    done = small_run.run(mixed, out)
-    assert [failure["video"] for failure in done.failures] == ["b"]
-    assert json.loads((out / "failures.jsonl").read_text())["video"] == "b"
-    assert done.scores["cells"][0]["videos"] == 3
-    broken.write_bytes(videos["b"].read_bytes())
-    assert small_run.run(mixed, out).failures == done.failures  # no retry requested
-    again = small_run.run(mixed, out, retry_failed=True)
-    assert (again.failures, again.clean.decoded) == ((), 48)
-    assert content(out) == content(finished_run)
 
 
 def test_no_good_video_is_an_error(tmp_path: Path) -> None:
