@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -74,15 +72,6 @@ def test_first_of_equal_class_scores_wins() -> None:
     scores = {frame: np.array([1.0, 1.0, -np.inf]) for frame in FRAMES}
     assert pm_k(scores, SETS, LABELS).pm_k == 1.0
     assert pm_k(scores, SETS, dict.fromkeys(FRAMES, 1)).pm_k == 0.0
-
-
-def test_to_dict_has_the_documented_keys() -> None:
-    content = json.loads(json.dumps(pm_k(make_predictions(), SETS, LABELS, 2).to_dict()))
-    first = ["format", "k", "anchors", "accuracy", "accuracy_interval", "pm_k", "pm_k_interval", "drop"]
-    assert list(content)[:9] == [*first, "error_by_offset"]
-    assert content["format"] == 1
-    assert content["error_by_offset"] == {"-2": 0.0, "-1": 0.0, "1": 0.0}
-    assert len(content["pm_k_interval"]) == 2
 
 
 def test_frames_beyond_k_need_no_scores_or_labels() -> None:

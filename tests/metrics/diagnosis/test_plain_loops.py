@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.core.types.predictions import Predictions
-from jostle.core.types.truth import Truth
 from jostle.metrics.diagnosis import diagnose, styles
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
 
@@ -82,34 +80,11 @@ def scenes(draw, ties: bool = True):
     return truth, predictions
 
 
-def columns(truth, predictions):
-    classes = tuple(dict.fromkeys(row[1] for row in truth))
-    return (
-        Predictions(
-            VIDEOS,
-            CLASSES,
-            [VIDEOS.index(row[0]) for row in predictions],
-            [row[2] for row in predictions],
-            [row[3] for row in predictions],
-            [CLASSES.index(row[1]) for row in predictions],
-            [row[4] for row in predictions],
-        ),
-        Truth(
-            VIDEOS,
-            classes,
-            [VIDEOS.index(row[0]) for row in truth],
-            [row[2] for row in truth],
-            [row[3] for row in truth],
-            [classes.index(row[1]) for row in truth],
-        ),
-    )
-
-
 @settings(max_examples=150, deadline=None)
 @given(scenes())
-def test_diagnosis_equals_plain_loops(scene) -> None:
+def test_diagnosis_equals_plain_loops(truth_of, predictions_of, scene) -> None:
     truth, predictions = scene
-    diagnosis = diagnose(*columns(truth, predictions), style=STYLE)
+    diagnosis = diagnose(predictions_of(predictions), truth_of(truth), style=STYLE)
     classes, n = diagnosis.classes, len(truth) / len(diagnosis.classes)
     rows_of = {name: [i for i, row in enumerate(predictions) if row[1] == name] for name in classes}
     positives = {name: sum(row[1] == name for row in truth) for name in classes}
@@ -191,8 +166,9 @@ def test_diagnosis_equals_plain_loops(scene) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(scenes())
-def test_invariants(scene) -> None:
-    diagnosis = diagnose(*columns(*scene), style=STYLE)
+def test_invariants(truth_of, predictions_of, scene) -> None:
+    truth, predictions = scene
+    diagnosis = diagnose(predictions_of(predictions), truth_of(truth), style=STYLE)
     errors = diagnosis.false_positives
     for split in errors.profile:
         parts = [split[kind] for kind in ERROR_KINDS]
@@ -206,19 +182,19 @@ def test_invariants(scene) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(scenes(ties=False), st.randoms(use_true_random=False))
-def test_order_of_rows_without_ties_does_not_matter(scene, random) -> None:
+def test_order_of_rows_without_ties_does_not_matter(truth_of, predictions_of, scene, random) -> None:
     truth, predictions = scene
     shuffled = random.sample(predictions, len(predictions))
-    one, other = (diagnose(*columns(truth, rows), style=STYLE) for rows in (predictions, shuffled))
+    one, other = (diagnose(predictions_of(rows), truth_of(truth), style=STYLE) for rows in (predictions, shuffled))
     assert one.to_dict() == other.to_dict()
 
 
 @settings(max_examples=60, deadline=None)
 @given(scenes())
-def test_perfect_predictions_have_no_errors(scene) -> None:
+def test_perfect_predictions_have_no_errors(truth_of, predictions_of, scene) -> None:
     truth, _ = scene
     predictions = [(*row, float(i)) for i, row in enumerate(truth)]
-    diagnosis = diagnose(*columns(truth, predictions), style=STYLE)
+    diagnosis = diagnose(predictions_of(predictions), truth_of(truth), style=STYLE)
     assert diagnosis.false_positives.totals == dict.fromkeys(ERROR_KINDS, 0.0) | {"true_positive": len(truth)}
     assert diagnosis.precision.average_map == pytest.approx(1)
     assert diagnosis.false_negatives.overall == 0

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.metrics.alignment import align
-from jostle.metrics.matching import rank
-from jostle.metrics.mean_ap import average_precision_table, interpolated_ap, mean_of_table, precise_enough, reverse_ties
+from jostle.metrics.mean_ap import average_precision_table, interpolated_ap, mean_of_table, precise_enough
 
 
 def test_table_has_the_interpolated_ap_of_each_class() -> None:
@@ -27,14 +25,3 @@ def test_precision_may_rise_above_the_floor_again() -> None:
     precise = precise_enough(ranks, label, positives, normaliser=4, floor=0.2)
     assert precise.tolist() == [[True, False, True, False]]  # 1/5 is not above the floor
     assert precise_enough(ranks, label, positives, normaliser=4, floor=0.0).tolist() == [[True, True, True, False]]
-
-
-def test_ties_are_reversed_within_a_class(truth_of, predictions_of) -> None:
-    truth = truth_of([("u", "A", 0, 1), ("u", "B", 0, 1)])
-    rows = [("u", "A", 0, 1, 0.5), ("u", "B", 0, 1, 0.5), ("u", "A", 0, 2, 0.5), ("u", "A", 0, 3, 0.7)]
-    aligned = align(predictions_of(rows), truth)
-    ranking = rank(aligned, truth)
-    turned = reverse_ties(ranking, aligned)
-    assert ranking.order.tolist() == [3, 2, 0, 1]
-    assert ranking.order[turned].tolist() == [3, 0, 2, 1]
-    assert turned[turned].tolist() == [0, 1, 2, 3]
