@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import jostle
+from helpers.stopped_training import assert_resumes, logged_rows
 from jostle.core.config import make_settings
 from jostle.errors import BadValue, DataError
 from jostle.io.video.encode import Writer
@@ -75,11 +76,6 @@ def make_config(videos: Path, name: str = "basictad", data: dict[str, Any] | Non
     return make_settings(FrameTrainingConfig, {**settings, "data": data_settings | (data or {})})
 
 
-def logged_steps(folder: Path) -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [row for row in rows if row["event"] == "step"]
-
-
 @pytest.mark.parametrize(
     ("name", "epochs"), [("basictad", 9), pytest.param("afsd", 5, marks=SLOW), pytest.param("e2e_tad", 7, marks=SLOW)]
 )
@@ -87,7 +83,7 @@ def test_training_reduces_the_loss_and_writes_a_detector(videos: Path, tmp_path:
     optimiser = {"epochs": epochs, "lr": 3e-3}
     config = make_config(videos, name, optimiser=optimiser, data={"select": "validation"}, score_every=epochs)
     result = train(config, tmp_path)
-    losses = [row["total"] for row in logged_steps(tmp_path)]
+    losses = [row["total"] for row in logged_rows(tmp_path, "step")]
     assert np.mean(losses[-6:]) < 0.8 * np.mean(losses[:6])
     assert result.score is not None
     detector = jostle.load_detector(name, weights=result.weights)
@@ -114,33 +110,7 @@ def test_resumed_run_gives_the_same_weights(
     few_videos: Path, tmp_path: Path, name: str, optimiser: dict[str, Any], more: dict[str, Any]
 ) -> None:
     data = {"drop": {"specs": ["black_frame", "gaussian_noise:2"]}, "learn_from": "both", **more.pop("data", {})}
-    config = make_config(few_videos, name, data=data, optimiser=optimiser, **more)
-    uninterrupted = train(config, tmp_path / "whole")
-
-    class Stop(Exception):
-        pass
-
-    def stop(step: int, total: int) -> None:
-        if step == 3:
-            raise Stop
-
-    trainer = Trainer(
-        make_settings(FrameTrainingConfig, {**as_settings(config), "save_every": 0.0}), tmp_path / "stopped"
-    )
-    with pytest.raises(Stop):
-        trainer.run(stop)
-    resumed = train(
-        make_settings(FrameTrainingConfig, {**as_settings(config), "save_every": 0.0}), tmp_path / "stopped"
-    )
-    expected, actual = read_weights(uninterrupted.weights), read_weights(resumed.weights)
-    assert expected.keys() == actual.keys()
-    assert all(torch.equal(expected[key], actual[key]) for key in expected)
-
-
-def as_settings(config: FrameTrainingConfig) -> dict[str, Any]:
-    from jostle.core.config import settings_as_dict
-
-    return settings_as_dict(config)
+    assert_resumes(make_config(few_videos, name, data=data, optimiser=optimiser, save_every=0.0, **more), tmp_path, 3)
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
@@ -166,12 +136,12 @@ def test_consistency_is_zero_for_equal_outputs_and_has_a_gradient(name: str, for
 def test_robust_run_compares_clean_and_corrupted_clips(few_videos: Path, tmp_path: Path) -> None:
     config = make_config(few_videos, data={"drop": {}, "learn_from": "corrupted"}, optimiser={"epochs": 1})
     train(config, tmp_path / "both")
-    assert all(row["consistency"] >= 0 for row in logged_steps(tmp_path / "both"))
+    assert all(row["consistency"] >= 0 for row in logged_rows(tmp_path / "both", "step"))
     plain = make_config(
         few_videos, data={"drop": {}, "learn_from": "both"}, consistency={"weight": 0.0}, optimiser={"epochs": 1}
     )
     train(plain, tmp_path / "plain")
-    assert "consistency" not in logged_steps(tmp_path / "plain")[0]
+    assert "consistency" not in logged_rows(tmp_path / "plain", "step")[0]
 
 
 def test_corrupted_frames_depend_on_the_key() -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from helpers.small_world import make_config, write_world
+from helpers.stopped_training import logged_rows
 from jostle.features.store import FeatureOrigin, VideoEntry
 from jostle.training.events import TrainingPlan, TrainingProgress
 from jostle.training.loop import train
@@ -55,8 +56,7 @@ def test_run_reports_its_plan_and_loss(tmp_path: Path) -> None:
     assert isinstance(plan, TrainingPlan)
     assert all(isinstance(event, TrainingProgress) for event in progress)
     assert [event.step for event in progress] == list(range(1, plan.steps + 1))
-    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    last = [row["total"] for row in rows if row["event"] == "step" and row["epoch"] == progress[-1].epoch]
+    last = [row["total"] for row in logged_rows(tmp_path / "run", "step") if row["epoch"] == progress[-1].epoch]
     assert result.last_loss == pytest.approx(sum(last) / len(last))
     assert progress[-1].loss == result.last_loss
     assert "loss" in progress[0].sentence

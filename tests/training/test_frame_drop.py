@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.stopped_training import assert_resumes, logged_rows
 from jostle.core.config import make_settings
 from jostle.core.random import key_for
 from jostle.corruptions.engine.placement import Timeline, parse_placement
@@ -142,22 +143,8 @@ def run_config(world: Path, **data: Any) -> TrainingConfig:
 
 
 def test_resumed_robust_run_gives_the_same_weights(world: Path, tmp_path: Path) -> None:
-    config = run_config(world)
-    uninterrupted = train(config, tmp_path / "whole")
-
-    class Stopped(Exception):
-        pass
-
-    def stop(step: int, total: int) -> None:
-        if step == 3:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        train(config, tmp_path / "parts", on_step=stop)
-    resumed = train(config, tmp_path / "parts")
-    assert resumed.weights.read_bytes() == uninterrupted.weights.read_bytes()
-    rows = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
-    assert all(row["consistency"] > 0 for row in rows if row["event"] == "step")
+    steps = assert_resumes(run_config(world), tmp_path, 3)
+    assert all(row["consistency"] > 0 for row in steps)
 
 
 @pytest.mark.parametrize("learn_from", ["clean", "corrupted", "both"])
@@ -165,8 +152,7 @@ def test_learn_from_clean_corrupted_or_both(world: Path, tmp_path: Path, learn_f
     base = run_config(world, learn_from=learn_from)
     config_without_consistency = replace(base, consistency=replace(base.consistency, weight=0.0))
     train(config_without_consistency, tmp_path / "alone")
-    rows = [json.loads(line) for line in (tmp_path / "alone" / "log.jsonl").read_text().splitlines()]
-    steps = [row for row in rows if row["event"] == "step"]
+    steps = logged_rows(tmp_path / "alone", "step")
     assert len(steps) == 4
     assert all("consistency" not in row for row in steps)
     if learn_from == "both":  # in the first step, before any update: the mean of the other two
@@ -176,7 +162,7 @@ def test_learn_from_clean_corrupted_or_both(world: Path, tmp_path: Path, learn_f
                 config_without_consistency, data=replace(config_without_consistency.data, learn_from=other)
             )
             train(config, tmp_path / other)
-            losses.append(json.loads((tmp_path / other / "log.jsonl").read_text().splitlines()[0])["classification"])
+            losses.append(logged_rows(tmp_path / other, "step")[0]["classification"])
         assert steps[0]["classification"] == pytest.approx(np.mean(losses), rel=1e-5)
         assert losses[0] != losses[1]
 

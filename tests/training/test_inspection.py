@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.stopped_training import assert_resumes
 from jostle.api import load_inspector
 from jostle.api import train as api_train
 from jostle.core.config import make_settings
@@ -19,7 +20,6 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, SourceChanged, UnknownName
 from jostle.io.video.encode import Writer
 from jostle.mending.descriptor import describe_frame, describe_frames
-from jostle.models.checkpoints import read_weights
 from jostle.training.config_loading import read_training
 from jostle.training.descriptor_bank import (
     CorruptedFilm,
@@ -230,21 +230,7 @@ def test_training_reduces_the_loss_and_writes_an_inspector(videos: Path, tmp_pat
 
 def test_resumed_run_gives_the_same_weights(videos: Path, tmp_path: Path) -> None:
     config = make_config(videos, tmp_path, save_every=0.0)
-    uninterrupted = train(config, tmp_path / "whole")
-
-    class Stop(Exception):
-        pass
-
-    def stop(step: int, total: int) -> None:
-        if step == 3:
-            raise Stop
-
-    with pytest.raises(Stop):
-        train(config, tmp_path / "parts", on_step=stop)
-    resumed = train(config, tmp_path / "parts")
-    one, two = read_weights(uninterrupted.weights), read_weights(resumed.weights)
-    assert all(torch.equal(one[name], two[name]) for name in one)
-    assert uninterrupted.weights.read_bytes() == resumed.weights.read_bytes()
+    assert_resumes(config, tmp_path, 3)
     with pytest.raises(SourceChanged):
         train(replace(config, window=40), tmp_path / "parts")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 import torch
 
 from helpers.small_world import make_config, write_world
+from helpers.stopped_training import Stop, assert_resumes, logged_rows, stop_at
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
 from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import read_weights, write_weights
@@ -24,22 +24,6 @@ from jostle.models.detection.detector import load_detector
 from jostle.training.checkpoint import CHECKPOINT
 from jostle.training.detection_config import TrainingConfig
 from jostle.training.loop import Trainer, train
-
-
-class Stop(Exception):
-    pass
-
-
-def stop_at(last_step: int):
-    def on_step(step: int, total: int) -> None:
-        if step == last_step:
-            raise Stop
-
-    return on_step
-
-
-def logged_rows(folder: Path, event: str) -> list[dict]:
-    return [row for row in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if row["event"] == event]
 
 
 def test_training_reduces_the_loss_and_selects_by_held_out_videos(world: Path, tmp_path: Path) -> None:
@@ -77,11 +61,7 @@ def test_detector_with_anchors_learns(world: Path, tmp_path: Path) -> None:
 
 def test_detector_with_anchors_resumes(world: Path, tmp_path: Path) -> None:
     config = anchor_config(world, data={"select": 0.2, "corrupted": str(world / "rough")}, save_every=0.0)
-    uninterrupted = train(config, tmp_path / "whole")
-    with pytest.raises(Stop):
-        train(config, tmp_path / "parts", on_step=stop_at(5))
-    again = train(config, tmp_path / "parts")
-    assert again.weights.read_bytes() == uninterrupted.weights.read_bytes()
+    assert_resumes(config, tmp_path, 5)
 
 
 @pytest.mark.parametrize(
@@ -100,16 +80,8 @@ def test_resumed_run_gives_the_same_weights(world: Path, tmp_path: Path, detecto
     if robust:
         changes["data"] = {"select": 0.2, "corrupted": str(world / "rough")}
     config = make_config(world, **changes)
-    uninterrupted = train(config, tmp_path / "whole")
-    for stop in (3, 4, 9):
-        with pytest.raises(Stop):
-            train(config, tmp_path / "stopped", on_step=stop_at(stop))
-    again = train(config, tmp_path / "stopped")
-    assert uninterrupted.weights.read_bytes() == again.weights.read_bytes()
-    assert (uninterrupted.score, uninterrupted.epoch, uninterrupted.steps) == (again.score, again.epoch, again.steps)
-    assert logged_rows(tmp_path / "whole", "step") == logged_rows(tmp_path / "stopped", "step")
-    if robust:
-        assert all(row["consistency"] >= 0 for row in logged_rows(tmp_path / "whole", "step"))
+    steps = assert_resumes(config, tmp_path, 3, 4, 9)
+    assert not robust or all(row["consistency"] >= 0 for row in steps)
 
 
 def test_finished_run_is_not_repeated(world: Path, tmp_path: Path) -> None:

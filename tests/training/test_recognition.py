@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from helpers.small_clips import FRAMES, make_config, write_clips
+from helpers.stopped_training import assert_resumes, logged_rows
 from jostle.api import load_recogniser
 from jostle.api import train as api_train
 from jostle.core.config import settings_as_dict
@@ -81,22 +82,6 @@ def test_network_settings_are_stored_with_the_weights(clips: Path, tmp_path: Pat
     assert not load_recogniser("tam_resnet18", weights=result.weights, time_stride=False).network.config.time_stride  # type: ignore[union-attr]
 
 
-class Stop(Exception):
-    pass
-
-
-def stop_at(last_step: int):
-    def on_step(step: int, total: int) -> None:
-        if step == last_step:
-            raise Stop
-
-    return on_step
-
-
-def logged_rows(folder: Path, event: str) -> list[dict]:
-    return [row for row in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if row["event"] == event]
-
-
 def test_training_reduces_the_loss_and_stores_the_classes(clips: Path, tmp_path: Path) -> None:
     result = train(make_config(clips, optimiser={"epochs": 14}), tmp_path)
     losses = [row["total"] for row in logged_rows(tmp_path, "step")]
@@ -122,13 +107,7 @@ AUGMENTED = {
 @pytest.mark.parametrize("changes", [{}, AUGMENTED], ids=["clean", "rough"])
 def test_resumed_run_gives_the_same_weights(clips: Path, tmp_path: Path, changes: dict) -> None:
     config = make_config(clips, save_every=0.0, **changes)
-    uninterrupted = train(config, tmp_path / "whole")
-    for stop in (2, 5):
-        with pytest.raises(Stop):
-            train(config, tmp_path / "stopped", on_step=stop_at(stop))
-    resumed = train(config, tmp_path / "stopped")
-    assert uninterrupted.weights.read_bytes() == resumed.weights.read_bytes()
-    assert logged_rows(tmp_path / "whole", "step") == logged_rows(tmp_path / "stopped", "step")
+    assert_resumes(config, tmp_path, 2, 5)
     with pytest.raises(SourceChanged, match="other settings or data"):
         train(replace(config, seed=4), tmp_path / "whole")
 
