@@ -43,6 +43,8 @@ def test_every_data_set_is_registered(ours: Callable[[Any], list[Any]]) -> None:
     )
     assert datasets["puppets"].subsets == ("extractor", "training", "validation", "test")
     assert all(kind.summary.endswith(".") for kind in datasets.values())
+    own = ("folder", "joined-clips")  # which have the subsets of any folder
+    assert all(kind.default_subset in kind.subsets and kind.task for kind in ours(datasets) if kind.name not in own)
 
 
 @pytest.mark.parametrize(

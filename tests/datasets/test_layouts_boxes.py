@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers.laid_files import write_text
 from jostle.core.types.boxes import Boxes
 from jostle.errors import DataError
 from jostle.io.formats.boxes import NOUNS, read_vid_boxes
@@ -30,12 +31,6 @@ OBJECT = """<object><trackid>0</trackid><name>{}</name><bndbox><xmax>40</xmax><x
 def annotated(*nouns: str) -> str:
     objects = "".join(OBJECT.format(noun) for noun in nouns)
     return f"<annotation><folder>v</folder><size><width>64</width><height>48</height></size>{objects}</annotation>"
-
-
-def write_text(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 @pytest.fixture

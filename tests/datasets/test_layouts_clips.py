@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jostle
-from jostle.datasets.dataset import Dataset, datasets
+from helpers.laid_files import classes_of, write_text
 from jostle.datasets.layouts.classes import shipped_names
 from jostle.errors import DataError
 
@@ -19,18 +19,6 @@ CLIPS = {
 }
 HEADER = "label,youtube_id,time_start,time_end,split\n"
 CSV = HEADER + "".join(f"{k},{c[:11]},{int(c[12:18])},{int(c[19:])},validate\n" for c, k in CLIPS.items())
-
-
-def write_text(path: Path, text: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
-def classes_of(dataset: Dataset) -> dict[str, str]:
-    labels = dataset.labels
-    pairs = zip(labels.video.tolist(), labels.label.tolist(), strict=True)
-    return {labels.videos[video]: labels.classes[label] for video, label in pairs}
 
 
 @pytest.mark.parametrize("annotations", ["val.csv", "annotations/kinetics-400_val.csv", "Annotations/validate.CSV"])
@@ -241,10 +229,3 @@ def test_hmdb51_in_the_layout_of_mmaction2(tmp_path: Path) -> None:
     assert (list(dataset.videos), dataset.missing) == (["a"], ("b",))
     with pytest.raises(DataError, match=r"searched for <class>_test_split2.txt, hmdb51_val_split_2_\*.txt"):
         jostle.load_dataset("hmdb51", "test-2", root=tmp_path)
-
-
-def test_every_data_set_on_disk_has_a_task_and_a_default_subset() -> None:
-    # Those of any folder have the subsets that it has.
-    on_disk = [kind for kind in datasets.values() if kind.on_disk and kind.name not in ("folder", "joined-clips")]
-    assert len(on_disk) == 33
-    assert all(kind.default_subset in kind.subsets and kind.task for kind in on_disk)

@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 import jostle
-from jostle.datasets.dataset import Dataset
+from helpers.laid_files import classes_of, write_text
 from jostle.errors import DataError
-
-
-def write_text(path: Path, text: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 @pytest.fixture
@@ -24,12 +18,6 @@ def root(tmp_path: Path) -> Path:
         write_text(tmp_path / name)
     write_text(tmp_path / "README.txt", "my videos\n")
     return tmp_path
-
-
-def classes_of(dataset: Dataset) -> dict[str, str]:
-    labels = dataset.labels
-    pairs = zip(labels.video.tolist(), labels.label.tolist(), strict=True)
-    return {labels.videos[video]: labels.classes[label] for video, label in pairs}
 
 
 def test_segments_in_csv_give_a_detection_set(root: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import jostle
+from helpers.laid_files import write_text
 from jostle.errors import BadValue, DataError
 
 VID = {
@@ -15,12 +16,6 @@ VID = {
     "val/ILSVRC2015_val_1/000009.JPEG": [],
 }
 YTBB = {"-1LwdM0fM7I_45400/frame-1362.jpg": ["-1LwdM0fM7I_45400/frame-1363.jpg"]}
-
-
-def write_text(path: Path, text: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 def describe(folder: Path, sets: dict[str, list[str]]) -> list[str]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import cv2
-import numpy as np
 import pytest
 
 import jostle
-from jostle.core.types import Segments
+from helpers.laid_files import classes_of, rows_of, write_text
 from jostle.errors import DataError
 
 EPIC = (
@@ -22,35 +20,13 @@ EPIC = (
 )
 
 
-def write_text(path: Path, text: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
-def write_frames(folder: Path, pattern: str = "{:05d}.jpg", count: int = 3) -> Path:
-    folder.mkdir(parents=True)
-    for number in range(1, count + 1):
-        cv2.imwrite(str(folder / pattern.format(number)), np.full((6, 8, 3), number, np.uint8))
-    return folder
-
-
-def rows(segments: Segments) -> list[tuple[str, float, float]]:
-    return [(segments.classes[k], s, e) for k, s, e in zip(segments.label, segments.start, segments.end, strict=True)]
-
-
-def classes_of(data: object) -> dict[str, str]:
-    labels = data.labels  # type: ignore[attr-defined]
-    return {labels.videos[v]: labels.classes[k] for v, k in zip(labels.video, labels.label, strict=True)}
-
-
 @pytest.fixture
 def epic(tmp_path: Path) -> Path:
     write_text(tmp_path / "annotations" / "EPIC_100_validation.csv", EPIC)
     write_text(tmp_path / "annotations" / "EPIC_100_train.csv", EPIC.replace("P01_1", "P02_0"))
-    write_frames(tmp_path / "P01" / "rgb_frames" / "P01_11", "frame_{:010d}.jpg")
-    write_frames(tmp_path / "P01" / "flow_frames" / "P01_11" / "u", "frame_{:010d}.jpg")
-    write_frames(tmp_path / "P01" / "flow_frames" / "P01_11" / "v", "frame_{:010d}.jpg")
+    write_text(tmp_path / "P01" / "rgb_frames" / "P01_11" / "frame_0000000001.jpg")
+    write_text(tmp_path / "P01" / "flow_frames" / "P01_11" / "u" / "frame_0000000001.jpg")
+    write_text(tmp_path / "P01" / "flow_frames" / "P01_11" / "v" / "frame_0000000001.jpg")
     write_text(tmp_path / "P01" / "videos" / "P01_12.MP4")
     return tmp_path
 
@@ -58,7 +34,7 @@ def epic(tmp_path: Path) -> Path:
 def test_epic_kitchens_by_verb_and_by_noun(epic: Path) -> None:
     dataset = jostle.load_dataset("epic-kitchens-verbs", root=epic)
     assert (dataset.task, dataset.subset, dataset.missing, dataset.unlisted) == ("detection", "validation", (), ())
-    assert rows(dataset.truth.actions["P01_11"]) == [("0", 0.0, 1.89), ("1", 61.23, 3602.5)]
+    assert rows_of(dataset.truth.actions["P01_11"]) == [("0", 0.0, 1.89), ("1", 61.23, 3602.5)]
     assert dataset.truth.label_ids == (0, 1, 3)
     assert dataset.videos == {
         "P01_11": epic / "P01" / "rgb_frames" / "P01_11",
@@ -66,7 +42,7 @@ def test_epic_kitchens_by_verb_and_by_noun(epic: Path) -> None:
     }
     assert "2 skipped, optical flow" in dataset.notes[0]
     nouns = jostle.load_dataset("epic-kitchens-nouns", "training", root=epic)
-    assert rows(nouns.truth.actions["P02_01"])[0] == ("2", 0.0, 1.89)
+    assert rows_of(nouns.truth.actions["P02_01"])[0] == ("2", 0.0, 1.89)
     assert nouns.missing == ("P02_01", "P02_02")
 
 
@@ -109,7 +85,7 @@ def test_charades(tmp_path: Path) -> None:
     write_text(tmp_path / "Charades_v1_train.csv", CHARADES.replace("46GP8", "TRAIN"))
     write_text(tmp_path / "Charades_v1_480" / "46GP8.mp4")
     dataset = jostle.load_dataset("charades", root=tmp_path)
-    assert rows(dataset.truth.actions["46GP8"]) == [("c092", 11.9, 21.2), ("c147", 0.0, 12.6)]
+    assert rows_of(dataset.truth.actions["46GP8"]) == [("c092", 11.9, 21.2), ("c147", 0.0, 12.6)]
     assert (dataset.truth.videos, dataset.missing) == (("46GP8", "N11GT"), ("N11GT",))
     names = write_text(
         tmp_path / "Charades_v1_classes.txt", "c092 Watching a window\nc147 Someone is cooking something\n"
@@ -134,7 +110,7 @@ def test_hacs_and_fineaction(tmp_path: Path) -> None:
     write_text(tmp_path / "hacs" / "HACS_v1.1.1" / "HACS_segments_v1.1.1.json", json.dumps({"database": hacs}))
     write_text(tmp_path / "hacs" / "videos" / "v_0-1_2_3_4_5.mp4")
     dataset = jostle.load_dataset("hacs", root=tmp_path / "hacs")
-    assert rows(dataset.truth.actions["0-1_2_3_4_5"]) == [("Archery", 5.4, 11.6)]
+    assert rows_of(dataset.truth.actions["0-1_2_3_4_5"]) == [("Archery", 5.4, 11.6)]
     assert (dataset.truth.duration.tolist(), dataset.missing) == ([92.166667], ())
     fine = {"v_00000001": entry("validation", "walk the dog"), "v_00000002": entry("testing", "x")}
     write_text(tmp_path / "fine" / "annotations_gt.json", json.dumps({"version": "1", "database": fine}))
@@ -152,7 +128,7 @@ def test_ego4d_moments(tmp_path: Path) -> None:
     write_text(tmp_path / "moments_val.json", json.dumps({"version": "1", "videos": videos}))
     write_text(tmp_path / "clips" / "c-1.mp4")
     dataset = jostle.load_dataset("ego4d-moments", root=tmp_path)
-    assert rows(dataset.truth.actions["c-1"]) == [("wash_hands", 1.5, 3.0)]
+    assert rows_of(dataset.truth.actions["c-1"]) == [("wash_hands", 1.5, 3.0)]
     assert (dataset.truth.videos, dataset.truth.duration[0], dataset.missing) == (("c-1", "c-2"), 480.0, ("c-2",))
     videos[0]["clips"] = "none"
     write_text(tmp_path / "moments_val.json", json.dumps({"videos": videos}))
@@ -178,14 +154,14 @@ def test_egtea_clips_and_sessions(tmp_path: Path) -> None:
         "cucumber,bowl\n",
     )
     truth = jostle.load_truth(raw)
-    assert rows(truth.actions["P05-R01-PastaSalad"]) == [("Transfer cucumber,bowl", 583.261, 586.055)]
+    assert rows_of(truth.actions["P05-R01-PastaSalad"]) == [("Transfer cucumber,bowl", 583.261, 586.055)]
 
 
 def test_diving48(tmp_path: Path) -> None:
     dives = [{"vid_name": "a_0", "label": 1, "start_frame": 0, "end_frame": 9}]
     dives += [{"vid_name": "b_0", "label": 0, "start_frame": 0, "end_frame": 5}]
     write_text(tmp_path / "Diving48_V2_test.json", json.dumps(dives))
-    write_frames(tmp_path / "rgb" / "a_0")
+    write_text(tmp_path / "rgb" / "a_0" / "00001.jpg")
     dataset = jostle.load_dataset("diving48", root=tmp_path)
     assert (classes_of(dataset), dataset.missing) == ({"a_0": "1", "b_0": "0"}, ("b_0",))
     assert dataset.videos == {"a_0": tmp_path / "rgb" / "a_0"}
@@ -200,7 +176,7 @@ def test_diving48(tmp_path: Path) -> None:
 def test_jester(tmp_path: Path) -> None:
     write_text(tmp_path / "jester-v1-validation.csv", "34870;Drumming Fingers\n9;Stop Sign\n")
     write_text(tmp_path / "jester-v1-labels.csv", "Stop Sign\nDrumming Fingers\nNo gesture\n")
-    write_frames(tmp_path / "20bn-jester-v1" / "34870")
+    write_text(tmp_path / "20bn-jester-v1" / "34870" / "00001.jpg")
     dataset = jostle.load_dataset("jester", root=tmp_path, fps=12)
     assert dataset.labels.classes == ("Stop Sign", "Drumming Fingers", "No gesture")
     assert (classes_of(dataset)["34870"], dataset.missing) == ("Drumming Fingers", ("9",))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import jostle
+from helpers.laid_files import write_text
 from jostle.errors import BadValue, DataError, UnknownName
 
 Segment = tuple[str, float, float]
@@ -18,12 +19,6 @@ VIDEOS: dict[str, tuple[str, list[Segment]]] = {
     "video_test_0000004": ("Test", [("Diving", 0.2, 1.1), ("CliffDiving", 0.2, 1.1)]),
     "video_test_0000006": ("Test", [("Billiards", 3.0, 4.5)]),
 }
-
-
-def write_text(path: Path, text: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 def database(videos: Mapping[str, tuple[str, Sequence[Segment]]], **extra: object) -> str:

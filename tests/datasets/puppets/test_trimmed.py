@@ -1,17 +1,10 @@
-"""Trimmed puppet clips on disk: class folders, recognition lists and resumption after a kill."""
+"""Trimmed puppet clips on disk: class folders and recognition lists."""
 
 from __future__ import annotations
-
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
 import jostle
-from jostle.core.random import rng_for
 from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES
 from jostle.datasets.puppets.parameters import CLIP_CASTS
@@ -78,30 +71,3 @@ def test_a_damaged_clip_is_rebuilt(dataset: Dataset) -> None:
     request = Request("val", dataset.folder.parents[1])
     assert puppets_trimmed(request, counts=FEW).files == FileCounts(kept=3 + len(CLASSES), rebuilt=1)
     assert path.read_bytes() == good
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_generation_resumes_to_the_same_bytes(dataset: Dataset, tmp_path: Path, jobs: int) -> None:
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from jostle.datasets.dataset import Request; from jostle.datasets.puppets.trimmed import puppets_trimmed\n"
-        "puppets_trimmed(Request('val', Path(sys.argv[1]), jobs=int(sys.argv[2])), counts={'train': 2, 'val': 1})\n"
-    )
-    rng = rng_for(11, "kills", jobs)
-    folder = tmp_path / dataset.folder.relative_to(dataset.folder.parents[1])
-    for _ in range(4):
-        before = len(list(folder.rglob("*.mp4")))
-        process = subprocess.Popen([sys.executable, "-c", code, tmp_path, str(jobs)])
-        while len(list(folder.rglob("*.mp4"))) == before and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(float(rng.uniform(0, 0.3)))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        for path in folder.rglob("*.mp4"):
-            if not path.name.startswith("."):
-                assert path.read_bytes() == (dataset.folder / path.relative_to(folder)).read_bytes()
-    done = puppets_trimmed(Request("val", tmp_path), counts=FEW)
-    assert done.files.kept > 4
-    for name, path in done.videos.items():
-        assert path.read_bytes() == dataset.videos[name].read_bytes()
