@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jostle
+from helpers.flow_extractor import Moving, extract_windows, make_features
 from helpers.numpy_extractor import DIM, FRAME_DIM, TwoParts, WindowsWhole, moving
 from jostle import Clip
 from jostle.core.types import Segments
@@ -23,6 +24,7 @@ from jostle.features.extraction import Cost, Extraction
 
 FPS = 25
 BOTH = [TwoParts, WindowsWhole]
+KINDS = [*BOTH, Moving]
 FIFTEEN = [
     f"thumos14-c/{name}:{severity}"
     for name in ("black_frame", "motion_blur", "overexposure", "occlusion", "packet_loss")
@@ -50,28 +52,20 @@ def parse_specs(*specs: str) -> list[Spec]:
     return [Spec.parse(spec) for spec in specs]
 
 
-def extract_windows(frames: np.ndarray, extractor: TwoParts) -> np.ndarray:
-    """Extract the features of every window separately."""
-    n, window, stride = len(frames), extractor.window, extractor.stride
-    count = max((n - window) // stride + 1, 1)
-    rows = [[min(i * stride + k, n - 1) for k in range(window)] for i in range(count)]
-    return extractor(np.stack([frames[row] for row in rows]))
-
-
-def make_features(frames: np.ndarray, extractor: TwoParts, **options) -> VideoFeatures:
-    return VideoFeatures(ClipSource(Clip.at_rate(frames, FPS)), extractor, video_id="v", **options)
-
-
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("count", [1, 5, 15, 16, 19, 20, 203])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [1, 2, 5, 15, 16, 17, 19, 20, 103, 203])
 def test_clean_features_equal_the_definition(kind: type[TwoParts], count: int) -> None:
-    frames = moving(count)
-    done = make_features(frames, kind()).clean()
+    frames, extractor = moving(count), kind()
+    video = make_features(frames, extractor)
+    done = video.clean()
     assert np.array_equal(done.features, extract_windows(frames, kind()))
     assert done.features.dtype == np.float32
-    assert (done.seen is None) == (kind is WindowsWhole)
+    assert (done.seen is None) == (kind is not TwoParts)
     if done.seen is not None:
         assert np.array_equal(done.seen, TwoParts().see(frames))
+    if isinstance(extractor, Moving):
+        used = (len(video) - 1) * 4 + 16
+        assert video.cost.flows == sum(extractor.pairs) == min(used, max(count - 1, 1))  # each pair once
 
 
 placements = st.one_of(
@@ -102,21 +96,35 @@ specs = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(specs, st.none() | placements, st.integers(40, 75), st.integers(2, 18), st.integers(1, 9), st.booleans())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    specs,
+    st.none() | placements,
+    st.integers(40, 75),
+    st.tuples(st.integers(1, 18), st.integers(1, 9), st.sampled_from([None, 5.0, 15.0, 24.0, 40.0])),
+    st.sampled_from(KINDS),
+    st.sampled_from([None, 0, 2000]),
+)
 def test_incremental_features_equal_full_features(
-    spec_texts: list[str], placement: str | None, count: int, window: int, stride: int, two_parts: bool
+    spec_texts: list[str],
+    placement: str | None,
+    count: int,
+    windows: tuple[int, int, float | None],
+    kind: type[TwoParts],
+    keep_bytes: int | None,
 ) -> None:
-    frames = moving(count, 16, 20)
+    """Placements count frames of the video, windows count frames at the rate of the extractor."""
+    frames, (window, stride, rate) = moving(count, 16, 20), windows
     segments = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
-    extractor = (TwoParts if two_parts else WindowsWhole)(window, stride)
-    video = make_features(frames, extractor, segments=segments)
+    memory = {} if keep_bytes is None else {"keep_bytes": keep_bytes}
+    video = make_features(frames, kind(window, stride, rate), segments=segments, **memory)
     incremental = video.under(parse_specs(*spec_texts), placement)
     corrupted = jostle.corrupt(frames, spec_texts, video_id="v", placement=placement, segments=segments, fps=FPS)
-    assert np.array_equal(incremental.features, extract_windows(corrupted, extractor))
+    indices = range(count) if rate is None else [i * FPS // int(rate) for i in range(count * int(rate) // FPS)]
+    assert np.array_equal(incremental.features, extract_windows(corrupted[list(indices)], kind(window, stride)))
     full = video.whole(parse_specs(*spec_texts), placement)
     assert full.features.tobytes() == incremental.features.tobytes()
-    if two_parts:
+    if kind is TwoParts:
         assert full.seen.tobytes() == incremental.seen.tobytes()
 
 
@@ -261,26 +269,6 @@ def test_an_extractor_with_its_own_frame_rate(kind: type[TwoParts]) -> None:
     corrupted = frames[::2].copy()
     corrupted[15] = 0
     assert np.array_equal(result.features, extract_windows(corrupted, kind(8, 2)))
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(specs, st.none() | placements, st.integers(40, 75), st.sampled_from([5.0, 15.0, 24.0, 40.0]), st.booleans())
-def test_incremental_features_equal_full_features_at_another_rate(
-    spec_texts: list[str], placement: str | None, count: int, rate: float, two_parts: bool
-) -> None:
-    """Placements count frames of the video; windows count frames at the rate of the extractor."""
-    frames = moving(count, 16, 20)
-    extractor = (TwoParts if two_parts else WindowsWhole)(6, 4, rate)
-    segments = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
-    video = make_features(frames, extractor, segments=segments)
-    incremental, full = (
-        video.under(parse_specs(*spec_texts), placement),
-        video.whole(parse_specs(*spec_texts), placement),
-    )
-    assert incremental.features.tobytes() == full.features.tobytes()
-    corrupted = jostle.corrupt(frames, spec_texts, video_id="v", placement=placement, segments=segments, fps=FPS)
-    indices = [i * FPS // int(rate) for i in range(count * int(rate) // FPS)]
-    assert np.array_equal(incremental.features, extract_windows(corrupted[indices], TwoParts(6, 4)))
 
 
 def test_an_empty_video_is_refused() -> None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-import jostle
-from helpers.flow_extractor import Moving
+from helpers.flow_extractor import Moving, extract_windows, make_features
 from helpers.numpy_extractor import moving
 from jostle import Clip
-from jostle.core.types import Segments
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.features.engine import VideoFeatures
@@ -19,69 +15,6 @@ from jostle.features.extraction import Cost
 from jostle.models.extractors.extractor import load_extractor
 
 FPS = 25
-ACTIONS = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
-
-
-def make_features(frames: np.ndarray, extractor: Moving, **options) -> VideoFeatures:
-    return VideoFeatures(ClipSource(Clip.at_rate(frames, FPS)), extractor, video_id="v", segments=ACTIONS, **options)
-
-
-def extract_windows(frames: np.ndarray, extractor: Moving) -> np.ndarray:
-    """Extract every window separately, with the flow to the next frame; the last frame repeats the flow before it."""
-    n, window, stride = len(frames), extractor.window, extractor.stride
-    last = max(n - 2, 0)
-    flow = extractor.flow(frames[: last + 1], frames[[min(t + 1, n - 1) for t in range(last + 1)]])
-    count = max((n - window) // stride + 1, 1)
-    rows = [[min(i * stride + k, n - 1) for k in range(window)] for i in range(count)]
-    moves = [[min(t, last) for t in row] for row in rows]
-    return extractor(np.stack([frames[row] for row in rows]), np.stack([flow[row] for row in moves]))
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 15, 16, 17, 20, 103])
-def test_clean_features_equal_the_definition(count: int) -> None:
-    frames, extractor = moving(count), Moving()
-    video = make_features(frames, extractor)
-    assert np.array_equal(video.clean().features, extract_windows(frames, Moving()))
-    used = (len(video) - 1) * 4 + 16
-    assert video.cost.flows == sum(extractor.pairs) == min(used, max(count - 1, 1))  # each pair once
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                "thumos14-c/black_frame:2",
-                "thumos14-c/packet_loss:3",
-                "gaussian_noise:3",
-                "frame_average:2",
-                "brightness:0",
-                "freeze:4",
-                "jumble:2",
-                "thumos14-c/slow_motion:3",
-                "jpeg_compression:2",
-            ]
-        ),
-        min_size=1,
-        max_size=2,
-    ),
-    st.sampled_from([None, "everywhere", "frame:0", "frame:39", "frames:10-13", "random:4", "centre:5%"]),
-    st.integers(40, 60),
-    st.integers(1, 18),
-    st.integers(1, 9),
-    st.sampled_from([0, 2000, 2**20]),
-)
-def test_incremental_features_equal_full_features(
-    spec_texts: list[str], placement: str | None, count: int, window: int, stride: int, keep_bytes: int
-) -> None:
-    """Compare at every level of corruption, with and without memory to keep the flow."""
-    frames, extractor = moving(count, 16, 20), Moving(window, stride)
-    video = make_features(frames, extractor, keep_bytes=keep_bytes)
-    specs = [Spec.parse(spec) for spec in spec_texts]
-    incremental = video.under(specs, placement)
-    corrupted = jostle.corrupt(frames, spec_texts, video_id="v", placement=placement, segments=ACTIONS, fps=FPS)
-    assert np.array_equal(incremental.features, extract_windows(corrupted, Moving(window, stride)))
-    assert video.whole(specs, placement).features.tobytes() == incremental.features.tobytes()
 
 
 def test_flow_is_computed_where_a_pair_changed() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jostle
-from helpers.flow_extractor import Moving
+from helpers.flow_extractor import Moving, make_features
 from helpers.numpy_extractor import TwoParts, WindowsWhole, moving
 from jostle import Clip
 from jostle.corruptions.engine.spec import Spec
@@ -44,10 +44,6 @@ def make_frames(count: int = 60) -> np.ndarray:
     return frames
 
 
-def make_features(frames: np.ndarray, extractor: TwoParts, finder: object) -> VideoFeatures:
-    return VideoFeatures(ClipSource(Clip.at_rate(frames, FPS)), extractor, video_id="v", finder=finder)
-
-
 def mend_reference(frames: np.ndarray, damaged: np.ndarray, kind: type[TwoParts]) -> np.ndarray:
     """Extract every frame or window, then replace the damaged ones."""
     extractor = kind()
@@ -77,24 +73,24 @@ def test_a_mended_state_equals_direct_interpolation(kind: type[TwoParts], state:
     corrupted = jostle.corrupt(Clip.at_rate(frames, FPS), spec, placement=placement, video_id="v").frames
     dark = corrupted.mean((1, 2, 3)) < 60
     expected = mend_reference(corrupted, dark, kind)
-    video = make_features(frames, kind(), DarkFrameFinder())
+    video = make_features(frames, kind(), finder=DarkFrameFinder())
     done = video.under([Spec.parse(spec)], placement)
     assert done.mended is not None
     assert np.array_equal(done.mended.damaged, dark)
     assert done.features.tobytes() == expected.tobytes()
     assert video.whole([Spec.parse(spec)], placement).features.tobytes() == expected.tobytes()
-    assert make_features(corrupted, kind(), DarkFrameFinder()).clean().features.tobytes() == expected.tobytes()
+    assert make_features(corrupted, kind(), finder=DarkFrameFinder()).clean().features.tobytes() == expected.tobytes()
     assert done.mended.left == (state == "all" or (kind is WindowsWhole and state == "spread"))
 
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_the_clean_video_is_mended_too(kind: type[TwoParts]) -> None:
     frames = make_frames()
-    done = make_features(frames, kind(), DarkFrameFinder()).clean()
+    done = make_features(frames, kind(), finder=DarkFrameFinder()).clean()
     assert done.mended is not None
     assert np.flatnonzero(done.mended.damaged).tolist() == [20]
     assert done.features.tobytes() == mend_reference(frames, done.mended.damaged, kind).tobytes()
-    plain = VideoFeatures(ClipSource(Clip.at_rate(frames, FPS)), kind(), video_id="v").clean()
+    plain = make_features(frames, kind()).clean()
     assert plain.mended is None
     changed = (plain.features != done.features).any(1)
     assert np.flatnonzero(changed).tolist() == [2, 3, 4, 5]
@@ -103,7 +99,7 @@ def test_the_clean_video_is_mended_too(kind: type[TwoParts]) -> None:
 @pytest.mark.parametrize("kind", BOTH)
 def test_known_damaged_frames_are_not_processed(kind: type[TwoParts]) -> None:
     frames = make_frames()
-    video = make_features(frames, kind(), KNOWN)
+    video = make_features(frames, kind(), finder=KNOWN)
     spec, placement = [Spec.parse("thumos14-c/overexposure:3")], "frames:31-36"
     assert not video.clean().mended.damaged.any()
     done = video.under(spec, placement)
@@ -121,7 +117,7 @@ def test_precomputed_clean_features_are_not_mended() -> None:
     extractor = TwoParts()
     video = VideoFeatures(source, extractor, video_id="v", clean=plain, finder=DarkFrameFinder())
     done = video.under([Spec.parse("thumos14-c/black_frame:3")], "frames:31-36")
-    expected = make_features(frames, TwoParts(), DarkFrameFinder()).under(
+    expected = make_features(frames, TwoParts(), finder=DarkFrameFinder()).under(
         [Spec.parse("thumos14-c/black_frame:3")], "frames:31-36"
     )
     assert done.features.tobytes() == expected.features.tobytes()
@@ -139,12 +135,12 @@ def test_reproduced_bugs_and_mending_are_exclusive() -> None:
 def test_flow_to_and_from_a_damaged_frame_is_replaced(state: str) -> None:
     frames, (spec, placement) = make_frames(), SPECS[state]
     corrupted = jostle.corrupt(Clip.at_rate(frames, FPS), spec, placement=placement, video_id="v").frames
-    video = make_features(frames, Moving(), DarkFrameFinder())
+    video = make_features(frames, Moving(), finder=DarkFrameFinder())
     done = video.under([Spec.parse(spec)], placement)
-    alone = make_features(corrupted, Moving(), DarkFrameFinder()).clean()
+    alone = make_features(corrupted, Moving(), finder=DarkFrameFinder()).clean()
     assert done.features.tobytes() == alone.features.tobytes()
     assert video.whole([Spec.parse(spec)], placement).features.tobytes() == alone.features.tobytes()
-    plain = VideoFeatures(ClipSource(Clip.at_rate(corrupted, FPS)), Moving(), video_id="v").clean()
+    plain = make_features(corrupted, Moving()).clean()
     rows = np.arange(len(plain.features))[:, None] * 4 + np.arange(17)  # the flow to the next frame is used too
     damaged_windows = np.append(done.mended.damaged, False)[np.minimum(rows, 60)].any(1)
     expected = plain.features if damaged_windows.all() else interpolate_rows(plain.features, damaged_windows)

@@ -29,7 +29,7 @@ def logged_rows(folder: Path, event: str) -> list[dict[str, Any]]:
 
 
 def assert_resumes(config: Any, folder: Path, *stops: int) -> list[dict[str, Any]]:
-    """Compare `whole`, a run without interruption, with `parts`, one stopped at these steps; return the steps logged."""
+    """Compare `whole`, a run without interruption, with `parts`, stopped at these steps; return the steps logged."""
     whole = train(config, folder / "whole")
     for step in stops:
         with pytest.raises(Stop):
