@@ -5,49 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import jostle
 import jostle.api
+from helpers.small_builds import NAMES, build
 from jostle.errors import BadValue, DataError, SourceChanged
 from jostle.evaluation.recipes.building import check_built
 from jostle.io.files.ledger import Manifest
-from jostle.io.video.encode import Writer
-
-RECIPE = """
-name = "small-c"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-
-[[groups]]
-name = "light"
-corruptions = ["kinetics-c/contrast"]
-severities = [1, 3]
-"""
-
-
-@pytest.fixture
-def video_root(tmp_path: Path) -> Path:
-    """Write two classes with one video each, and the recipe beside them."""
-    root = tmp_path / "films"
-    for number, name in enumerate(("wave/one", "nod/two")):
-        path = root / "test" / f"{name}.mp4"
-        path.parent.mkdir(parents=True)
-        frames = np.random.default_rng(number).integers(0, 255, (8, 48, 64, 3), np.uint8)
-        with Writer(path, size=(48, 64), fps=24) as writer:
-            for tick, frame in enumerate(frames):
-                writer.write(frame, tick)
-    (tmp_path / "small.toml").write_text(RECIPE)
-    return root
-
-
-def build(video_root: Path, out: Path, **more: object):
-    return jostle.build(video_root.parent / "small.toml", data=video_root, out=out, jobs=1, **more)
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -57,11 +22,11 @@ def hashes(folder: Path) -> dict[str, str]:
 def test_copies_have_the_c_set_layout_and_equal_corrupt(video_root: Path, tmp_path: Path) -> None:
     done = build(video_root, tmp_path / "out", lossless=True)
     paths = sorted(hashes(tmp_path / "out"))
-    assert paths == [f"contrast/{s}/test/{name}.mkv" for s in (1, 3) for name in ("nod/two", "wave/one")]
+    assert paths == [f"contrast/{s}/test/{name}.mkv" for s in (1, 3) for name in NAMES]
     assert done.files.made == 4
     assert not done.failures
-    source = video_root / "test" / "wave" / "one.mp4"
-    copied = jostle.read(tmp_path / "out" / "contrast/3/test/wave/one.mkv")
+    source = video_root / "test" / "wave" / "one.v2.mp4"
+    copied = jostle.read(tmp_path / "out" / "contrast/3/test/wave/one.v2.mkv")
     dataset = jostle.load_dataset("folder", "test", root=video_root)
     name = next(name for name, path in dataset.videos.items() if path == source)
     expected = jostle.corrupt(jostle.read(source), "kinetics-c/contrast:3", video_id=name)
@@ -109,9 +74,9 @@ def test_a_folder_of_something_else_is_left_alone(video_root: Path, tmp_path: Pa
 
 
 def test_an_unreadable_video_is_skipped(video_root: Path, tmp_path: Path) -> None:
-    (video_root / "test" / "wave" / "one.mp4").write_bytes(b"no video")
+    (video_root / "test" / "wave" / "one.v2.mp4").write_bytes(b"no video")
     done = build(video_root, tmp_path / "out")
-    assert sorted(done.failures) == ["contrast/1/test/wave/one.mp4", "contrast/3/test/wave/one.mp4"]
+    assert sorted(done.failures) == ["contrast/1/test/wave/one.v2.mp4", "contrast/3/test/wave/one.v2.mp4"]
     assert len(check_built(tmp_path / "out").lacking) == 2
     (video_root / "test" / "nod" / "two.mp4").write_bytes(b"no video")
     with pytest.raises(DataError, match="none of 4 copies could be written"):

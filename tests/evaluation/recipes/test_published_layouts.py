@@ -10,49 +10,13 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import jostle
+from helpers.small_builds import NAMES, RECIPE, build, write_film, write_films
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes import published_layouts
 from jostle.io.video.encode import Writer
-
-RECIPE = """
-name = "small-c"
-version = 2
-dataset = "folder"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-
-[[groups]]
-name = "light"
-corruptions = ["kinetics-c/contrast"]
-severities = [1, 3]
-"""
-EVERY = ("hub", "webdataset", "croissant")
-
-
-def write_video(path: Path, seed: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with Writer(path, size=(32, 48), fps=24) as writer:
-        for frame in np.random.default_rng(seed).integers(0, 255, (4, 32, 48, 3), np.uint8):
-            writer.write(frame)
-
-
-@pytest.fixture
-def video_root(tmp_path: Path) -> Path:
-    """Write two classes with one video each, one with a dot in its name, and the recipe beside them."""
-    for number, name in enumerate(("wave/one.v2", "nod/two")):
-        write_video(tmp_path / "films" / "test" / f"{name}.mp4", number)
-    (tmp_path / "small.toml").write_text(RECIPE)
-    return tmp_path / "films"
-
-
-def build(video_root: Path, out: Path, **more: Any) -> Any:
-    return jostle.build(video_root.parent / "small.toml", data=video_root, out=out, jobs=1, **more)
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
@@ -66,7 +30,7 @@ def test_metadata_rows_describe_every_copy_of_all_cells(video_root: Path, tmp_pa
     assert done.layouts == ("metadata.jsonl", "README.md")
     rows = rows_of(out)
     assert [row["file_name"] for row in rows] == [
-        f"contrast/{severity}/test/{name}.mp4" for severity in (1, 3) for name in ("nod/two", "wave/one.v2")
+        f"contrast/{severity}/test/{name}.mp4" for severity in (1, 3) for name in NAMES
     ]
     assert rows[0] == {
         "file_name": "contrast/1/test/nod/two.mp4",
@@ -108,7 +72,7 @@ def test_shards_are_reproducible_and_damaged_ones_are_replaced(
 
 
 def test_segments_are_among_the_metadata(tmp_path: Path) -> None:
-    write_video(tmp_path / "films" / "v.mp4", 0)
+    write_film(tmp_path / "films" / "v.mp4", 0)
     actions = [{"label": "jump", "segment": [0.02, 0.1]}, {"label": "run", "segment": [0.05, 0.16]}]
     truth = {"database": {"v": {"subset": "test", "duration": 1 / 6, "annotations": actions}}}
     (tmp_path / "films" / "truth.json").write_text(json.dumps(truth))
@@ -149,6 +113,14 @@ def test_croissant_has_the_fields_of_responsible_ai(video_root: Path, tmp_path: 
     assert metadata["distribution"][1]["includes"] == ["contrast/**/*.mkv"]
 
 
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build in every layout."""
+    folder = tmp_path_factory.mktemp("published")
+    build(write_films(folder), folder / "out", layouts=["hub", "webdataset", "croissant"])
+    return folder / "out"
+
+
 def read_by(package: str, code: str, *arguments: str) -> Any:
     """Run a reader in its own process: a folder of tests shares the name of one, and others emit warnings."""
     try:
@@ -161,38 +133,32 @@ def read_by(package: str, code: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_datasets_reads_the_hub_layout(video_root: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    build(video_root, out, layouts=EVERY)
+def test_datasets_reads_the_hub_layout(published: Path, tmp_path: Path) -> None:
     code = """
 import datasets
 loaded = datasets.load_dataset(sys.argv[1], split="test", cache_dir=sys.argv[2])
 loaded = loaded.cast_column("video", datasets.Video(decode=False))
 print(json.dumps([row | {"video": row["video"]["path"]} for row in loaded]))
 """
-    rows = {row["file_name"]: row for row in rows_of(out)}
-    samples = read_by("datasets", code, str(out), str(tmp_path / "cache"))
+    rows = {row["file_name"]: row for row in rows_of(published)}
+    samples = read_by("datasets", code, str(published), str(tmp_path / "cache"))
     assert len(samples) == len(rows) == 4
     for sample in samples:
-        name = str(Path(sample.pop("video")).relative_to(out))
+        name = str(Path(sample.pop("video")).relative_to(published))
         assert {"file_name": name} | sample == rows.pop(name)
 
 
-def test_webdataset_reads_the_shards(video_root: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    build(video_root, out, layouts=EVERY)
+def test_webdataset_reads_the_shards(published: Path) -> None:
     code = """
 import hashlib, webdataset
 samples = webdataset.WebDataset(sys.argv[1:], shardshuffle=False).decode()
 print(json.dumps([sample["json"] | {"sha256": hashlib.sha256(sample["mp4"]).hexdigest()} for sample in samples]))
 """
-    shards = sorted(str(path) for path in (out / "webdataset").glob("*.tar"))
-    assert read_by("webdataset", code, *shards) == rows_of(out)
+    shards = sorted(str(path) for path in (published / "webdataset").glob("*.tar"))
+    assert read_by("webdataset", code, *shards) == rows_of(published)
 
 
-def test_mlcroissant_reads_the_metadata(video_root: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    build(video_root, out, layouts=EVERY)
+def test_mlcroissant_reads_the_metadata(published: Path) -> None:
     code = """
 import mlcroissant
 data = mlcroissant.Dataset(sys.argv[1])
@@ -201,4 +167,4 @@ assert data.metadata.data_limitations and data.metadata.data_biases
 rows = [{key.partition("/")[2]: value for key, value in row.items()} for row in data.records("videos")]
 print(json.dumps([{k: v.decode() if isinstance(v, bytes) else int(v) for k, v in row.items()} for row in rows]))
 """
-    assert read_by("mlcroissant", code, str(out / "croissant.json")) == rows_of(out)
+    assert read_by("mlcroissant", code, str(published / "croissant.json")) == rows_of(published)

@@ -80,13 +80,8 @@ def test_comments_and_the_order_of_keys_do_not_matter(file: Path) -> None:
     ("old", "new", "message"),
     [
         ('"test"', '"tset"', "no subset of puppets is called 'tset': did you mean test"),
-        ('"puppets"', '"pupets"', "no data set is called 'pupets': did you mean puppets"),
         ('"puppets"', '"puppets-trimmed"', "puppets-trimmed is a data set for recognition, and the task is detection"),
-        ('"thumos14"', '"thumos15"', "no protocol is called 'thumos15': did you mean thumos14"),
-        ('"mean_ap"', '"pm_k"', "pm_k is a metric for frames, and the task is detection"),
         ('"mean_ap"', '"map"', "no metric is called 'map'"),
-        ('"detection"', '"detect"', "no task is called 'detect': did you mean detection"),
-        ("brightness", "brightnes", "no corruption is called 'brightnes': did you mean brightness"),
         ("corruptions", "corruption", "corruption: no such setting: did you mean corruptions"),
         ("version = 1", 'version = "1"', "version: '1' is not a whole number"),
         ("version = 1", "", "version must be given"),
