@@ -98,6 +98,18 @@ def test_predictions_survive_storage(name: str, records: dict[str, RunRecord], t
 
 
 @every_task
+@pytest.mark.parametrize("damage", [b"", b"no such format", None], ids=["empty", "text", "half"])
+def test_damaged_predictions_are_an_error_that_names_the_file(
+    name: str, damage: bytes | None, records: dict[str, RunRecord], tmp_path: Path
+) -> None:
+    file = records[name].predictions_file(CLEAN)
+    content = file.read_bytes()
+    (tmp_path / file.name).write_bytes(content[: len(content) // 2] if damage is None else damage)
+    with pytest.raises(DataError, match=file.name.replace(".", r"\.")):
+        records[name].task.read(tmp_path / file.name)
+
+
+@every_task
 def test_analysis_measures_what_the_run_did(name: str, records: dict[str, RunRecord]) -> None:
     record = records[name]
     videos = record.task.videos_of(record.predictions(CLEAN))

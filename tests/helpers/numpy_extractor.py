@@ -6,9 +6,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
+from jostle.core.types import Segments
 from jostle.io.video.encode import Writer
 
 DIM, FRAME_DIM = 3, 2
@@ -87,3 +89,14 @@ def write_video(path: Path, frames: int = 60, *, seed: int = 0, fps: int = 25) -
         for tick, frame in enumerate(pictures):
             writer.write(frame, tick)
     return path
+
+
+class SumDetector:
+    """Detector of one segment a video, scored by the sum of its features; `calls` holds the facts that it was given."""
+
+    def __init__(self, sign: float = 1.0) -> None:
+        self.sign, self.calls = sign, list[dict[str, Any]]()
+
+    def detect(self, features: np.ndarray, **facts: Any) -> Segments:
+        self.calls.append(facts)
+        return Segments([0.0], [facts["duration"]], [0], [self.sign * float(features.sum())], ("action",))

@@ -8,20 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.numpy_extractor import SumDetector
 from jostle.core.types import Segments, Truth
 from jostle.errors import BadValue, DataError
 from jostle.evaluation.inference.feature_detection import FeatureGrid, detect_features, feature_files, read_video_scores
-
-
-class HalfDetector:
-    """Detector that reports a jump in the first half of every video."""
-
-    def __init__(self) -> None:
-        self.calls: list[dict] = []
-
-    def detect(self, features, **facts) -> Segments:
-        self.calls.append(facts)
-        return Segments([0.0], [facts["duration"] / 2], [0], [0.5], ("Jump",))
 
 
 def write(folder: Path, *names: str, rows: int = 20) -> None:
@@ -36,7 +26,7 @@ def truth(**changes) -> Truth:
 
 def test_every_feature_file_of_a_folder_is_processed(tmp_path: Path) -> None:
     write(tmp_path, "v_a", "v_b", "other")
-    detector, progress = HalfDetector(), []
+    detector, progress = SumDetector(), []
     detections = detect_features(
         detector,
         tmp_path,
@@ -44,13 +34,13 @@ def test_every_feature_file_of_a_folder_is_processed(tmp_path: Path) -> None:
         progress=lambda done, total: progress.append((done, total)),
     )
     assert detections.videos == ("a", "b")
-    assert detections.end.tolist() == [(19 * 4 + 16) / 25 / 2] * 2  # as far as the features reach
+    assert detections.end.tolist() == [(19 * 4 + 16) / 25] * 2  # as far as the features reach
     assert progress == [(1, 2), (2, 2)]
 
 
 def test_annotations_determine_rate_duration_and_videos(tmp_path: Path) -> None:
     write(tmp_path, "a", "b", "c")
-    detector = HalfDetector()
+    detector = SumDetector()
     detections = detect_features(detector, tmp_path, FeatureGrid(fps=30.0), truth=truth())
     assert detections.videos == ("a", "b")
     assert [facts["fps"] for facts in detector.calls] == [25.0, 30.0]
@@ -64,14 +54,14 @@ def test_mismatched_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match="none of its 1 files belongs to a video of the truth; they are x, the videos a, b"
     ):
-        detect_features(HalfDetector(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
+        detect_features(SumDetector(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
     with pytest.raises(DataError, match="no such file or folder"):
         feature_files(tmp_path / "none", FeatureGrid())
     with pytest.raises(DataError, match=r"no file is called v_<video id>\.npy"):
         feature_files(tmp_path, FeatureGrid(prefix="v_"))
     write(tmp_path, "a", rows=90)
     with pytest.raises(DataError) as caught:
-        detect_features(HalfDetector(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
+        detect_features(SumDetector(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
     assert caught.value.fault == "F51"
 
 

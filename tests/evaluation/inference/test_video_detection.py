@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import jostle
-from helpers.numpy_extractor import TwoParts, write_video
+from helpers.numpy_extractor import SumDetector, TwoParts, write_video
 from helpers.small_work import losing
-from jostle.core.types import Segments
 from jostle.errors import BadValue, DataError, MediaError
 from jostle.evaluation.inference.feature_detection import FeatureGrid, detect_features, read_grid
 from jostle.evaluation.inference.video_detection import ByFeatures, detect_videos
 from jostle.features.folder import CorruptionOptions, extract_videos
-
-
-class SumDetector:
-    """Detector that returns one segment per video, scored by the sum of its features."""
-
-    def __init__(self) -> None:
-        self.calls: list[dict] = []
-
-    def detect(self, features: np.ndarray, **facts) -> Segments:
-        self.calls.append(facts)
-        return Segments([0.0], [facts["duration"]], [0], [float(features.sum())], ("Jump",))
 
 
 @pytest.fixture(scope="module")

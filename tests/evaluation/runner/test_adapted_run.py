@@ -22,6 +22,7 @@ import jostle
 from helpers import small_adaptation
 from helpers.small_adaptation import CELLS, SPEC, small_network, tensors, write_class_folders
 from helpers.small_recognition import CLASSES, NAMES
+from helpers.small_tasks import content, predicted_videos
 from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, SourceChanged
 from jostle.evaluation.config import InferenceConfig
@@ -47,22 +48,12 @@ def runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> d
     return names
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    files = [folder / name for name in ("run.json", "scores.json", "failures.jsonl")]
-    files += sorted((folder / "predictions").iterdir())
-    return {file.name: file.read_bytes() for file in files}
-
-
 def scores(folder: Path) -> dict[str, np.ndarray]:
     tables = {}
     for file in sorted((folder / "predictions").glob("*.npz")):
         with np.load(file) as archive:
             tables[file.stem] = archive["scores"]
     return tables
-
-
-def processed(folder: Path) -> list[str]:
-    return [event.video for event in read_events(folder / "journal.jsonl") if isinstance(event, VideoKept)]
 
 
 class Stop(Exception):
@@ -89,7 +80,7 @@ def test_a_run_records_its_adaptation(runs: dict[str, Path], protocol: str) -> N
     }
     if protocol == "online":
         assert sorted(order) == list(NAMES)
-        assert processed(runs["tent online"]) == order
+        assert predicted_videos(runs["tent online"]) == order
     else:
         assert order is None
     scores_content = json.loads((runs[f"tent {protocol}"] / "scores.json").read_text())
@@ -155,9 +146,9 @@ def test_a_stopped_online_run_resumes_to_the_same_bytes(
         shutil.copytree(old, out / "adaptation")
     small_adaptation.run(videos, out, method, "online", **options)
     assert content(out) == content(runs[f"{method} online"])
-    order = processed(runs[f"{method} online"])
+    order = predicted_videos(runs[f"{method} online"])
     expected = {"states": order[2:], "old states": order[1:]}.get(condition, order)
-    assert processed(out)[2:] == expected
+    assert predicted_videos(out)[2:] == expected
     assert not (out / "adaptation").exists()
 
 
@@ -182,9 +173,9 @@ def test_a_killed_online_run_resumes_to_the_same_bytes(
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([tests, *sys.path])}
     command = [sys.executable, "-c", KILLED, str(videos["a"].parent), str(out)]
     assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
-    assert len(processed(out)) == 2
+    assert len(predicted_videos(out)) == 2
     small_adaptation.run(videos, out, "tent", "online", settings=SETTINGS["tent"])
-    assert processed(out) == processed(runs["tent online"])
+    assert predicted_videos(out) == predicted_videos(runs["tent online"])
     assert content(out) == content(runs["tent online"])
 
 
@@ -205,7 +196,7 @@ def test_states_are_stored_during_a_run(
 def test_videos_after_a_failed_one_are_repeated_once_it_works(
     videos: dict[str, Path], runs: dict[str, Path], tmp_path: Path
 ) -> None:
-    order, options = processed(runs["tent online"]), {"settings": SETTINGS["tent"]}
+    order, options = predicted_videos(runs["tent online"]), {"settings": SETTINGS["tent"]}
     broken = tmp_path / "broken.mkv"
     broken.write_bytes(b"no video")
     with_broken = videos | {order[1]: broken}
@@ -316,34 +307,11 @@ def test_the_command_line_adapts(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = write_class_folders(videos, tmp_path / "data")
-    arguments = [
-        "run",
-        "puppets-p",
-        "--dataset",
-        "folder",
-        "--data",
-        str(folder),
-        "--model",
-        "helpers.small_adaptation:OWN",
-    ]
-    arguments += [
-        "--cells",
-        "ucf101-p/gaussian_noise:3",
-        "--device",
-        "cpu",
-        "-o",
-        str(tmp_path / "run"),
-        "--adapt",
-        "vitta",
-    ]
-    arguments += [
-        "--adapt-protocol",
-        "online",
-        "--adapt-setting",
-        "lr=1e-3",
-        "--adapt-source",
-        str(folder / CLASSES[0]),
-    ]
+    words = (
+        "--cells ucf101-p/gaussian_noise:3 --device cpu --adapt vitta --adapt-protocol online --adapt-setting lr=1e-3"
+    )
+    arguments = ["run", "puppets-p", "--dataset", "folder", "--data", str(folder), "-o", str(tmp_path / "run")]
+    arguments += ["--model", "helpers.small_adaptation:OWN", "--adapt-source", str(folder / CLASSES[0]), *words.split()]
 
     def call(*more: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["jostle", *arguments, *more])

@@ -75,12 +75,8 @@ def test_a_detector_that_returns_no_boxes_is_refused(videos: dict[str, Path], tm
         )
 
 
-@pytest.mark.parametrize("damage", [b"", b"no npz", None])
-def test_a_damaged_file_of_boxes_is_refused(finished_run: Run, tmp_path: Path, damage: bytes | None) -> None:
+def test_a_file_whose_counts_do_not_add_up_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "clean.npz"
-    if damage is None:
-        np.savez(path, frames=np.array(["v/1"]), counts=np.array([2]), boxes=np.zeros((1, 6)), known=np.array(["x"]))
-    else:
-        path.write_bytes(damage)
+    np.savez(path, frames=np.array(["v/1"]), counts=np.array([2]), boxes=np.zeros((1, 6)), known=np.array(["x"]))
     with pytest.raises(DataError, match=r"clean\.npz"):
         read_boxes(path)

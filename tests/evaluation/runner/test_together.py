@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.numpy_extractor import TwoParts, write_video
+from helpers.numpy_extractor import SumDetector, TwoParts, write_video
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
@@ -33,16 +33,6 @@ CELLS = (
     Cell("black_frame:1@at:20%x3", ("black_frame:1",), "at:20%x3", "main", True),
 )
 ACTIONS = {"a": [[0.4, 1.4]], "b": [[0.2, 0.9], [1.1, 2.2]], "c": [[0.0, 2.0]]}
-
-
-class SumDetector:
-    """Detector that returns one segment per video, scored by the sum of its features."""
-
-    def __init__(self, sign: float = 1.0) -> None:
-        self.sign = sign
-
-    def detect(self, features: np.ndarray, **facts: float) -> Segments:
-        return Segments([0.0], [facts["duration"]], [0], [self.sign * float(features.sum())], ("action",))
 
 
 def models() -> DetectorGroup:

@@ -11,7 +11,7 @@ import pytest
 from helpers.small_recognition import LABELS, RECIPE
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
-from jostle.errors import BadValue, DataError
+from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.recognition import RecognitionTask
 
@@ -63,10 +63,3 @@ def test_more_guesses_than_classes_are_refused(tmp_path: Path) -> None:
     recognition = task(dataclasses.replace(RECIPE, k=4))
     with pytest.raises(BadValue, match="allows 4 guesses per video, and there are only 3 classes"):
         recognition.measure(write_predictions(recognition, tmp_path), list(SCORES))
-
-
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    path = write_predictions(task(), tmp_path)
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DataError, match="no npz of videos and scores"):
-        task().read(path)
