@@ -54,18 +54,12 @@ def test_bytes_do_not_depend_on_the_jobs(tmp_path: Path, complete_folder: Path, 
     assert progress_calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-@pytest.mark.parametrize("damage", [b"", b"half", b"x" * 1000])
-def test_a_file_of_another_size_is_rebuilt(complete_folder: Path, damage: bytes) -> None:
-    good = contents(complete_folder)
-    (complete_folder / "a/song 0.txt").write_bytes(damage)
-    assert fill(complete_folder, songs(4)) == FileCounts(kept=3, rebuilt=1)
-    assert contents(complete_folder) == good
-
-
-def test_a_changed_byte_is_detected_by_modification_time(complete_folder: Path) -> None:
-    good = contents(complete_folder)
-    path = complete_folder / "b/song 1.txt"
-    path.write_bytes(path.read_bytes().replace(b"7 song", b"7 sung"))
+@pytest.mark.parametrize("damage", [b"", b"half", b"x" * 1000, None], ids=["empty", "half", "longer", "a byte"])
+def test_a_changed_file_is_rebuilt(complete_folder: Path, damage: bytes | None) -> None:
+    """A file of the same size is found by its modification time."""
+    good, path = contents(complete_folder), complete_folder / "b/song 1.txt"
+    changed = path.read_bytes().replace(b"7 song", b"7 sung") if damage is None else damage
+    path.write_bytes(changed)
     assert fill(complete_folder, songs(4)) == FileCounts(kept=3, rebuilt=1)
     assert contents(complete_folder) == good
 

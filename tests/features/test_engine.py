@@ -1,4 +1,4 @@
-"""Features updated incrementally equal, bit for bit, those of the whole corrupted video."""
+"""Features updated incrementally equal, bit for bit, those of the whole corrupted video; so does the flow."""
 
 from __future__ import annotations
 
@@ -318,3 +318,28 @@ def test_the_frame_cache_evicts_the_least_recently_used() -> None:
     assert cache.get(keys[0]) is not None
     cache.put(keys[3], np.ones(2, np.float32))
     assert [cache.get(key) is not None for key in keys] == [True, False, True, True]
+
+
+def test_flow_is_computed_where_a_pair_changed() -> None:
+    video = make_features(moving(80), Moving())
+    video.clean()
+    assert video.under(parse_specs("black_frame:3"), "frame:40").cost == Cost(joined=5, flows=2)
+    under = video.under(parse_specs("black_frame:3"), "frame:40")
+    rows = np.flatnonzero((under.features != video.clean().features).any(1))
+    assert rows.tolist() == [6, 7, 8, 9, 10]  # the window from 24 to 39 includes the flow to frame 40
+    assert video.under(parse_specs("jumble:3"), "frames:40-43").cost.flows < 5
+    assert video.under(parse_specs("brightness:0"), "everywhere").cost == Cost()
+
+
+def test_flow_is_recomputed_without_memory_to_keep_it() -> None:
+    video = make_features(moving(80), Moving(), keep_bytes=0)
+    assert video.clean().cost.flows == 79
+    assert video.under(parse_specs("black_frame:3"), "frame:40").cost.flows == 16 + 4 * 4
+
+
+def test_flow_of_a_resampled_video() -> None:
+    frames = moving(60)
+    video = make_features(frames, Moving(8, 4, fps=12.5))
+    assert np.array_equal(video.clean().features, extract_windows(frames[::2], Moving(8, 4)))
+    result = video.under(parse_specs("black_frame:1"), "frame:21")  # skipped at this rate
+    assert result.cost == Cost()

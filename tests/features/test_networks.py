@@ -37,3 +37,19 @@ def test_a_network_that_processes_whole_windows() -> None:
     full = video.whole([Spec.parse("black_frame:3")], "frame:20")
     assert incremental.features.tobytes() == full.features.tobytes()
     assert np.flatnonzero((incremental.features != video.clean().features).any(1)).tolist() == [1]
+
+
+@pytest.mark.slow
+def test_incremental_features_of_the_i3d_network() -> None:
+    extractor = load_extractor("i3d_two_stream_centre", weights="random", resize=(224, 224))
+    video = VideoFeatures(ClipSource(Clip.at_rate(moving(20, 64, 80), 24)), extractor, video_id="v")
+    clean = video.clean()
+    assert clean.features.shape == (2, 2048)
+    assert clean.cost == Cost(decoded=20, joined=2, flows=19)
+    specs = [Spec.parse("black_frame:3")]
+    incremental, full = video.under(specs, "frame:16"), video.whole(specs, "frame:16")
+    assert incremental.features.tobytes() == full.features.tobytes()
+    assert incremental.cost == Cost(joined=2, flows=2)
+    changed = incremental.features != clean.features
+    assert changed[:, :1024].any(1).tolist() == [False, True]  # the first window ends before the corrupted frame,
+    assert changed[:, 1024:].any(1).tolist() == [True, True]  # but includes the flow to it

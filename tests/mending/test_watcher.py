@@ -84,36 +84,24 @@ def test_each_frame_comes_out_once_in_order_and_in_time(make: Make, lookahead: i
             assert verdict.frame[0, 0, 0] != DAMAGED
 
 
-def test_the_last_good_frame_is_held(make: Make) -> None:
-    verdicts = list(make(mend=True).watch(make_frames("...xx..")))
-    assert grey_levels(verdicts) == [0, 10, 20, 20, 20, 50, 60]
-    assert [one.kind for one in verdicts] == ["clean"] * 3 + ["black"] * 2 + ["clean"] * 2
-
-
-def test_a_doubtful_frame_before_an_alarm_is_not_held(make: Make) -> None:
-    assert grey_levels(list(make(mend=True).watch(make_frames("...??xx..")))) == [0, 10, 20, 30, 40, 20, 20, 70, 80]
-    assert grey_levels(list(make(mend=True).watch(make_frames("??x")))) == [0, 10, 0]
-
-
-def test_a_blend_ends_at_the_next_good_frame(make: Make) -> None:
-    assert grey_levels(list(make(mend=True, how="blend", lookahead=8).watch(make_frames("..xxx..")))) == [
-        0,
-        10,
-        20,
-        30,
-        40,
-        50,
-        60,
-    ]
+REPAIRED = {  # frames, options: grey levels of what comes out
+    ("...xx..", "hold", 5): [0, 10, 20, 20, 20, 50, 60],
+    ("...??xx..", "hold", 5): [0, 10, 20, 30, 40, 20, 20, 70, 80],  # a doubtful frame before an alarm is not held
+    ("??x", "hold", 5): [0, 10, 0],
+    ("xx..x", "hold", 5): [None, None, 20, 30, 30],
+    ("xx..x", "blend", 5): [20, 20, 20, 30, 30],
+    ("..xxx..", "blend", 8): [0, 10, 20, 30, 40, 50, 60],
     # The next good frame is too late for the first damaged ones: they hold, then the blend begins.
-    verdicts = list(make(mend=True, how="blend", lookahead=4).watch(make_frames("..xxxxxx..")))
-    assert grey_levels(verdicts) == [0, 10, 10, 10, 10, 10, 33, 57, 80, 90]
-    assert grey_levels(list(make(mend=True, how="blend", lookahead=0).watch(make_frames(".x.")))) == [0, 0, 20]
+    ("..xxxxxx..", "blend", 4): [0, 10, 10, 10, 10, 10, 33, 57, 80, 90],
+    (".x.", "blend", 0): [0, 0, 20],
+}
 
 
-def test_damage_at_the_beginning_of_a_stream(make: Make) -> None:
-    assert grey_levels(list(make(mend=True).watch(make_frames("xx..x")))) == [None, None, 20, 30, 30]
-    assert grey_levels(list(make(mend=True, how="blend").watch(make_frames("xx..x")))) == [20, 20, 20, 30, 30]
+@pytest.mark.parametrize(("text", "how", "lookahead"), REPAIRED)
+def test_damaged_frames_are_held_or_blended(make: Make, text: str, how: Any, lookahead: int) -> None:
+    verdicts = list(make(mend=True, how=how, lookahead=lookahead).watch(make_frames(text)))
+    assert grey_levels(verdicts) == REPAIRED[text, how, lookahead]
+    assert [one.kind for one in verdicts] == ["black" if letter == "x" else "clean" for letter in text]
 
 
 @pytest.mark.fault("F134")

@@ -26,23 +26,22 @@ def paint_pile(pile: Pile) -> np.ndarray:
     return canvas / DEPTH
 
 
-def test_a_disc_covers_its_area() -> None:
+CORNERS = [10.5 + 10j, 30.5 + 10j, 30.5 + 22j, 10.5 + 22j]
+
+
+@pytest.mark.parametrize(
+    ("shape", "arguments", "area"),
+    [
+        ("disc", (19.3 + 20.7j, 9.5), math.pi * 9.5**2),
+        ("capsule", (10 + 10j, 10 + 25j, 4.0, 4.0), math.pi * 16 + 8 * 15),
+        ("polygon", (CORNERS, 0.0), 20 * 12),
+        ("polygon", (CORNERS[::-1], 0.0), 20 * 12),
+    ],
+)
+def test_a_shape_covers_its_area(shape: str, arguments: tuple, area: float) -> None:
     pile = Pile(1)
-    pile.disc(19.3 + 20.7j, 9.5, RED)
-    assert paint_pile(pile)[..., 0].sum() / 200 == pytest.approx(math.pi * 9.5**2, rel=0.01)
-
-
-def test_a_capsule_is_an_elongated_disc() -> None:
-    pile = Pile(1)
-    pile.capsule(10 + 10j, 10 + 25j, 4.0, 4.0, RED)
-    assert paint_pile(pile)[..., 0].sum() / 200 == pytest.approx(math.pi * 16 + 8 * 15, rel=0.01)
-
-
-@pytest.mark.parametrize("turn", [1, -1])
-def test_a_polygon_covers_its_area_whichever_way_it_winds(turn: int) -> None:
-    pile = Pile(1)
-    pile.polygon([10.5 + 10j, 30.5 + 10j, 30.5 + 22j, 10.5 + 22j][::turn], 0.0, RED)
-    assert paint_pile(pile)[..., 0].sum() / 200 == pytest.approx(20 * 12, rel=0.01)
+    getattr(pile, shape)(*arguments, RED)
+    assert paint_pile(pile)[..., 0].sum() / 200 == pytest.approx(area, rel=0.01)
 
 
 def test_the_last_shape_is_on_top() -> None:

@@ -87,23 +87,15 @@ def test_an_interrupted_probe_resumes_to_the_same_bytes(videos: dict[str, Path],
     assert (complete_run / "probe.json").read_bytes() == result
 
 
-def test_a_damaged_file_is_computed_again(videos: dict[str, Path], complete_run: Path) -> None:
-    victim = sorted((complete_run / "probe" / "videos").iterdir())[0]
-    content = victim.read_bytes()
-    victim.write_bytes(content[: len(content) // 2])
-    small_run.probe(videos, complete_run)
-    assert victim.read_bytes() == content
-
-
-def test_a_file_that_was_changed_is_computed_again(videos: dict[str, Path], complete_run: Path) -> None:
+@pytest.mark.parametrize("change", ["half", "a number", "of another video"])
+def test_a_damaged_or_changed_file_is_computed_again(videos: dict[str, Path], complete_run: Path, change: str) -> None:
     first, second = sorted((complete_run / "probe" / "videos").iterdir())[:2]
-    content = first.read_bytes()
-    for changed in (content.replace(b'"trials": ', b'"trials": 1'), second.read_bytes()):
-        first.write_bytes(changed)
-        done: list[int] = []
-        small_run.probe(videos, complete_run, progress=lambda one, of, done=done: done.append(of))
-        assert done == [1]
-        assert first.read_bytes() == content
+    content, done = first.read_bytes(), list[int]()
+    changed = {"half": content[: len(content) // 2], "a number": content.replace(b'"trials": ', b'"trials": 1')}
+    first.write_bytes(changed.get(change, second.read_bytes()))
+    small_run.probe(videos, complete_run, progress=lambda one, of: done.append(of))
+    assert done == [1]
+    assert first.read_bytes() == content
 
 
 def test_a_probe_of_a_version_without_manifests_resumes(videos: dict[str, Path], complete_run: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,25 +31,26 @@ def covers(trial: Trial, frame: int) -> bool:
     return trial.first <= frame < trial.first + trial.frames
 
 
-def test_a_single_decisive_frame_is_located() -> None:
-    point = breaking_point(lambda trial: covers(trial, 33))
-    assert (point.frames, point.position, point.bracket, point.monotone) == (1, 33, (0, 1), True)
+POINTS: dict[str, tuple[Loses, tuple[int, int], tuple[Any, ...]]] = {  # frames, position, severity, bracket
+    "a decisive frame": (lambda trial: covers(trial, 33), (10, 50), (1, 33, 1, (0, 1))),
+    "nothing": (lambda trial: False, (10, 50), (None, None, None, (40, None))),
+    "a severity": (lambda trial: trial.severity >= 3 and covers(trial, 20), (10, 50), (1, 20, 3, (0, 1))),
+    "an item of one frame": (lambda trial: trial.severity >= 2, (7, 8), (1, 7, 2, (0, 1))),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_what_breaks_an_item_is_found(name: str) -> None:
+    loses, span, expected = POINTS[name]
+    point = breaking_point(loses, span)
+    assert (point.frames, point.position, point.severity, point.bracket) == expected
+    assert point.monotone
 
 
 @pytest.mark.parametrize("length", [2, 3, 5, 7, 8, 13, 31, 40])
 def test_the_length_that_breaks_an_item_is_exact(length: int) -> None:
     point = breaking_point(lambda trial: trial.frames >= length)
     assert (point.frames, point.bracket) == (length, (length - 1, length))
-
-
-def test_an_item_that_nothing_breaks_has_an_open_bracket() -> None:
-    point = breaking_point(lambda trial: False)
-    assert (point.frames, point.position, point.severity, point.bracket) == (None, None, None, (40, None))
-
-
-def test_the_lowest_severity_is_reported() -> None:
-    point = breaking_point(lambda trial: trial.severity >= 3 and covers(trial, 20))
-    assert (point.severity, point.monotone) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +75,6 @@ def test_items_missed_in_the_clean_video_are_not_probed() -> None:
     points = Search([(0, 5), (5, 9)], np.array([False, True]), KINDS, judge).breaking_points()
     assert [point.item for point in points] == [1]
     assert all(5 <= trial.first < 9 for trial in tried)
-
-
-def test_a_frame_is_an_item_of_length_one() -> None:
-    point = breaking_point(lambda trial: trial.severity >= 2, span=(7, 8))
-    assert (point.frames, point.position, point.severity, point.monotone) == (1, 7, 2, True)
 
 
 def test_a_curve_has_the_score_at_every_position() -> None:
