@@ -43,27 +43,22 @@ def test_segments_in_json_have_subsets(root: Path) -> None:
     assert refused.value.fault == "F29"
 
 
+ROWS = [
+    {"file_name": "clips/b.AVI", "label": "run", "split": "test"},
+    {"file_name": "a.mp4", "label": "jump", "split": "test"},
+    {"file_name": "clips/ü.webm", "label": "run", "split": "train"},
+]
+ENTRIES = {
+    Path(row["file_name"]).stem: {"subset": row["split"], "annotations": {"label": row["label"]}} for row in ROWS
+}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("metadata.csv", "file_name,label,split\nclips/b.AVI,run,test\na.mp4,jump,test\nclips/ü.webm,run,train\n"),
-        (
-            "metadata.jsonl",
-            '{"file_name": "clips/b.AVI", "label": "run", "split": "test"}\n'
-            '{"file_name": "a.mp4", "label": "jump", "split": "test"}\n'
-            '{"file_name": "clips/ü.webm", "label": "run", "split": "train"}\n',
-        ),
-        (
-            "lists/labels.json",
-            json.dumps(
-                {
-                    "database": {
-                        v: {"subset": s, "annotations": {"label": k}}
-                        for v, s, k in (("b", "test", "run"), ("a", "test", "jump"), ("ü", "train", "run"))
-                    }
-                }
-            ),
-        ),
+        ("metadata.csv", "\n".join(["file_name,label,split", *(",".join(row.values()) for row in ROWS)])),
+        ("metadata.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)),
+        ("lists/labels.json", json.dumps({"database": ENTRIES})),
     ],
 )
 def test_a_table_of_classes_gives_a_recognition_set(name: str, text: str, root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,14 +122,9 @@ def test_a_decision_depends_on_a_bounded_context(seed: int) -> None:
         assert find_lost_frames(descriptors[first : index + reach])[index - first] == expected[index]
 
 
-def test_an_inspector_reports_lost_frames_streamed_and_at_once() -> None:
-    torch = pytest.importorskip("torch")
+def test_an_inspector_reports_lost_frames_streamed_and_at_once(inspector: Any) -> None:
     from jostle.mending.inspected_video import InspectedVideo
-    from jostle.mending.inspector import Inspector, InspectorNetworks
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        inspector = Inspector(InspectorNetworks(), {"both": 0.5, "causal": 0.5}, name="x")
     frames = scene(500, speed=0)
     for lo, count in ((9, 3), (40, MAX_GAP), (150, MAX_GAP + 1), (260, 1), (262, 20), (400, 90), (495, 5)):
         frames[lo : lo + count] = 255

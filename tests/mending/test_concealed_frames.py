@@ -10,7 +10,7 @@ import pytest
 
 import jostle
 from helpers.damaged_streams import KEY_INTERVAL, write_stream
-from helpers.moving_film import moving_film
+from helpers.moving_film import moving_film, verdicts_on
 from jostle import api
 from jostle.corruptions.engine.stages import MADE
 from jostle.features.caches import CachedFrames
@@ -34,9 +34,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("lookahead", [0, 5])
 def test_a_stream_reports_concealed_frames_as_blocky(lookahead: int) -> None:
     film = moving_film(COUNT)
-    inspector = StreamInspector(lookahead=lookahead, use_network=False)
-    verdicts = [verdict for t, frame in enumerate(film) for verdict in inspector.push(frame, concealed=20 <= t < 30)]
-    verdicts += inspector.flush()
+    verdicts = verdicts_on(StreamInspector(lookahead=lookahead, use_network=False), film, range(20, 30))
     assert [verdict.index for verdict in verdicts if verdict.damaged] == list(range(20, 30))
     assert {(verdict.kind, verdict.confidence) for verdict in verdicts if verdict.damaged} == {
         ("blocky", DECODER_REPORT)
@@ -46,9 +44,7 @@ def test_a_stream_reports_concealed_frames_as_blocky(lookahead: int) -> None:
 def test_a_more_specific_rule_determines_the_kind() -> None:
     film = moving_film(COUNT)
     film[20:30] = 0
-    inspector = StreamInspector(lookahead=5, use_network=False)
-    verdicts = [verdict for t, frame in enumerate(film) for verdict in inspector.push(frame, concealed=18 <= t < 32)]
-    verdicts += inspector.flush()
+    verdicts = verdicts_on(StreamInspector(lookahead=5, use_network=False), film, range(18, 32))
     kinds = [verdict.kind for verdict in verdicts]
     assert kinds[18:32] == ["blocky"] * 2 + ["black"] * 10 + ["blocky"] * 2
     assert set(kinds[:18] + kinds[32:]) == {"clean"}

@@ -6,30 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.core.types.clip import Frames
+from helpers.moving_film import textured_film
 from jostle.mending import inspected_video
 from jostle.mending.descriptor import describe_frames
 from jostle.mending.descriptor_layout import CELLS
 from jostle.mending.inspected_video import InspectedVideo
-from jostle.mending.inspector import Inspector, InspectorNetworks
-
-
-@pytest.fixture(scope="module")
-def inspector() -> Inspector:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(2)
-        return Inspector(InspectorNetworks(), {"both": 0.5, "causal": 0.5}, name="x")
-
-
-def make_frames(frames: int) -> Frames:
-    rng = np.random.default_rng(frames)
-    ground = rng.integers(0, 256, (36, 50, 3), np.uint8)
-    return np.stack([np.roll(ground, t, axis=1) // (1 + t % 3) for t in range(frames)])
+from jostle.mending.inspector import Inspector
 
 
 @pytest.mark.parametrize("count", [1, 5, 33, 200, 301])
 def test_probabilities_equal_those_of_the_network(inspector: Inspector, count: int) -> None:
-    descriptors = describe_frames(make_frames(count))
+    descriptors = describe_frames(textured_film(count))
     with torch.inference_mode():
         expected = inspector.network(torch.from_numpy(descriptors)[None]).sigmoid()[0].numpy()
     probabilities = InspectedVideo(inspector, descriptors).probabilities
@@ -49,7 +36,7 @@ DAMAGED = {"black": slice(100, 106), "spread": slice(3, None, 40), "last": slice
 
 @pytest.mark.parametrize("state", [*DAMAGED, "moved"])
 def test_a_state_equals_a_separate_video_bit_for_bit(inspector: Inspector, state: str) -> None:
-    frames, count = make_frames(290), 290
+    frames, count = textured_film(290), 290
     came_from, damaged = np.arange(count), np.zeros(count, bool)
     if state == "moved":
         came_from = move_frames(came_from, slice(99, 79, -1), slice(80, 100))
@@ -67,7 +54,7 @@ def test_a_state_equals_a_separate_video_bit_for_bit(inspector: Inspector, state
 def test_only_frames_within_reach_of_a_change_are_processed_again(
     inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frames = make_frames(600)
+    frames = textured_film(600)
     video, batch_sizes = InspectedVideo(inspector, describe_frames(frames)), []
     layers = inspected_video._Layers.__call__
     monkeypatch.setattr(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.core.types.clip import Frames
+from helpers.moving_film import textured_film
 from jostle.errors import CheckpointError
 from jostle.mending.descriptor import describe_frame, describe_frames, stream_descriptors
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, DETAIL, LIGHT
@@ -19,27 +19,12 @@ from jostle.mending.inspector import AT_ONCE, SIDES, Inspector, InspectorNetwork
 THRESHOLDS = {"both": 0.5, "causal": 0.6}
 
 
-@pytest.fixture(scope="module")
-def networks() -> InspectorNetworks:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        return InspectorNetworks().eval()
-
-
-def make_frames(frames: int, size: tuple[int, int] = (36, 50)) -> Frames:
-    """Return a moving texture of changing brightness."""
-    rng = np.random.default_rng(frames)
-    ground = rng.integers(0, 256, (*size, 3), np.uint8)
-    return np.stack([np.roll(ground, t, axis=1) // (1 + t % 3) for t in range(frames)])
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("count", [1, 7, 64, 150, 290])
 def test_a_stream_gives_the_probabilities_of_the_whole_video(
-    networks: InspectorNetworks, count: int, causal: bool
+    inspector: Inspector, networks: InspectorNetworks, count: int, causal: bool
 ) -> None:
-    frames = make_frames(count)
-    inspector = Inspector(networks, THRESHOLDS, name="x")
+    frames = textured_film(count)
     probabilities = np.array(list(inspector.inspect(iter(frames), causal=causal)))
     assert len(probabilities) == count
     with torch.inference_mode():
@@ -49,9 +34,8 @@ def test_a_stream_gives_the_probabilities_of_the_whole_video(
 
 
 @pytest.mark.parametrize("count", [0, 5, 130])
-def test_descriptor_threads_do_not_change_the_result(networks: InspectorNetworks, count: int) -> None:
-    inspector = Inspector(networks, THRESHOLDS, name="x")
-    frames = make_frames(count) if count else np.zeros((0, 36, 50, 3), np.uint8)
+def test_descriptor_threads_do_not_change_the_result(inspector: Inspector, count: int) -> None:
+    frames = textured_film(count) if count else np.zeros((0, 36, 50, 3), np.uint8)
     expected = list(inspector.inspect(frames))
     assert list(inspector.inspect(iter(frames), jobs=3)) == expected
     assert list(inspector.inspect(frames, jobs=3)) == expected  # arrays are read in larger batches
@@ -64,7 +48,7 @@ def test_a_gpu_gives_the_same_result_for_every_batch_size(
     networks: InspectorNetworks, causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # full precision, for a tight tolerance
-    frames = make_frames(1300)
+    frames = textured_film(1300)
     frames[400:407] = 255
     inspector = Inspector(copy.deepcopy(networks), THRESHOLDS, name="x")
     expected = np.array(list(inspector.inspect(frames, causal=causal)))
@@ -73,13 +57,12 @@ def test_a_gpu_gives_the_same_result_for_every_batch_size(
         assert np.abs(on_gpu - expected).max() < 1e-4
 
 
-def test_an_empty_video_has_no_probabilities(networks: InspectorNetworks) -> None:
-    assert list(Inspector(networks, THRESHOLDS, name="x").inspect([])) == []
+def test_an_empty_video_has_no_probabilities(inspector: Inspector) -> None:
+    assert list(inspector.inspect([])) == []
 
 
-def test_live_results_are_immediate_and_equal_those_of_the_file(networks: InspectorNetworks) -> None:
-    frames = make_frames(90)
-    inspector = Inspector(networks, THRESHOLDS, name="x")
+def test_live_results_are_immediate_and_equal_those_of_the_file(inspector: Inspector) -> None:
+    frames = textured_film(90)
     frames_read = 0
 
     def camera() -> Iterator[np.ndarray]:
@@ -96,33 +79,30 @@ def test_live_results_are_immediate_and_equal_those_of_the_file(networks: Inspec
     assert np.allclose(probabilities, list(inspector.inspect(frames, causal=True)), atol=1e-5)
 
 
-def test_results_arrive_within_the_stated_latency(networks: InspectorNetworks) -> None:
+def test_results_arrive_within_the_stated_latency(inspector: Inspector) -> None:
     frames_read = 0
 
     def camera() -> Iterator[np.ndarray]:
         nonlocal frames_read
-        for frame in make_frames(420):
+        for frame in textured_film(420):
             frames_read += 1
             yield frame
 
-    inspector = Inspector(networks, THRESHOLDS, name="x")
     delays = [frames_read - 1 - number for number, _ in enumerate(inspector.inspect(camera()))]
     assert max(delays) <= inspector.latency()
     assert max(delays) > inspector.latency() - AT_ONCE
 
 
-def test_causal_results_do_not_depend_on_later_frames(networks: InspectorNetworks) -> None:
-    frames = make_frames(120)
+def test_causal_results_do_not_depend_on_later_frames(inspector: Inspector) -> None:
+    frames = textured_film(120)
     other = np.concatenate([frames[:70], 255 - frames[70:]])
-    inspector = Inspector(networks, THRESHOLDS, name="x")
     one, two = (np.array(list(inspector.inspect(video, causal=True))) for video in (frames, other))
     assert np.allclose(one[:70], two[:70], atol=1e-6)
     assert not np.allclose(one[70:], two[70:], atol=1e-6)
 
 
-def test_memory_does_not_grow_with_the_video(networks: InspectorNetworks) -> None:
-    ground = make_frames(8, (120, 160))
-    inspector = Inspector(networks, THRESHOLDS, name="x")
+def test_memory_does_not_grow_with_the_video(inspector: Inspector) -> None:
+    ground = textured_film(8, (120, 160))
 
     def peak(count: int) -> int:
         tracemalloc.start()
@@ -148,7 +128,7 @@ def test_frames_of_any_size_are_described(size: tuple[int, int]) -> None:
 
 
 def test_descriptors_of_an_array_equal_those_of_single_frames() -> None:
-    frames = make_frames(20, (60, 90))
+    frames = textured_film(20, (60, 90))
     assert (describe_frames(frames) == np.stack([describe_frame(frame) for frame in frames])).all()
     assert (describe_frames(frames[::3, 5:, ::2]) == describe_frames(iter(frames[::3, 5:, ::2]))).all()
     parts = list(stream_descriptors(frames, 2))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
+from helpers.moving_film import verdicts_on
 from jostle.core.types.clip import Frames
 from jostle.errors import BadValue, NonFiniteOutput
 from jostle.mending import stream_inspector
@@ -66,8 +68,7 @@ def test_verdicts_do_not_depend_on_later_frames_beyond_the_lookahead() -> None:
 def test_two_streams_side_by_side_are_independent() -> None:
     one, other = noisy_film(40), noisy_film(40, seed=1)
     one[20:30], other[25:] = 0, other[25]
-    alone = [values([verdict for frame in film for verdict in inspector.push(frame)] + inspector.flush())
-             for film, inspector in ((one, rules_only(5)), (other, rules_only(5)))]  # fmt: skip
+    alone = [values(verdicts_on(rules_only(5), film)) for film in (one, other)]
     first, second = rules_only(5), rules_only(5)
     pairs = [(first.push(a), second.push(b)) for a, b in zip(one, other, strict=True)]
     mixed = [[verdict for pair in pairs for verdict in pair[number]] for number in (0, 1)]
@@ -99,10 +100,7 @@ def count_items(value: object, depth: int = 6) -> int:
 
 
 def test_a_change_of_size_is_no_damage_and_loses_no_frame() -> None:
-    inspector = rules_only(5)
-    verdicts = [verdict for frame in noisy_film(20) for verdict in inspector.push(frame)]
-    verdicts += [verdict for frame in noisy_film(20, 96, 64, seed=2) for verdict in inspector.push(frame)]
-    verdicts += inspector.flush()
+    verdicts = verdicts_on(rules_only(5), [*noisy_film(20), *noisy_film(20, 96, 64, seed=2)])
     assert [verdict.index for verdict in verdicts] == list(range(40))
     assert not any(verdict.damaged for verdict in verdicts)
 
@@ -130,8 +128,7 @@ def test_a_time_that_goes_back_starts_a_new_sequence() -> None:
 
 
 def test_missing_times_are_derived_from_the_rate() -> None:
-    inspector = rules_only(0, fps=10)
-    times = [verdict.time for frame in noisy_film(4) for verdict in inspector.push(frame)]
+    times = [verdict.time for verdict in verdicts_on(rules_only(0, fps=10), noisy_film(4))]
     assert times == pytest.approx([0, 0.1, 0.2, 0.3])
 
 
@@ -191,8 +188,8 @@ def test_an_alarm_of_the_network_reaches_back_over_the_lookahead(
     lookahead: int, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_inspector, "open_network", lambda inspector: SureNetwork())
-    inspector = StreamInspector(lookahead=lookahead, inspector=object())  # type: ignore[arg-type]
-    verdicts = [verdict for frame in noisy_film(30) for verdict in inspector.push(frame)] + inspector.flush()
+    inspector: Any = object()
+    verdicts = verdicts_on(StreamInspector(lookahead=lookahead, inspector=inspector), noisy_film(30))
     assert [verdict.kind for verdict in verdicts] == ["clean"] * first + ["unknown"] * (30 - first)
     assert verdicts[-1].confidence == NETWORK
 
@@ -206,8 +203,7 @@ def test_the_bundled_network_gives_the_causal_probabilities() -> None:
     network = open_network(inspector)
     probabilities = [network.push(stream_inspector.describe_frame(frame)) for frame in film]
     assert probabilities == pytest.approx(list(inspector.inspect(film, causal=True)), abs=1e-5)
-    stream = StreamInspector(lookahead=5, inspector=inspector)
-    verdicts = [verdict for frame in film for verdict in stream.push(frame)] + stream.flush()
+    verdicts = verdicts_on(StreamInspector(lookahead=5, inspector=inspector), film)
     assert [verdict.index for verdict in verdicts] == list(range(300))
 
 

@@ -8,15 +8,14 @@ import cv2
 import numpy as np
 import pytest
 
-from helpers.moving_film import SIDE, moving_film
+from helpers.moving_film import SIDE, moving_film, verdicts_on
 from jostle.core.types.clip import Frames
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import KINDS
 
 
 def kinds_of(frames: Sequence[np.ndarray], lookahead: int = 15, fps: float = 25) -> list[str]:
-    inspector = StreamInspector(lookahead=lookahead, fps=fps, use_network=False)
-    verdicts = [verdict for frame in frames for verdict in inspector.push(frame)] + inspector.flush()
+    verdicts = verdicts_on(StreamInspector(lookahead=lookahead, fps=fps, use_network=False), frames)
     assert all(verdict.kind in KINDS and verdict.damaged == (verdict.kind != "clean") for verdict in verdicts)
     return [verdict.kind for verdict in verdicts]
 

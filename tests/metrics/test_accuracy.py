@@ -17,7 +17,6 @@ def test_top_k_accuracy_equals_sorting() -> None:
         np.testing.assert_array_equal(within_top_k(scores, labels, k), expected)
         result = top_k_accuracy(scores, labels, k)
         assert (result.correct, result.count, result.accuracy) == (expected.sum(), 200, expected.mean())
-        assert result.interval is not None
         assert result.interval[0] < result.accuracy <= result.interval[1]
     assert result.to_dict()["interval"][1] == 1
 

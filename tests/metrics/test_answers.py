@@ -70,8 +70,6 @@ def test_intervals_resample_videos() -> None:
     right = [0] * 20 + [1] * 20
     alone = score_answers(make_answers(*right), make_questions(40)).overall.interval
     together = score_answers(make_answers(*right), make_questions(40, per_video=10)).overall.interval
-    assert alone is not None
-    assert together is not None
     assert together[1] - together[0] > alone[1] - alone[0]
 
 
@@ -79,7 +77,6 @@ def test_calibration_counts_answers_with_probabilities() -> None:
     sure = QuestionAnswer(0, (1.0, 0.0, 0.0, 0.0))
     wrong = QuestionAnswer(1, (0.0, 1.0, 0.0, 0.0))
     score = score_answers(AnswerSet({"q0": sure, "q1": wrong, "q2": QuestionAnswer(0)}), make_questions(3)).calibration
-    assert score is not None
     assert (score.count, score.brier, score.ece) == (2, 1.0, 0.5)
     assert score_answers(make_answers(0), make_questions(1)).calibration is None
 
@@ -91,7 +88,6 @@ def test_accuracy_by_type_and_order() -> None:
     )
     score = score_answers(make_answers(0, 1), QuestionSet(items))
     assert (score.by_type["order"].accuracy, score.by_type["place"].accuracy) == (1.0, 0.0)
-    assert score.order is not None
     assert score.order.count == 1
 
 

@@ -150,14 +150,6 @@ def test_weighted_score_equals_repeated_videos() -> None:
             )  # within a tie, copies share the last precision
 
 
-def test_weights_of_one_give_the_score() -> None:
-    real = make_truth()
-    for name in protocols:
-        result = score(make_predictions(real), real, protocol=name)
-        (weighted,) = result.resamples.weighted(np.ones((1, len(real.videos)), np.int16))
-        assert weighted.tolist() == pytest.approx(result.map.tolist())
-
-
 def test_interval_depends_only_on_the_seed() -> None:
     real, predictions = make_truth(), make_predictions(make_truth())
     one, same, other = (score(predictions, real, bootstrap=100, seed=seed).interval for seed in (0, 0, 1))

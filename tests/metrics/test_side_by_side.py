@@ -38,7 +38,6 @@ def test_scores_table(files: tuple[Any, list[Any]]) -> None:
     assert [row[0] for row in lines[1:]][:2] == ["mAP at tIoU 0.3", "mAP at tIoU 0.4"]
     average = next(row for row in lines if row[0] == "average mAP")
     assert float(average[3]) == pytest.approx(100 * comparison.average_map)
-    assert comparison.interval is not None
     assert float(average[4]) == pytest.approx(100 * comparison.interval.average_map[0])
     assert {row[0] for row in lines[-3:]} == {"AP of jump", "AP of run", "AP of sit down"}
     alone = joined(ScoredFiles(["a"], scores[:1]).tables())

@@ -181,7 +181,6 @@ def test_afsd_lesson_moves_background_into_an_action() -> None:
     segments = np.array([[20.0, 60.0], [80.0, 86.5]], np.float32)
     for seed in range(50):
         gap = draw_cut(segments, 100, np.random.default_rng(seed))
-        assert gap is not None
         assert (gap.start, gap.end, gap.length) == (20, 60, 7)
         assert 27 <= gap.at <= 53
         moved = range(gap.background, gap.background + gap.length)

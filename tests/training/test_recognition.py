@@ -44,7 +44,6 @@ def test_small_paper_networks_learn_from_scratch(name: str, clips: Path, tmp_pat
     assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
     model = load_recogniser(name, weights=result.weights)
     assert model.classes == ("left", "right")
-    assert model.spec is not None
     assert (model.spec.frames, model.spec.size) == (8, 32)
 
 
@@ -77,7 +76,6 @@ def test_network_settings_are_stored_with_the_weights(clips: Path, tmp_path: Pat
     result = train(config, tmp_path)
     model = load_recogniser("tam_resnet18", weights=result.weights)
     assert model.network.config.time_stride  # type: ignore[union-attr]
-    assert model.spec is not None
     assert (model.spec.spread, model.spec.frames, model.spec.size) == ("even", 8, 32)
     assert not load_recogniser("tam_resnet18", weights=result.weights, time_stride=False).network.config.time_stride  # type: ignore[union-attr]
 

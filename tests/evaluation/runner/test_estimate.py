@@ -21,16 +21,19 @@ from jostle.evaluation.recipes.recipe import CLEAN_CELL
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.runner import estimate
 from jostle.evaluation.runner.estimate import estimate_cost, run_trial
-from jostle.evaluation.runner.state import State, plan_work
+from jostle.evaluation.runner.state import Plan, State, plan_work
 from jostle.evaluation.tasks.task import make_task
 from jostle.features.options import Rule
 
 
-def test_cost_of_a_plan_is_estimated(videos: dict[str, Path], tmp_path: Path) -> None:
+@pytest.fixture
+def plan(videos: dict[str, Path], tmp_path: Path) -> Plan:
     task = make_task(RECIPE, data_of(videos))
-    plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
+    return plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
+
+
+def test_cost_of_a_plan_is_estimated(plan: Plan) -> None:
     trial = run_trial(recognition_predictor, plan.video_jobs, timed=True)
-    assert trial is not None
     assert (trial.frames, trial.bytes) == (48, 12)
     info = estimate_cost(plan, trial, 2).to_dict()
     cost = info["estimate"]
@@ -42,18 +45,13 @@ def test_cost_of_a_plan_is_estimated(videos: dict[str, Path], tmp_path: Path) ->
     assert estimate_cost(plan, None, 2).estimate is None
 
 
-def test_the_bottleneck_is_predicted(videos: dict[str, Path], tmp_path: Path) -> None:
-    task = make_task(RECIPE, data_of(videos))
-    plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
+def test_the_bottleneck_is_predicted(plan: Plan) -> None:
     slow = run_trial(partial(recognition_predictor, 0.1), plan.video_jobs, timed=True)
-    assert slow is not None
     assert slow.parts is not None
     assert estimate_cost(plan, slow, 2).to_dict()["estimate"]["limit"] == "model"
     # A model in its own process is the bottleneck if its time exceeds the share of each worker.
     busy = iter((0.0, 300.0, 301.0, 401.0))
     separate = run_trial(recognition_predictor, plan.video_jobs, timed=True, busy_s=lambda: next(busy))
-    assert separate is not None
-    assert separate.parts is not None
     assert separate.parts.model == pytest.approx(100.0)
     assert estimate_cost(plan, separate, 2, 1).to_dict()["estimate"]["limit"] == "model"
     quick = replace(separate, parts=replace(separate.parts, decoding=1.0, corrupting=9.0, model=4.0))
@@ -62,11 +60,7 @@ def test_the_bottleneck_is_predicted(videos: dict[str, Path], tmp_path: Path) ->
     assert estimate_cost(plan, quick, 4, 2).to_dict()["estimate"]["limit"] == "corrupting"
 
 
-def test_the_frame_count_of_many_videos_is_estimated_from_a_sample(
-    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = make_task(RECIPE, data_of(videos))
-    plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
+def test_the_frame_count_of_many_videos_is_estimated_from_a_sample(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = run_trial(recognition_predictor, plan.video_jobs, timed=True)
     estimate_all = estimate_cost(plan, trial, 2).to_dict()
     assert (estimate_all["frames"], estimate_all["opened"]) == (4 * 48, 4)
@@ -92,12 +86,10 @@ def test_windows_are_counted_exactly(
     jobs = tuple(job(name, path) for name, path in videos.items())  # 48 frames at 25 a second
     predictor = FeatureDetectionPredictor(TwoParts(8, 2, fps), small_run.Leaning(), rule=rule)
     trial = run_trial(lambda: predictor, jobs, timed=True)
-    assert trial is not None
     assert trial.windows == 4 * rows == sum(predictor(job).clean.joined for job in jobs)
     (tmp_path / "d.mkv").write_bytes(b"not a video at all")
     jobs = (*jobs[:3], job("d", tmp_path / "d.mkv"))
     trial = run_trial(lambda: predictor, jobs, timed=True)
-    assert trial is not None
     assert trial.windows == 3 * rows
     assert run_trial(lambda: predictor, jobs).windows is None  # type: ignore[union-attr]
 

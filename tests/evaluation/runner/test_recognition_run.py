@@ -72,7 +72,6 @@ def test_frames_can_be_corrupted_too(videos: dict[str, Path], tmp_path: Path) ->
 @pytest.mark.parametrize("task", ["recognition", "frames"])
 def test_the_journal_records_the_input_frames(finished_runs: dict[str, Path], task: str) -> None:
     frames = RunRecord.read(finished_runs[task]).input_frames("c")
-    assert frames is not None
     assert frames.tolist() == [19, 20, 22] if task == "frames" else len(frames) == 6 * SAMPLING.clips
 
 

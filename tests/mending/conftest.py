@@ -1,0 +1,28 @@
+"""Networks of an inspector that has learned nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from jostle.mending.inspector import Inspector, InspectorNetworks
+
+
+@pytest.fixture(scope="session")
+def networks() -> InspectorNetworks:
+    import torch
+
+    from jostle.mending.inspector import InspectorNetworks
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        return InspectorNetworks().eval()
+
+
+@pytest.fixture
+def inspector(networks: InspectorNetworks) -> Inspector:
+    from jostle.mending.inspector import Inspector
+
+    return Inspector(networks, {"both": 0.5, "causal": 0.6}, name="x")
