@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jostle
 from helpers.flow_extractor import Moving, make_features
@@ -15,7 +17,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource, PipelineSource
 from jostle.errors import BadValue
 from jostle.features.engine import VideoFeatures
-from jostle.features.interpolation import interpolate_rows
+from jostle.features.interpolation import interpolate_rows, nearest_undamaged
 from jostle.mending.damage_finders import Mending
 
 FPS = 25
@@ -143,3 +145,30 @@ def test_flow_to_and_from_a_damaged_frame_is_replaced(state: str) -> None:
     damaged_windows = np.append(done.mended.damaged, False)[np.minimum(rows, 60)].any(1)
     expected = plain.features if damaged_windows.all() else interpolate_rows(plain.features, damaged_windows)
     assert done.features.tobytes() == expected.tobytes()
+
+
+masks = st.lists(st.booleans(), min_size=1, max_size=40).map(np.array)
+
+
+@given(masks.filter(lambda damaged: not damaged.all()), st.integers(0, 2**16))
+def test_damaged_rows_are_interpolated_linearly(damaged: np.ndarray, seed: int) -> None:
+    rows = np.random.default_rng(seed).normal(size=(len(damaged), 3)).astype(np.float32)
+    intact = np.flatnonzero(~damaged)
+    interpolated = interpolate_rows(rows, damaged)
+    assert interpolated.dtype == np.float32
+    assert interpolated[intact].tobytes() == rows[intact].tobytes()
+    for column in range(3):
+        line = np.interp(np.arange(len(damaged)), intact, rows[intact, column].astype(np.float64))
+        assert np.abs(interpolated[:, column] - line).max() < 1e-5
+
+
+@given(masks)
+def test_nearest_undamaged_frame(damaged: np.ndarray) -> None:
+    nearest = nearest_undamaged(damaged)
+    if damaged.all():
+        assert nearest.tolist() == list(range(len(damaged)))
+        return
+    intact = np.flatnonzero(~damaged)
+    for t, index in enumerate(nearest.tolist()):
+        assert index == min(intact.tolist(), key=lambda other: (abs(other - t), other))
+    assert (np.diff(nearest) >= 0).all()
