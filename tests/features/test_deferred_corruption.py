@@ -208,25 +208,20 @@ class RemoteLanguageModel:
         return remote._ask_about(self._holder, *pickle.loads(pickle.dumps((method, requests, corruption))))
 
 
-def test_answers_do_not_depend_on_where_frames_are_corrupted(job: VideoJob) -> None:
-    items = (
-        QuestionItem("a0", "a", "What?", ("one", "two"), 0, "what"),
-        QuestionItem("a1", "a", "Where?", ("one", "two"), 0, "where", start=0.3, end=0.6),
-    )
-    job = replace(job, items=items)
+QUESTIONS = (
+    QuestionItem("a0", "a", "What?", ("one", "two"), 0, "what"),
+    QuestionItem("a1", "a", "Where?", ("one", "two"), 0, "where", start=0.3, end=0.6),
+)
+MOMENTS = (MomentItem("a0", "a", "A wave.", ((0.2, 1.2),)),)
+
+
+@pytest.mark.parametrize(("predictor", "items"), [(QuestionPredictor, QUESTIONS), (MomentPredictor, MOMENTS)])
+def test_answers_do_not_depend_on_where_frames_are_corrupted(job: VideoJob, predictor: Any, items: Any) -> None:
     model = RemoteLanguageModel()
-    local, on_device = (QuestionPredictor(candidate)(job) for candidate in (LanguageModel(), model))
+    local, on_device = (predictor(candidate)(replace(job, items=items)) for candidate in (LanguageModel(), model))
     assert on_device.outputs == local.outputs
     assert {*model.corrupted} == {*SPECS[:-1], "contrast:2"}
     assert len({answers.answers for answers in local.outputs.values()}) == len(CELLS)
-
-
-def test_windows_do_not_depend_on_where_frames_are_corrupted(job: VideoJob) -> None:
-    job = replace(job, items=(MomentItem("a0", "a", "A wave.", ((0.2, 1.2),)),))
-    model = RemoteLanguageModel()
-    local, on_device = (MomentPredictor(candidate)(job) for candidate in (LanguageModel(), model))
-    assert on_device.outputs == local.outputs
-    assert {*model.corrupted} == {*SPECS[:-1], "contrast:2"}
 
 
 def test_models_corrupt_on_a_gpu_only() -> None:

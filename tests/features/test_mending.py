@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jostle
-from helpers.flow_extractor import Moving, make_features
+from helpers.flow_extractor import Moving, extract_windows, make_features
 from helpers.numpy_extractor import TwoParts, WindowsWhole, moving
 from jostle import Clip
 from jostle.corruptions.engine.spec import Spec
@@ -53,8 +53,10 @@ def mend_reference(frames: np.ndarray, damaged: np.ndarray, kind: type[TwoParts]
     if kind is TwoParts:
         encodings = extractor.see(frames)
         return extractor.join((encodings if damaged.all() else interpolate_rows(encodings, damaged))[rows])
-    damaged_windows = damaged[rows].any(1)
-    features = extractor(frames[rows])
+    if kind is Moving:  # the flow to the next frame is used too
+        rows = np.append(rows, rows[:, -1:] + 1, 1)
+    damaged_windows = np.append(damaged, False)[rows].any(1)
+    features = extract_windows(frames, extractor)
     return features if damaged_windows.all() else interpolate_rows(features, damaged_windows)
 
 
@@ -68,7 +70,7 @@ SPECS = {
 }
 
 
-@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("kind", [*BOTH, Moving])
 @pytest.mark.parametrize("state", sorted(SPECS))
 def test_a_mended_state_equals_direct_interpolation(kind: type[TwoParts], state: str) -> None:
     frames, (spec, placement) = make_frames(), SPECS[state]
@@ -81,7 +83,7 @@ def test_a_mended_state_equals_direct_interpolation(kind: type[TwoParts], state:
     assert done.features.tobytes() == expected.tobytes()
     assert video.whole([Spec.parse(spec)], placement).features.tobytes() == expected.tobytes()
     assert make_features(corrupted, kind(), finder=DarkFrameFinder()).clean().features.tobytes() == expected.tobytes()
-    assert done.mended.left == (state == "all" or (kind is WindowsWhole and state == "spread"))
+    assert done.mended.left == (state == "all" or (kind is not TwoParts and state == "spread"))
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -129,22 +131,6 @@ def test_reproduced_bugs_and_mending_are_exclusive() -> None:
         VideoFeatures(
             ClipSource(Clip.at_rate(make_frames(), FPS)), TwoParts(), reproduce_bugs=("early-row",), finder=KNOWN
         )
-
-
-@pytest.mark.parametrize("state", sorted(SPECS))
-def test_flow_to_and_from_a_damaged_frame_is_replaced(state: str) -> None:
-    frames, (spec, placement) = make_frames(), SPECS[state]
-    corrupted = jostle.corrupt(Clip.at_rate(frames, FPS), spec, placement=placement, video_id="v").frames
-    video = make_features(frames, Moving(), finder=DarkFrameFinder())
-    done = video.under([Spec.parse(spec)], placement)
-    alone = make_features(corrupted, Moving(), finder=DarkFrameFinder()).clean()
-    assert done.features.tobytes() == alone.features.tobytes()
-    assert video.whole([Spec.parse(spec)], placement).features.tobytes() == alone.features.tobytes()
-    plain = make_features(corrupted, Moving()).clean()
-    rows = np.arange(len(plain.features))[:, None] * 4 + np.arange(17)  # the flow to the next frame is used too
-    damaged_windows = np.append(done.mended.damaged, False)[np.minimum(rows, 60)].any(1)
-    expected = plain.features if damaged_windows.all() else interpolate_rows(plain.features, damaged_windows)
-    assert done.features.tobytes() == expected.tobytes()
 
 
 masks = st.lists(st.booleans(), min_size=1, max_size=40).map(np.array)

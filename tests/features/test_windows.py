@@ -38,15 +38,6 @@ def test_a_window_repeats_the_last_frame_of_a_short_video(facts: tuple[int, int,
     assert grid.frames_of(indices, frames).tolist() == expected
 
 
-@given(sizes, st.data(), st.sampled_from(["all", "released", "released-json"]))
-def test_touched_windows_contain_a_corrupted_frame(facts: tuple[int, int, int], data: st.DataObject, rule) -> None:
-    frames, window, stride = facts
-    corrupted = np.array(data.draw(st.lists(st.booleans(), min_size=frames, max_size=frames)))
-    grid = WindowGrid(window, stride, rule)
-    expected = [i for i in range(grid.count(frames)) if corrupted[window_frames(i, frames, window, stride)].any()]
-    assert grid.touched(corrupted).tolist() == expected
-
-
 def test_counts_of_the_released_table() -> None:
     """The largest f with 4 f + 17 <= N."""
     grid = WindowGrid(16, 4, "released-json")

@@ -13,14 +13,18 @@ import torch
 from torch import nn
 
 import jostle
+from jostle.core.random import rng_for
+from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.afsd import between, draw_cut
 from jostle.models.extractors.i3d import I3dConfig, InceptionI3d
 from jostle.training.augmentation import ClipTransform, draw_transform
 from jostle.training.config_loading import read_training
+from jostle.training.descriptor_bank import draw_spec
 from jostle.training.detection_config import FrameTrainingConfig
 from jostle.training.end_to_end import fill_backbone
+from jostle.training.inspection_config import InspectionConfig
 from jostle.training.optimisation import make_optimiser
 from jostle.training.schedule import OptimiserConfig, learning_rate
 
@@ -131,6 +135,15 @@ def test_examples_have_the_published_values() -> None:
         assert value.optimiser.decays == "all"
         assert value.optimiser.average == 0
         assert value.detector in jostle.names("detectors")
+
+
+def test_examples_of_robust_training_name_corruptions_that_exist() -> None:
+    recogniser, inspector = (read_training(EXAMPLES / f"{name}.toml") for name in ("robust-recogniser", "inspector"))
+    assert (recogniser.task, type(inspector)) == ("recognition", InspectionConfig)
+    for spec in recogniser.corruptions.specs:
+        Spec.parse(spec)
+    for spec in inspector.strikes.specs:
+        draw_spec([spec], inspector.strikes.severities, rng_for(0))
 
 
 def random_image(seed: int = 0) -> np.ndarray:

@@ -9,6 +9,7 @@ import pytest
 
 import jostle
 from helpers.small_clips import make_config, write_clips
+from helpers.stopped_work import Stop, stop_at
 from jostle.core.random import key_for
 from jostle.core.types.frame_sets import FrameSets
 from jostle.corruptions.engine.spec import Spec
@@ -79,14 +80,8 @@ def test_pixels_are_cached_and_do_not_depend_on_the_processes(videos: list[Video
 
 
 def test_interrupted_preparation_leaves_no_file(videos: list[VideoClip], tmp_path: Path) -> None:
-    class Interrupted(Exception):
-        pass
-
-    def stop(done: int, total: int) -> None:
-        raise Interrupted
-
-    with pytest.raises(Interrupted):
-        load_clips(videos, Preparation(4), cache=tmp_path, jobs=1, progress=stop)
+    with pytest.raises(Stop):
+        load_clips(videos, Preparation(4), cache=tmp_path, jobs=1, progress=stop_at(1))
     assert list(tmp_path.iterdir()) == []
 
 

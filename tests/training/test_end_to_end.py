@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import jostle
-from helpers.stopped_training import assert_resumes, logged_rows
+from helpers.stopped_work import assert_resumes, logged_rows
 from jostle.core.config import make_settings
 from jostle.errors import BadValue, DataError
 from jostle.io.video.encode import Writer

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from helpers.small_world import make_config, write_world
-from helpers.stopped_training import logged_rows
+from helpers.stopped_work import logged_rows
 from jostle.features.store import FeatureOrigin, VideoEntry
 from jostle.training.events import TrainingPlan, TrainingProgress
 from jostle.training.loop import train

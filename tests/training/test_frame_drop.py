@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.stopped_training import assert_resumes, logged_rows
+from helpers.stopped_work import assert_resumes, logged_rows
 from jostle.core.config import make_settings
 from jostle.core.random import key_for
 from jostle.corruptions.engine.placement import Timeline, parse_placement

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.stopped_training import assert_resumes
+from helpers.stopped_work import assert_resumes
 from jostle.api import load_inspector
 from jostle.api import train as api_train
 from jostle.core.config import make_settings
@@ -20,12 +20,10 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, SourceChanged, UnknownName
 from jostle.io.video.encode import Writer
 from jostle.mending.descriptor import describe_frame, describe_frames
-from jostle.training.config_loading import read_training
 from jostle.training.descriptor_bank import (
     CorruptedFilm,
     FilmBank,
     corrupt_film,
-    draw_spec,
     load_footage,
     picture_corruptions,
     read_bank,
@@ -283,10 +281,3 @@ def test_invalid_footage_is_refused(videos: Path, tmp_path: Path) -> None:
         load_footage(make_config(videos, tmp_path, strikes={"specs": ["fogg"]}))
     with pytest.raises(BadValue, match="has severities 1 to 3"):
         load_footage(make_config(videos, tmp_path, strikes={"specs": ["thumos14-c/occlusion"], "severities": [4]}))
-
-
-def test_example_file_is_valid() -> None:
-    config = read_training(Path(__file__).parents[2] / "examples" / "inspector.toml")
-    assert isinstance(config, InspectionConfig)
-    for spec in config.strikes.specs:
-        draw_spec([spec], config.strikes.severities, rng_for(0))

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from helpers.small_world import make_config, write_world
-from helpers.stopped_training import Stop, assert_resumes, logged_rows, stop_at
+from helpers.stopped_work import Stop, assert_resumes, logged_rows, stop_at
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
 from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import read_weights, write_weights

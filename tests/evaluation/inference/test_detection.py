@@ -49,12 +49,18 @@ class FrameModel:
         return segments
 
 
-def test_a_callable_receives_the_frames_of_every_cell(job: VideoJob) -> None:
+@pytest.mark.parametrize("mending", [None, Mending()], ids=["as it is", "mended"])
+def test_a_callable_receives_the_frames_of_every_cell(job: VideoJob, mending: Mending | None) -> None:
     model = FrameModel()
-    result = WholeVideoPredictor(model)(job)
+    result = WholeVideoPredictor(model, mending=mending)(job)
     frames = np.array(read(job.path).frames)
     assert result.outputs["clean"].score.tolist() == [frames.mean()]
-    frames[3:9] = 0
+    if mending is None:
+        frames[3:9] = 0
+        assert result.mended is None
+    else:  # by the nearest frames without damage
+        frames[3:6], frames[6:9] = frames[2], frames[9]
+        assert np.flatnonzero(result.mended[CELLS[1].name].damaged).tolist() == list(range(3, 9))
     assert result.outputs[CELLS[1].name].score.tolist() == [frames.mean()]
     assert result.outputs[CELLS[2].name] is result.outputs["clean"]
     assert model.calls == 2
@@ -89,17 +95,6 @@ def test_only_supported_arguments_are_passed() -> None:
     assert bind_supported_arguments(lambda x, **rest: rest, facts)(1) == facts
     assert bind_supported_arguments(lambda x, duration=0, other=3: (duration, other), facts)(1) == (2.0, 3)
     assert bind_supported_arguments(len, facts)("abc") == 3
-
-
-def test_a_mended_callable_receives_the_nearest_undamaged_frames(job: VideoJob) -> None:
-    model = FrameModel()
-    result = WholeVideoPredictor(model, mending=Mending())(job)
-    frames = np.array(read(job.path).frames)
-    frames[3:6], frames[6:9] = frames[2], frames[9]
-    assert result.outputs[CELLS[1].name].score.tolist() == [frames.mean()]
-    assert result.outputs[CELLS[2].name] is result.outputs["clean"]
-    assert model.calls == 2
-    assert np.flatnonzero(result.mended[CELLS[1].name].damaged).tolist() == list(range(3, 9))
 
 
 def test_features_are_mended_on_the_way_to_a_detector(job: VideoJob) -> None:

@@ -23,6 +23,7 @@ from helpers import small_adaptation
 from helpers.small_adaptation import CELLS, SPEC, small_network, tensors, write_class_folders
 from helpers.small_recognition import CLASSES, NAMES
 from helpers.small_tasks import content, predicted_videos
+from helpers.stopped_work import Stop, stop_at
 from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, SourceChanged
 from jostle.evaluation.config import InferenceConfig
@@ -54,18 +55,6 @@ def scores(folder: Path) -> dict[str, np.ndarray]:
         with np.load(file) as archive:
             tables[file.stem] = archive["scores"]
     return tables
-
-
-class Stop(Exception):
-    """Exception that stops a run at a chosen video."""
-
-
-def stop_after(count: int) -> Any:
-    def progress(done: int, of: int) -> None:
-        if done == count:
-            raise Stop
-
-    return progress
 
 
 @PROTOCOLS
@@ -129,11 +118,11 @@ def test_a_stopped_online_run_resumes_to_the_same_bytes(
     out, options = tmp_path / "run", {"settings": SETTINGS[method]}
     if condition == "old states":  # the states are one video behind the journal, as after a kill
         with pytest.raises(Stop):
-            small_adaptation.run(videos, out, method, "online", progress=stop_after(1), **options)
+            small_adaptation.run(videos, out, method, "online", progress=stop_at(1), **options)
         old = Path(shutil.copytree(out / "adaptation", tmp_path / "old"))
     with pytest.raises(Stop):
         small_adaptation.run(
-            videos, out, method, "online", progress=stop_after(1 if condition == "old states" else 2), **options
+            videos, out, method, "online", progress=stop_at(1 if condition == "old states" else 2), **options
         )
     assert len(list((out / "adaptation").iterdir())) == 3
     if condition == "no states":
@@ -206,7 +195,7 @@ def test_videos_after_a_failed_one_are_repeated_once_it_works(
     broken.write_bytes(videos[order[1]].read_bytes())
     # Stop once the failed video has results, while later results are still of a network that did not process it.
     with pytest.raises(Stop):
-        small_adaptation.run(with_broken, out, "tent", "online", retry_failed=True, progress=stop_after(2), **options)
+        small_adaptation.run(with_broken, out, "tent", "online", retry_failed=True, progress=stop_at(2), **options)
     small_adaptation.run(with_broken, out, "tent", "online", **options)
     assert scores(out).keys() == scores(runs["tent online"]).keys()
     for cell, table in scores(runs["tent online"]).items():
@@ -232,7 +221,7 @@ def test_statistics_of_clean_videos_are_measured_once_and_reused(
         "fingerprint": fingerprint,
     }
     with pytest.raises(Stop):
-        small_adaptation.run(videos, tmp_path / "two", method, "online", progress=stop_after(2), **options)
+        small_adaptation.run(videos, tmp_path / "two", method, "online", progress=stop_at(2), **options)
     monkeypatch.setattr(source_statistics, "measure_statistics", None)  # stored statistics are not measured again
     small_adaptation.run(videos, tmp_path / "two", method, "online", **options)
     assert content(tmp_path / "two") == content(tmp_path / "one")

@@ -15,18 +15,13 @@ import pytest
 from helpers import small_tasks
 from helpers.small_run import NAMES
 from helpers.small_tasks import TASKS, content, predicted_videos, run
+from helpers.stopped_work import Stop, stop_at
 from jostle.errors import SourceChanged
 from jostle.evaluation.results.run import Run
 from jostle.evaluation.run_folder.journal import CellWritten, read_events
 from jostle.evaluation.runner.verification import check_run
 
 EVERY = pytest.mark.parametrize("task", TASKS)
-
-
-@pytest.fixture(scope="module")
-def finished_runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    root = tmp_path_factory.mktemp("runs")
-    return {task: run(videos, root / task, task) for task in TASKS}
 
 
 @pytest.fixture
@@ -141,17 +136,9 @@ def test_frames_of_a_long_video_are_stored_in_portions(
     """A stopped run resumes in the middle of a video."""
     monkeypatch.setattr("jostle.evaluation.tasks.similar_frames.PORTION", 2)
 
-    class StopRun(Exception):
-        pass
-
-    def stop(done: int, total: int) -> None:
-        assert total == 8
-        if done == 3:
-            raise StopRun
-
     out, ticks = tmp_path / "run", []
-    with pytest.raises(StopRun):
-        run(videos, out, task, progress=stop)
+    with pytest.raises(Stop, match="3 of 8"):
+        run(videos, out, task, progress=stop_at(3))
     assert predicted_videos(out) == ["a", "a", "b"]
     done = run(videos, out, task, watch=ticks.append)
     assert (sorted(predicted_videos(out)), done.clean.joined) == (["a", "a", "b", "b", "c", "c", "d", "d"], 7)

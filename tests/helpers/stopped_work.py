@@ -1,4 +1,4 @@
-"""Training that is stopped at a step, and the proof that it continues as if it had not been."""
+"""What stops work at a step, and the proof that training continues as if it had not been stopped."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from jostle.training.loop import train
-
 
 class Stop(Exception):
-    """Exception that ends a run at a chosen step."""
+    """Exception that ends a run, or a training, at a chosen step."""
 
 
 def stop_at(last_step: int) -> Callable[[int, int], None]:
     def on_step(step: int, total: int) -> None:
         if step == last_step:
-            raise Stop
+            raise Stop(f"{step} of {total}")
 
     return on_step
 
@@ -30,6 +28,8 @@ def logged_rows(folder: Path, event: str) -> list[dict[str, Any]]:
 
 def assert_resumes(config: Any, folder: Path, *stops: int) -> list[dict[str, Any]]:
     """Compare `whole`, a run without interruption, with `parts`, stopped at these steps; return the steps logged."""
+    from jostle.training.loop import train
+
     whole = train(config, folder / "whole")
     for step in stops:
         with pytest.raises(Stop):
