@@ -161,18 +161,20 @@ def test_ambiguous_annotations_are_refused(tmp_path: Path) -> None:
     assert jostle.load_dataset("thumos14", root=tmp_path, annotations=two).source == two
 
 
-def test_broken_annotations_are_not_skipped(tmp_path: Path) -> None:
-    write_text(tmp_path / "thumos14_cut.json", database(VIDEOS)[:-20])
-    with pytest.raises(DataError, match="broken JSON") as refused:
-        jostle.load_dataset("thumos14", root=tmp_path)
-    assert refused.value.fault == "F27"
-
-
-def test_an_unknown_subset_error_lists_the_known_ones(tmp_path: Path) -> None:
-    write_text(tmp_path / "thumos14.json", database({"v": ("Test", [("Diving", 0.0, 1.0)])}))
-    with pytest.raises(DataError, match="Test") as refused:
+@pytest.mark.parametrize(
+    ("text", "message", "fault"),
+    [
+        (database(VIDEOS)[:-20], "broken JSON", "F27"),
+        (database({"v": ("Test", [("Diving", 0.0, 1.0)])}), "Test", "F29"),  # the subsets that there are
+    ],
+)
+def test_broken_annotations_and_unknown_subsets_are_refused(
+    text: str, message: str, fault: str, tmp_path: Path
+) -> None:
+    write_text(tmp_path / "thumos14.json", text)
+    with pytest.raises(DataError, match=message) as refused:
         jostle.load_dataset("thumos14", "validation", root=tmp_path)
-    assert refused.value.fault == "F29"
+    assert refused.value.fault == fault
 
 
 MULTITHUMOS = {

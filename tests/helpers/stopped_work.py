@@ -40,3 +40,17 @@ def assert_resumes(config: Any, folder: Path, *stops: int) -> list[dict[str, Any
     steps = logged_rows(folder / "whole", "step")
     assert logged_rows(folder / "parts", "step") == steps
     return steps
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, learner: Any, method: str, spoilt: Callable[[int], bool], by: float) -> None:
+    """Multiply the total loss of a learner in some of its steps, counted from 1, by what is not finite."""
+    original, calls = getattr(learner, method), list[int]()
+
+    def spoiling(*arguments: Any) -> Any:
+        calls.append(1)
+        losses = original(*arguments)
+        if not spoilt(len(calls)):
+            return losses
+        return losses | {"total": losses["total"] * by} if isinstance(losses, dict) else losses * by
+
+    monkeypatch.setattr(learner, method, spoiling)

@@ -80,26 +80,16 @@ def match_official(predictions: Predictions, truth: Truth, threshold: float) -> 
     return matched_rows
 
 
+@pytest.mark.parametrize(("protocol", "rule"), [("activitynet", match_toolkit), ("thumos14-official", match_official)])
 @settings(max_examples=300, deadline=None)
 @given(scenes())
-def test_matching_equals_the_activitynet_toolkit_rules(scene) -> None:
+def test_matching_equals_the_rules_of_each_program(protocol: str, rule, scene) -> None:
     predictions, truth = scene
     aligned = align(predictions, truth)
-    matches = match(aligned, truth, protocols["activitynet"], GRID)
+    matches = match(aligned, truth, protocols[protocol], GRID)
     for t, threshold in enumerate(GRID):
         rows = np.where(matches.taken_by[t] == NONE, NONE, np.append(matches.ranking.order, NONE)[matches.taken_by[t]])
-        assert rows.tolist() == match_toolkit(predictions, truth, threshold)
-
-
-@settings(max_examples=300, deadline=None)
-@given(scenes())
-def test_matching_equals_the_official_thumos_rules(scene) -> None:
-    predictions, truth = scene
-    aligned = align(predictions, truth)
-    matches = match(aligned, truth, protocols["thumos14-official"], GRID)
-    for t, threshold in enumerate(GRID):
-        rows = np.where(matches.taken_by[t] == NONE, NONE, np.append(matches.ranking.order, NONE)[matches.taken_by[t]])
-        assert rows.tolist() == match_official(predictions, truth, threshold)
+        assert rows.tolist() == rule(predictions, truth, threshold)
 
 
 @given(*[st.floats(0, 100) for _ in range(4)])

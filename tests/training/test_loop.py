@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from helpers.small_world import make_config, write_world
-from helpers.stopped_work import Stop, assert_resumes, logged_rows, stop_at
+from helpers.stopped_work import Stop, assert_resumes, logged_rows, spoil, stop_at
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
 from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import read_weights, write_weights
@@ -108,14 +108,7 @@ def test_F95_non_finite_step_is_skipped_and_counted(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = Trainer(make_config(world), tmp_path)
-    original, calls = trainer.learner.losses_of, []
-
-    def sometimes(samples):
-        calls.append(1)
-        losses = original(samples)
-        return losses | {"total": losses["total"] * torch.nan} if len(calls) in (2, 5) else losses
-
-    monkeypatch.setattr(trainer.learner, "losses_of", sometimes)
+    spoil(monkeypatch, trainer.learner, "losses_of", lambda step: step in (2, 5), torch.nan)
     result = trainer.run()
     assert result.skipped == 2
     assert len(logged_rows(tmp_path, "skipped")) == 2
@@ -129,14 +122,7 @@ def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
 ) -> None:
     config = make_config(world, bad_steps=3, save_every=0.0)
     trainer = Trainer(config, tmp_path)
-    original, calls = trainer.learner.losses_of, []
-
-    def from_the_fourth(samples):
-        calls.append(1)
-        losses = original(samples)
-        return losses | {"total": losses["total"] * torch.inf} if len(calls) > 3 else losses
-
-    monkeypatch.setattr(trainer.learner, "losses_of", from_the_fourth)
+    spoil(monkeypatch, trainer.learner, "losses_of", lambda step: step > 3, torch.inf)
     with pytest.raises(DataError, match=r"3 steps in a row .* the last good checkpoint is in") as caught:
         trainer.run()
     assert caught.value.fault == "F95"

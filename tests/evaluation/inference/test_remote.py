@@ -91,23 +91,21 @@ def comparable(results: Any) -> dict[str, Any]:
     return values
 
 
-@pytest.mark.parametrize("load", [load_predictor, load_released_predictor, load_flow_predictor, load_frame_predictor])
-def test_remote_and_local_predictors_agree(jobs: list[VideoJob], load: Callable[[], Any]) -> None:
-    local = comparable(map_unordered(WorkerFactory(load), jobs, 1))
-    remote = comparable(map_unordered(WorkerFactory(partial(connect_predictor, SerializingClient(load))), jobs, 1))
-    assert local == remote
-
-
 def load_clip_predictor(name: str) -> ClipDetectionPredictor:
     return ClipDetectionPredictor(detector_of(name))
 
 
-@pytest.mark.parametrize("name", ["afsd", "basictad", "e2e_tad"])
-def test_remote_and_local_frame_detectors_agree(jobs: list[VideoJob], name: str) -> None:
-    load = partial(load_clip_predictor, name)
-    local = comparable(map_unordered(WorkerFactory(load), jobs[:1], 1))
-    remote = comparable(map_unordered(WorkerFactory(partial(connect_predictor, SerializingClient(load))), jobs[:1], 1))
-    assert local == remote
+@pytest.mark.parametrize(
+    ("load", "few"),
+    [
+        *((load, 4) for load in (load_predictor, load_released_predictor, load_flow_predictor, load_frame_predictor)),
+        *((partial(load_clip_predictor, name), 1) for name in ("afsd", "basictad", "e2e_tad")),
+    ],
+)
+def test_remote_and_local_predictors_agree(jobs: list[VideoJob], load: Callable[[], Any], few: int) -> None:
+    remote = partial(connect_predictor, SerializingClient(load))
+    local, same = (comparable(map_unordered(WorkerFactory(one), jobs[:few], 1)) for one in (load, remote))
+    assert local == same
 
 
 def test_flow_of_bundled_extractors_is_computed_locally() -> None:
@@ -200,13 +198,7 @@ def load_batching_predictor() -> FeatureDetectionPredictor:
 
 def test_states_of_a_video_are_detected_in_one_batch(jobs: list[VideoJob]) -> None:
     expected = comparable(map_unordered(WorkerFactory(load_predictor), jobs[:1], 1))
-    assert (
-        comparable(
-            map_unordered(
-                WorkerFactory(partial(connect_predictor, BatchingClient(load_batching_predictor))), jobs[:1], 1
-            )
-        )
-        == expected
-    )
+    batching = partial(connect_predictor, BatchingClient(load_batching_predictor))
+    assert comparable(map_unordered(WorkerFactory(batching), jobs[:1], 1)) == expected
     assert max(sizes) == 4
     assert not pending
