@@ -80,6 +80,8 @@ def test_comments_and_the_order_of_keys_do_not_matter(file: Path) -> None:
     ("old", "new", "message"),
     [
         ('"test"', '"tset"', "no subset of puppets is called 'tset': did you mean test"),
+        ('"puppets"', '"pupets"', "no data set is called 'pupets': did you mean puppets"),
+        ('"detection"', '"detect"', "no task is called 'detect': did you mean detection"),
         ('"puppets"', '"puppets-trimmed"', "puppets-trimmed is a data set for recognition, and the task is detection"),
         ('"mean_ap"', '"map"', "no metric is called 'map'"),
         ("corruptions", "corruption", "corruption: no such setting: did you mean corruptions"),
