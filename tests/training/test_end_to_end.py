@@ -250,34 +250,30 @@ def test_checkpointing_changes_no_gradients_or_buffers(name: str) -> None:
         torch.testing.assert_close(value, buffers[1][key])
 
 
-def test_invalid_settings_are_refused(videos: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadValue, match='write task = "detection"'):
-        EndToEndLearner(
-            make_settings(FrameTrainingConfig, {"detector": "temporalmaxer_puppets", "device": "cpu"}),
-            Processes.join("cpu"),
-        )
-    with pytest.raises(BadValue, match="needs corrupted clips: set drop"):
-        make_config(videos, data={"learn_from": "both"})
-    with pytest.raises(BadValue, match="would choose the model on the test set"):
-        make_config(videos, data={"select": "test"})
-    for changes, message in (
-        ({"lesson": 0.1}, "lesson works with AFSD only, not with basictad"),
-        ({"rates": {"reference_points": 0.1}}, "basictad has no parameter with 'reference_points' in its name"),
-    ):
-        with pytest.raises(BadValue, match=message):
-            EndToEndLearner(make_config(videos, **changes), Processes.join("cpu"))
-    for changes, message in (
-        ({"lesson": -1.0}, "lesson must not be below 0"),
-        ({"rates": {"head": 0.0}}, "rates are shares above 0"),
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": {"learn_from": "both"}}, "needs corrupted clips: set drop"),
+        ({"data": {"select": "test"}}, "would choose the model on the test set"),
         ({"data": {"recolour": 2.0}}, "recolour is a share up to 1"),
+        ({"lesson": 0.1}, "lesson works with AFSD only, not with basictad"),
+        ({"lesson": -1.0}, "lesson must not be below 0"),
+        ({"rates": {"reference_points": 0.1}}, "basictad has no parameter with 'reference_points' in its name"),
+        ({"rates": {"head": 0.0}}, "rates are shares above 0"),
         ({"weights": "a.st", "backbone_weights": "b.st"}, "weights have a backbone already"),
-    ):
-        with pytest.raises(BadValue, match=message):
-            make_config(videos, **changes)
-    (tmp_path / "a.toml").write_text(
-        'task = "end-to-end"\ndetector = "afsd_puppets"\n[data.drop]\nplacement = "pair"\n'
-    )
+    ],
+)
+def test_invalid_settings_are_refused(few_videos: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        EndToEndLearner(make_config(few_videos, **changes), Processes.join("cpu"))
+
+
+def test_settings_are_for_detectors_of_frames(tmp_path: Path) -> None:
+    features = make_settings(FrameTrainingConfig, {"detector": "temporalmaxer_puppets", "device": "cpu"})
+    with pytest.raises(BadValue, match='write task = "detection"'):
+        EndToEndLearner(features, Processes.join("cpu"))
+    text = 'task = "end-to-end"\ndetector = "afsd_puppets"\n[data.drop]\nplacement = "pair"\n'
+    (tmp_path / "a.toml").write_text(text)
     config = read_training(tmp_path / "a.toml", ["data.mirror=true"])
     assert isinstance(config, FrameTrainingConfig)
-    assert config.compares
-    assert config.data.mirror
+    assert (config.compares, config.data.mirror) == (True, True)

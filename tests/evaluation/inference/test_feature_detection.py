@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,40 +92,40 @@ def mutating(features, **facts):
     features[0] = 0
 
 
-@pytest.mark.fault("F78")
+def returning(*columns: list[float]) -> Any:
+    return lambda features, **facts: Segments(*columns, classes=("Jump",))
+
+
+def detect_by(detect: Any, folder: Path) -> Any:
+    write(folder, "a")
+    return detect_features(type("Own", (), {"detect": staticmethod(detect)})(), folder, FeatureGrid(fps=25.0))
+
+
+@pytest.mark.fault("F78", "F121")
 @pytest.mark.parametrize(
-    ("detect", "message"),
+    ("detect", "message", "fault"),
     [
-        (raising, r"video a: the detector failed \(RuntimeError: out of shape\); -vv shows where"),
-        (lambda features, **facts: None, "it returned NoneType, not Segments"),
-        (lambda features, **facts: [(0, 1)], "it returned list, not Segments"),
-        (lambda features, **facts: Segments([0.0], [1.0], [0]), "its segments have no scores"),
-        (mutating, "read-only"),
+        (raising, r"video a: the detector failed \(RuntimeError: out of shape\); -vv shows where", "F78"),
+        (lambda features, **facts: None, "it returned NoneType, not Segments", "F78"),
+        (lambda features, **facts: [(0, 1)], "it returned list, not Segments", "F78"),
+        (returning([0.0], [1.0], [0]), "its segments have no scores", None),
+        (returning([np.nan], [1.0], [0], [0.5]), r"video a: the detector failed \(.*(nan|finite)", "F121"),
+        (returning([0.0], [1.0], [0], [np.nan]), r"video a: the detector failed \(.*(nan|finite)", "F121"),
+        (returning([0.0], [1.0], [0], [np.inf]), r"video a: the detector failed \(.*(nan|finite)", "F121"),
+        (mutating, "read-only", "F78"),
     ],
 )
-def test_F78_a_detector_that_misbehaves_is_named_with_its_video(tmp_path: Path, detect, message: str) -> None:
-    write(tmp_path, "a")
-    own = type("Own", (), {"detect": staticmethod(detect)})()
+def test_F78_a_detector_that_misbehaves_is_named_with_its_video(
+    tmp_path: Path, detect: Any, message: str, fault: str | None
+) -> None:
     with pytest.raises((DataError, BadValue), match=message) as caught:
-        detect_features(own, tmp_path, FeatureGrid(fps=25.0))
+        detect_by(detect, tmp_path)
     if isinstance(caught.value, DataError):
-        assert caught.value.fault == "F78"
+        assert caught.value.fault == fault
     else:
-        assert caught.value.__notes__ == [f"in {tmp_path / 'a.npy'}"]
-
-
-@pytest.mark.fault("F121")
-@pytest.mark.parametrize(("start", "score"), [(np.nan, 0.5), (0.0, np.nan), (0.0, np.inf)])
-def test_F121_a_detector_that_returns_nan_is_named_with_its_video(tmp_path: Path, start: float, score: float) -> None:
-    write(tmp_path, "a")
-    own = type("Own", (), {"detect": staticmethod(lambda features, **facts: Segments([start], [1.0], [0], [score]))})()
-    with pytest.raises(DataError, match=r"video a: the detector failed \(.*(nan|finite)") as caught:
-        detect_features(own, tmp_path, FeatureGrid(fps=25.0))
-    assert caught.value.fault == "F121"
+        assert (fault, caught.value.__notes__) == (None, [f"in {tmp_path / 'a.npy'}"])
 
 
 def test_no_detections_are_a_valid_result(tmp_path: Path) -> None:
-    write(tmp_path, "a")
-    own = type("Own", (), {"detect": staticmethod(lambda features, **facts: Segments([], [], [], [], ("Jump",)))})()
-    detections = detect_features(own, tmp_path, FeatureGrid(fps=25.0))
+    detections = detect_by(returning([], [], [], []), tmp_path)
     assert (len(detections), detections.videos) == (0, ("a",))
