@@ -23,6 +23,7 @@ from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost, Extraction
 
 FPS = 25
+ACTIONS = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
 BOTH = [TwoParts, WindowsWhole]
 KINDS = [*BOTH, Moving]
 FIFTEEN = [
@@ -56,7 +57,7 @@ def parse_specs(*specs: str) -> list[Spec]:
 @pytest.mark.parametrize("count", [1, 2, 5, 15, 16, 17, 19, 20, 103, 203])
 def test_clean_features_equal_the_definition(kind: type[TwoParts], count: int) -> None:
     frames, extractor = moving(count), kind()
-    video = make_features(frames, extractor)
+    video = make_features(frames, extractor, segments=ACTIONS)
     done = video.clean()
     assert np.array_equal(done.features, extract_windows(frames, kind()))
     assert done.features.dtype == np.float32
@@ -115,11 +116,10 @@ def test_incremental_features_equal_full_features(
 ) -> None:
     """Placements count frames of the video, windows count frames at the rate of the extractor."""
     frames, (window, stride, rate) = moving(count, 16, 20), windows
-    segments = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
     memory = {} if keep_bytes is None else {"keep_bytes": keep_bytes}
-    video = make_features(frames, kind(window, stride, rate), segments=segments, **memory)
+    video = make_features(frames, kind(window, stride, rate), segments=ACTIONS, **memory)
     incremental = video.under(parse_specs(*spec_texts), placement)
-    corrupted = jostle.corrupt(frames, spec_texts, video_id="v", placement=placement, segments=segments, fps=FPS)
+    corrupted = jostle.corrupt(frames, spec_texts, video_id="v", placement=placement, segments=ACTIONS, fps=FPS)
     indices = range(count) if rate is None else [i * FPS // int(rate) for i in range(count * int(rate) // FPS)]
     assert np.array_equal(incremental.features, extract_windows(corrupted[list(indices)], kind(window, stride)))
     full = video.whole(parse_specs(*spec_texts), placement)
@@ -143,11 +143,10 @@ def test_reproduced_bugs_are_the_same_in_incremental_features(
     """Only the rows that the released program rewrites change, each to the window that it takes for them."""
     placement = placement if count >= 40 else "random:3"
     frames, extractor = moving(count, 16, 20), (TwoParts if two_parts else WindowsWhole)()
-    segments = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
-    video = make_features(frames, extractor, segments=segments, rule=rule, reproduce_bugs=faults)
+    video = make_features(frames, extractor, segments=ACTIONS, rule=rule, reproduce_bugs=faults)
     incremental, full = video.under(parse_specs(spec), placement), video.whole(parse_specs(spec), placement)
     assert incremental.features.tobytes() == full.features.tobytes()
-    corrupted = jostle.corrupt(frames, spec, video_id="v", placement=placement, segments=segments, fps=FPS)
+    corrupted = jostle.corrupt(frames, spec, video_id="v", placement=placement, segments=ACTIONS, fps=FPS)
     expected = extract_windows(frames, TwoParts())[: len(video)]
     changed = (corrupted != frames).any((1, 2, 3))
     for window, row in zip(*video.grid.patched(changed), strict=True):
