@@ -24,8 +24,19 @@ def clean(count: int) -> list[str]:
     return ["clean"] * count
 
 
-def test_a_moving_scene_is_clean() -> None:
-    assert kinds_of(moving_film(60)) == clean(60)
+CONTENT = {
+    "a moving scene": lambda: [moving_film(60)],
+    "a static camera with noise": lambda: [moving_film(80, step=0)],
+    "a static scene without noise": lambda: [moving_film(120, step=0, noise=0)],
+    "cuts": lambda: [moving_film(40), moving_film(40, seed=7), moving_film(40, seed=8, step=0) // 3],
+}
+
+
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.parametrize("lookahead", [0, 15])
+def test_content_is_clean(name: str, lookahead: int) -> None:
+    film = np.concatenate(CONTENT[name]())
+    assert kinds_of(film, lookahead) == clean(len(film))
 
 
 COLOURS = {
@@ -97,14 +108,6 @@ def test_a_frozen_picture_that_a_codec_refines_is_found() -> None:
     grain = np.random.default_rng(1).normal(0, 1, (25, *film.shape[1:]))
     film[25:50] = film[25] + np.cumsum(grain * (0.5 ** np.arange(25))[:, None, None, None], 0)
     assert kinds_of(np.clip(film, 0, 255).astype(np.uint8))[26:50] == ["frozen"] * 24
-
-
-def test_a_static_camera_with_noise_is_not_frozen() -> None:
-    assert kinds_of(moving_film(80, step=0)) == clean(80)
-
-
-def test_a_static_scene_without_noise_is_not_frozen_at_once() -> None:
-    assert kinds_of(moving_film(120, step=0, noise=0)) == clean(120)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 3), (0, 0, 1, 1), (0, 0, 0, 1, 1, 1)])  # pulldown, on twos, on threes
@@ -251,11 +254,6 @@ def test_the_grid_of_a_codec_in_bad_quality_is_content() -> None:
     coarse = film[20:45].reshape(25, SIDE // 8, 8, 16, 8, 3).mean((2, 4)).repeat(8, 1).repeat(8, 2)
     film[20:45] = np.clip(film[20:45] * 0.5 + coarse * 0.5, 0, 255)
     assert "blocky" not in kinds_of(film, 5)
-
-
-def test_a_cut_is_content() -> None:
-    film = np.concatenate([moving_film(40), moving_film(40, seed=7), moving_film(40, seed=8, step=0) // 3])
-    assert kinds_of(film, 0) == clean(120)
 
 
 def test_light_that_comes_back_within_three_frames_is_a_flash() -> None:

@@ -36,27 +36,22 @@ def test_missing_answers_are_wrong_and_counted_separately() -> None:
     assert score_answers(more, make_questions(4)).unknown == 1
 
 
-@pytest.mark.fault("F152")
-def test_answers_to_other_questions_are_refused() -> None:
-    with pytest.raises(DataError, match=r"none of the 1 answers.*like 'q0'.*like 'x'") as caught:
-        score_answers(AnswerSet({"x": QuestionAnswer(0)}), make_questions(2))
-    assert caught.value.fault == "F152"
+WRONG = [(0.5, 0.5), (0.5, 0.6, 0.0, 0.0), (1.2, -0.2, 0, 0), (float("nan"), 0, 0, 1), (0, 0, 0, 0)]
 
 
-@pytest.mark.fault("F154")
-def test_choice_beyond_the_options_is_refused() -> None:
-    with pytest.raises(DataError, match="the choice 4 is none of its 4 options; options count from 0"):
-        score_answers(make_answers(4, 1), make_questions(2))
-
-
-@pytest.mark.fault("F156")
+@pytest.mark.fault("F152", "F154", "F156")
 @pytest.mark.parametrize(
-    "wrong", [(0.5, 0.5), (0.5, 0.6, 0.0, 0.0), (1.2, -0.2, 0, 0), (float("nan"), 0, 0, 1), (0, 0, 0, 0)]
+    ("answers", "message", "fault"),
+    [
+        ({"x": QuestionAnswer(0)}, r"none of the 1 answers.*like 'q0'.*like 'x'", "F152"),
+        ({"q0": QuestionAnswer(4)}, "the choice 4 is none of its 4 options; options count from 0", "F154"),
+        *(({"q0": QuestionAnswer(0, wrong)}, "q0", "F156") for wrong in WRONG),
+    ],
 )
-def test_probabilities_must_fit_the_options(wrong: tuple[float, ...]) -> None:
-    with pytest.raises(DataError) as caught:
-        score_answers(AnswerSet({"q0": QuestionAnswer(0, wrong)}), make_questions(1))
-    assert caught.value.fault == "F156"
+def test_answers_that_do_not_fit_are_refused(answers: dict[str, QuestionAnswer], message: str, fault: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        score_answers(AnswerSet(answers), make_questions(2))
+    assert caught.value.fault == fault
 
 
 def test_chance_level_is_averaged_over_questions() -> None:

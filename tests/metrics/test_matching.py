@@ -107,14 +107,6 @@ def test_tiou_never_divides_by_zero() -> None:
     assert tiou(30.0, 20.0, 20.0, 30.0) == 0  # reversed segment: the union is zero
 
 
-def test_prediction_matches_the_second_best_instance_if_the_best_is_matched() -> None:
-    truth = Truth(("a",), ("Jump",), [0, 0], [0.0, 4.0], [10.0, 12.0], [0, 0])
-    predictions = Predictions(("a",), ("Jump",), [0, 0], [0.0, 1.0], [10.0, 11.0], [0, 0], [0.9, 0.8])
-    matches = match(align(predictions, truth), truth, protocols["activitynet"], np.array([0.5]))
-    assert matches.taken_by.tolist() == [[0, 1]]
-    assert matches.matched(0).tolist() == [0, 1]
-
-
 def test_instance_with_several_segments_is_matched_once() -> None:
     truth = Truth(("a",), ("Jump",), [0, 0], [0.0, 50.0], [10.0, 60.0], [0, 0])
     rows = Segmentation(np.array([0, 0, 1]), np.array([0.0, 20.0, 50.0]), np.array([10.0, 30.0, 60.0]))

@@ -44,17 +44,13 @@ def test_error_rate_at_the_limit(drop: float) -> None:
         assert simulate(drop, 0.08, seed=seed)[1] <= 0.05
 
 
-def test_stops_when_the_remaining_videos_cannot_change_the_outcome() -> None:
+@pytest.mark.parametrize(("value", "looks", "decision"), [(1.0, 6, ABOVE), (0.0, 5, BELOW)])
+def test_stops_when_the_remaining_videos_cannot_change_the_outcome(value: float, looks: int, decision: object) -> None:
     test = SequentialMean(0.6, 10, alpha=1e-9)
-    for _ in range(5):
-        test.add(1.0)
-    assert test.decision == OPEN
-    test.add(1.0)
-    assert (test.decision, test.looks) == (ABOVE, 6)
-    test = SequentialMean(0.6, 10, alpha=1e-9)
-    for _ in range(5):
-        test.add(0.0)
-    assert test.decision == BELOW
+    for _ in range(looks):
+        assert test.decision == OPEN
+        test.add(value)
+    assert (test.decision, test.looks) == (decision, looks)
 
 
 def test_decision_is_final() -> None:

@@ -15,34 +15,34 @@ ROWS = [("u", "A", 0, 10), ("u", "A", 20, 22), ("u", "B", 0, 10), ("v", "A", 5, 
 DURATION = [50.0, 20.0, np.nan]
 
 
-def test_missing_characteristics_are_computed(truth_of) -> None:
-    instances = prepare(truth_of(ROWS, duration=DURATION), styles["activitynet"])
-    assert list(instances.characteristics) == ["coverage", "length", "num-instances"]
-    assert all(characteristic.computed for characteristic in instances.characteristics.values())
-    assert instances.characteristics["coverage"].values.tolist() == [0.2, 0.04, 0.2]
-    assert instances.characteristics["length"].values.tolist() == [10, 2, 10]
-    assert instances.characteristics["num-instances"].values.tolist() == [2, 2, 1]
+GIVEN = {"length": [99.0] * 5, "num_instances": [7.0] * 5, "agreement": [0.5] * 5}
+NULLS = {"length": [np.nan] * 5, "agreement": [np.nan] * 5}
 
 
-def test_thumos14_counts_all_instances_of_the_video(truth_of) -> None:
-    instances = prepare(truth_of(ROWS, duration=DURATION), styles["thumos14"])
-    assert instances.characteristics["num-instances"].values.tolist() == [3, 3, 3]
-
-
-def test_given_characteristics_are_used_unchanged(truth_of) -> None:
-    truth = truth_of(ROWS, characteristics={"length": [99.0] * 5, "num_instances": [7.0] * 5, "agreement": [0.5] * 5})
-    instances = prepare(truth, styles["activitynet"])
-    assert list(instances.characteristics) == ["agreement", "length", "num-instances"]  # no coverage without durations
-    assert not any(characteristic.computed for characteristic in instances.characteristics.values())
-    assert instances.characteristics["length"].values.tolist() == [99.0] * 4
-    assert instances.characteristics["num-instances"].values.tolist() == [7.0] * 4
-
-
-def test_column_of_nulls_is_treated_as_missing(truth_of) -> None:
-    truth = truth_of(ROWS, characteristics={"length": [np.nan] * 5, "agreement": [np.nan] * 5})
-    instances = prepare(truth, styles["activitynet"])
-    assert list(instances.characteristics) == ["length", "num-instances"]
-    assert instances.characteristics["length"].computed
+@pytest.mark.parametrize(
+    ("style", "facts", "expected"),
+    [
+        (
+            *("activitynet", {"duration": DURATION}),
+            {"coverage": [0.2, 0.04, 0.2], "length": [10, 2, 10], "num-instances": [2, 2, 1]},
+        ),
+        (
+            *("thumos14", {"duration": DURATION}),  # which counts all instances of the video
+            {"coverage": [0.2, 0.04, 0.2], "length": [10, 2, 10], "num-instances": [3, 3, 3]},
+        ),
+        # Without durations there is no coverage.
+        ("activitynet", {"characteristics": NULLS}, {"length": [10, 2, 10, 25], "num-instances": [2, 2, 1, 1]}),
+        (
+            *("activitynet", {"characteristics": GIVEN}),
+            {"agreement": [0.5] * 4, "length": [99.0] * 4, "num-instances": [7.0] * 4},
+        ),
+    ],
+    ids=["computed", "of thumos14", "nulls", "given"],
+)
+def test_characteristics_are_computed_where_they_are_missing(truth_of, style: str, facts, expected) -> None:
+    found = prepare(truth_of(ROWS, **facts), styles[style]).characteristics
+    assert {name: one.values.tolist() for name, one in found.items()} == expected
+    assert {one.computed for one in found.values()} == {facts != {"characteristics": GIVEN}}
 
 
 def test_dropped_instances_are_counted_by_reason(truth_of) -> None:

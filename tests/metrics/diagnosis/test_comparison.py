@@ -44,20 +44,13 @@ def test_comparison_with_itself_is_zero(truth_of, predictions_of) -> None:
     assert set(change.totals.values()) | set(change.impact.values()) == {0.0}
 
 
-def test_different_ground_truth_is_refused(truth_of, predictions_of) -> None:
-    predictions = predictions_of(CLEAN)
-    with pytest.raises(DataError, match=r"different ground truth, sha256:\w{12}\.\. and .* the same file and subset"):
-        compare_diagnoses(
-            diagnose(predictions, truth_of(TRUTH)), diagnose(predictions, truth_of([*TRUTH, ("v", "B", 20, 30)]))
-        )
-
-
-def test_different_styles_are_refused(truth_of, predictions_of) -> None:
+def test_diagnoses_of_other_truth_or_style_are_refused(truth_of, predictions_of) -> None:
     predictions, truth = predictions_of(CLEAN), truth_of(TRUTH)
+    diagnosis = diagnose(predictions, truth)
+    more = diagnose(predictions, truth_of([*TRUTH, ("v", "B", 20, 30)]))
+    with pytest.raises(DataError, match=r"different ground truth, sha256:\w{12}\.\. and .* the same file and subset"):
+        compare_diagnoses(diagnosis, more)
     with pytest.raises(DataError, match="differ in style, 'thumos14' and 'activitynet'"):
-        compare_diagnoses(diagnose(predictions, truth), diagnose(predictions, truth, style="activitynet"))
-
-
-def test_objects_other_than_diagnoses_are_refused(truth_of, predictions_of) -> None:
+        compare_diagnoses(diagnosis, diagnose(predictions, truth, style="activitynet"))
     with pytest.raises(DataError, match="this is not a diagnosis: it lacks 'style'"):
-        compare_diagnoses({"format": 1}, diagnose(predictions_of(CLEAN), truth_of(TRUTH)))
+        compare_diagnoses({"format": 1}, diagnosis)
