@@ -31,16 +31,10 @@ def test_videos_are_found_by_suffix_in_every_folder(tmp_path: Path) -> None:
     assert videos.warnings == ()
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+def test_roots_that_are_missing_empty_or_a_link(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder of videos; give the folder that holds them"):
         find_videos(tmp_path / "none")
-
-
-def test_an_empty_folder_has_no_videos(tmp_path: Path) -> None:
     assert find_videos(str(tmp_path)) == {}
-
-
-def test_a_root_that_is_a_link_is_followed(tmp_path: Path) -> None:
     write_text(tmp_path / "disk/a.mp4")
     (tmp_path / "data").symlink_to(tmp_path / "disk")
     assert find_videos(tmp_path / "data") == {"a": tmp_path / "data/a.mp4"}

@@ -56,6 +56,13 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> VideoJob:
     return VideoJob("a", video, CELLS, 3, segments=Segments.from_pairs(np.array([[0.2, 1.2]])))
 
 
+def corrupted_copies(frames: np.ndarray, corruptions: DeferredCorruptions, specs: list[str]) -> np.ndarray:
+    """Return the frames under every corruption, as another process would make them, and note the specs."""
+    specs += [corruption.spec for corruption in corruptions]
+    sent = pickle.loads(pickle.dumps(corruptions))
+    return np.concatenate([corrupt_on_device(torch.from_numpy(frames), one).numpy() for one in sent] or [frames])
+
+
 @dataclass
 class CorruptingModel(Weigher):
     """Model that corrupts its input as a GPU would, here by the compiled kernels and frame by frame."""
@@ -72,13 +79,7 @@ class CorruptingModel(Weigher):
 
     def submit(self, frames: np.ndarray, corruptions: DeferredCorruptions) -> Any:
         self.sent += len(frames)
-        clean, copies = torch.from_numpy(frames), [frames]
-        if corruptions:
-            self.corrupted += [corruption.spec for corruption in corruptions]
-            copies = [
-                corrupt_on_device(clean, corruption).numpy() for corruption in pickle.loads(pickle.dumps(corruptions))
-            ]
-        scores = self(np.concatenate(copies))
+        scores = self(corrupted_copies(frames, corruptions, self.corrupted))
         return lambda: scores
 
 
@@ -121,12 +122,7 @@ class CorruptingExtractor(TwoParts):
     def submit(self, method: str, *inputs: np.ndarray, corruptions: DeferredCorruptions = NO_CORRUPTIONS) -> Any:
         self.sent += len(inputs[0]) if method == "see" else 0
         if corruptions:
-            self.corrupted += [corruption.spec for corruption in corruptions]
-            frames = torch.from_numpy(inputs[0])
-            copies = [
-                corrupt_on_device(frames, corruption).numpy() for corruption in pickle.loads(pickle.dumps(corruptions))
-            ]
-            inputs = (np.concatenate(copies),)
+            inputs = (corrupted_copies(inputs[0], corruptions, self.corrupted),)
         scores = getattr(self, method or "__call__")(*inputs)
         return lambda: scores
 

@@ -34,12 +34,6 @@ def dataset(root: Path) -> Dataset:
     return puppets_frames(Request("test", root), counts=FEW)
 
 
-def test_the_task_of_the_data_set_is_frames(dataset: Dataset) -> None:
-    assert dataset.task == "frames"
-    assert set(dataset.frames.videos) <= set(dataset.videos)
-    assert set(dataset.frames.frames) == set(dataset.frames.labels)
-
-
 @pytest.fixture(scope="module")
 def picture() -> np.ndarray:
     return np.random.default_rng(3).integers(40, 200, (112, 112), np.uint8)
@@ -71,6 +65,8 @@ def test_sets_are_similar_frames_within_k_with_the_same_prop(dataset: Dataset) -
     sets = read_frame_sets(dataset.folder / "pmsets.json")
     labels = read_frame_labels(dataset.folder / "labels.json")
     assert len(sets) > 3
+    assert (dataset.task, set(dataset.frames.labels)) == ("frames", set(labels))
+    assert set(dataset.frames.videos) <= set(dataset.videos)
     film = Video(0, "test", 1).film()
     props = film.held()
     for anchor, near in sets.items():

@@ -27,19 +27,15 @@ def test_clips_are_in_class_folders(dataset: Dataset) -> None:
     assert all(path.stat().st_size for path in dataset.videos.values())
 
 
-def test_the_truth_has_one_action_a_clip(dataset: Dataset) -> None:
-    truth = dataset.truth
+def test_labels_and_truth_have_one_action_a_clip(dataset: Dataset) -> None:
+    truth, labels = dataset.truth, dataset.labels
+    assert (dataset.task, labels.classes, labels.videos) == ("recognition", CLASSES, tuple(dataset.videos))
     assert truth.video.tolist() == list(range(len(CLASSES)))
+    assert labels.label.tolist() == truth.label.tolist()
     for name, label in zip(truth.videos, truth.label, strict=True):
         assert truth.classes[label] in name
     assert (truth.end <= truth.duration).all()
     assert ((truth.duration >= 1.5) & (truth.duration <= 6)).all()
-
-
-def test_the_task_of_the_data_set_is_recognition(dataset: Dataset) -> None:
-    assert (dataset.task, dataset.labels.classes) == ("recognition", CLASSES)
-    assert dataset.labels.videos == tuple(dataset.videos)
-    assert dataset.labels.label.tolist() == dataset.truth.label.tolist()
 
 
 def test_the_lists_are_read_as_recognition_lists(dataset: Dataset) -> None:

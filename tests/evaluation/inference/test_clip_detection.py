@@ -90,12 +90,9 @@ def test_incremental_detection_equals_full_detection(name: str) -> None:
     result = VideoClips(states["clean"], detector, duration=7.5).detect(states)
     for state, source in states.items():
         expected = detector.detect(np.array(source.block(0, 150)), fps=20.0, duration=7.5)
-        for expected_values, values in zip(
-            (expected.start, expected.end, expected.label, expected.score),
-            (getattr(result.segments[state], column) for column in ("start", "end", "label", "score")),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(expected_values, values, err_msg=state)
+        for column in ("start", "end", "label", "score"):
+            found = getattr(result.segments[state], column)
+            np.testing.assert_array_equal(getattr(expected, column), found, err_msg=state)
         assert len(expected), state
     assert (result.segments["frame"].score[:5] != result.segments["clean"].score[:5]).any()
 

@@ -19,24 +19,19 @@ def sample(sampling: Sampling, total: int, frames: int = 8, stride: int = 8, see
     return indices.tolist()
 
 
-def test_clips_begin_evenly_spaced_and_reach_both_ends() -> None:
-    clips = sample(Sampling(clips=5), 100, frames=4, stride=8)
-    assert [clip[0] for clip in clips] == [0, 18, 37, 56, 75]
-    assert clips[-1][-1] == 99
-    assert {tuple(np.diff(clip)) for clip in clips} == {(8, 8, 8)}
-
-
-def test_a_single_clip_is_centred() -> None:
-    assert sample(Sampling(frames=3, stride=2), 11) == [[3, 5, 7]]
-
-
-def test_a_short_video_repeats_its_last_frame() -> None:
-    assert sample(Sampling(clips=2), 5, frames=4, stride=2) == [[0, 2, 4, 4]] * 2
-
-
-def test_even_spread_takes_the_middle_of_equal_parts() -> None:
-    assert sample(Sampling(spread="even"), 80) == [[5, 15, 25, 35, 45, 55, 65, 75]]
-    assert sample(Sampling(spread="even"), 3, frames=6) == [[0, 0, 1, 1, 2, 2]]
+@pytest.mark.parametrize(
+    ("sampling", "total", "frames", "stride", "expected"),
+    [
+        (Sampling(clips=5), 100, 4, 8, [[first, first + 8, first + 16, first + 24] for first in (0, 18, 37, 56, 75)]),
+        (Sampling(frames=3, stride=2), 11, 8, 8, [[3, 5, 7]]),
+        (Sampling(clips=2), 5, 4, 2, [[0, 2, 4, 4]] * 2),  # the last frame is repeated
+        (Sampling(spread="even"), 80, 8, 8, [[5, 15, 25, 35, 45, 55, 65, 75]]),
+        (Sampling(spread="even"), 3, 6, 8, [[0, 0, 1, 1, 2, 2]]),
+    ],
+    ids=["from end to end", "centred", "short", "even", "even and short"],
+)
+def test_sampled_frames(sampling: Sampling, total: int, frames: int, stride: int, expected: list[list[int]]) -> None:
+    assert sample(sampling, total, frames, stride) == expected
 
 
 def test_sampling_rule_of_mini_kinetics_c() -> None:
