@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from helpers.command_line import assert_refused, call, succeed
 from helpers.synthetic_runs import write_run
-from jostle.cli.app import _run as run_command
 
 
 @pytest.fixture(scope="module")
@@ -20,25 +18,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(sound), str(write_run(folder / "frail", "recognition", videos=200, weakness=2.5))
 
 
-@pytest.fixture
-def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty folder that no build server works in."""
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["jostle", "check", *words])
-        code = run_command()
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
 
-    return call
-
-
-def test_exit_codes(run_cli: Any, runs: tuple[str, str]) -> None:
+def test_exit_codes(runs: tuple[str, str]) -> None:
     sound, frail = runs
-    assert run_cli(sound, "--against", frail)[0] == 0
-    code, out, err = run_cli(frail, "--against", sound)
+    assert call("check", sound, "--against", frail).code == 0
+    code, out, err = call("check", frail, "--against", sound)
     assert code == 7
     lines = out.splitlines()
     assert lines[0].split() == ["condition", "value", "interval", "limit", "videos", "decision"]
@@ -46,32 +37,27 @@ def test_exit_codes(run_cli: Any, runs: tuple[str, str]) -> None:
     assert lines[3] == "fail: 1 pass, 1 fail of 2 conditions"
     assert "Holm" in err
     Path("budget.toml").write_text('[[condition]]\nmetric = "clean"\nat_least = 0.945\n')
-    assert run_cli(sound, "--budget", "budget.toml")[0] == 8
+    assert call("check", sound, "--budget", "budget.toml").code == 8
     Path("budget.toml").write_text('[[condition]]\nmetric = "clean"\nat_leats = 0.9\n')
-    code, _, err = run_cli(sound, "--budget", "budget.toml")
-    assert code == 2
-    assert "did you mean at_least?" in err
+    assert_refused(2, "did you mean at_least?", "check", sound, "--budget", "budget.toml")
 
 
-def test_without_a_budget_files_are_checked(run_cli: Any, tmp_path: Path) -> None:
+def test_without_a_budget_files_are_checked(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "recognition", videos=6)
-    code, out, err = run_cli(str(run))
+    code, out, err = call("check", run)
     assert (code, err) == (0, "")
     assert "6 of 6 videos" in out
-    assert run_cli(str(run), "--json")[1].startswith('{\n  "format": 1,\n  "folder"')
-    for more in (["--junit", "junit.xml"], ["--cells", "clean"], ["--bootstrap", "20"]):
-        code, _, err = run_cli(str(run), *more)
-        assert (code, "is of a gate; give it --budget FILE or --against RUN" in err) == (2, True)
-    code, _, err = run_cli(str(run), "--against", str(run), "--dataset", "folder")
-    assert (code, "leave them out for a run" in err) == (2, True)
+    assert succeed("check", run, "--json").out.startswith('{\n  "format": 1,\n  "folder"')
+    for more in (["--junit", "junit.xml"], ["--cells", "clean"], ["--bootstrap", 20]):
+        assert_refused(2, "is of a gate; give it --budget FILE or --against RUN", "check", run, *more)
+    assert_refused(2, "leave them out for a run", "check", run, "--against", run, "--dataset", "folder")
     (run / "predictions" / "clean.npz").unlink()
-    code, out, _ = run_cli(str(run))
+    code, out, _ = call("check", run)
     assert (code, "predictions/clean.npz was written and is gone" in out) == (4, True)
-    code, _, err = run_cli(str(tmp_path / "nothing"))
-    assert code == 3
+    assert call("check", tmp_path / "nothing").code == 3
 
 
-def test_an_early_stop_brings_its_budget(run_cli: Any, tmp_path: Path) -> None:
+def test_an_early_stop_brings_its_budget(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "recognition", videos=6)
     record = json.loads((run / "run.json").read_text())
     record["stopped_early"] = {
@@ -86,17 +72,17 @@ def test_an_early_stop_brings_its_budget(run_cli: Any, tmp_path: Path) -> None:
         "against": None,
     }
     (run / "run.json").write_text(json.dumps(record))
-    code, out, _ = run_cli(str(run))
+    code, out, _ = call("check", run)
     assert out.splitlines()[0].split()[0] == "condition"
     assert code in (0, 8)
 
 
-def test_outputs_for_build_servers(run_cli: Any, runs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_for_build_servers(runs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     sound, frail = runs
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     Path("summary.md").write_text("before\n")
-    code, out, err = run_cli(frail, "--against", sound, "--junit", "junit.xml", "--json")
+    code, out, err = call("check", frail, "--against", sound, "--junit", "junit.xml", "--json")
     assert code == 7
     content = json.loads(out)
     assert [one["decision"] for one in content["conditions"]] == ["pass", "fail"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,9 @@ import typer
 
 import jostle
 from helpers import tiny_run
+from helpers.command_line import succeed
 from helpers.synthetic_runs import write_run
 from jostle.api.installation import Health
-from jostle.cli.app import _run as run_command
 from jostle.cli.app import app
 from jostle.evaluation.inference.jobs import VideoAdaptation
 from jostle.evaluation.results.run import Run
@@ -26,7 +24,6 @@ from jostle.features.extraction import Cost
 from jostle.training.loop import TrainingResult
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
-RunJson = Callable[..., Any]
 
 
 def documented_keys() -> dict[str, list[str]]:
@@ -38,18 +35,13 @@ def documented_keys() -> dict[str, list[str]]:
     return rows
 
 
-@pytest.fixture
-def run_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> RunJson:
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
-    def call(*words: str) -> Any:
-        monkeypatch.setattr(sys, "argv", ["jostle", *words, "--json"])
-        code = run_command()
-        output = capsys.readouterr()
-        assert code == 0, output.err
-        return json.loads(output.out)
 
-    return call
+def run_json(*words: str) -> Any:
+    return succeed(*words, "--json").json
 
 
 def test_every_verb_with_json_is_documented() -> None:
@@ -58,7 +50,7 @@ def test_every_verb_with_json_is_documented() -> None:
     assert {row.partition(" ")[0] for row in documented_keys()} == verbs
 
 
-def test_finished_runs(run_json: RunJson) -> None:
+def test_finished_runs() -> None:
     write_run(Path("a"))
     write_run(Path("b"), model="other", weakness=0.3)
     keys = documented_keys()
@@ -72,7 +64,7 @@ def test_finished_runs(run_json: RunJson) -> None:
     assert sorted(run_json("check", "a")) == sorted(set(keys["check DIR"]) - {"whole"})
 
 
-def test_probe_has_one_layout(run_json: RunJson) -> None:
+def test_probe_has_one_layout() -> None:
     pytest.importorskip("torch")
     tiny_run.write_folder(Path("made"))
     words = ["probe", "made/tiny-c.toml", "--data", "made/data", "-o", "probe", "-j", "1"]
@@ -89,7 +81,7 @@ def test_probe_has_one_layout(run_json: RunJson) -> None:
     assert all(f"`{key}`" in section for one in against["against"].values() for key in one)
 
 
-def test_check_has_one_layout(run_json: RunJson) -> None:
+def test_check_has_one_layout() -> None:
     write_run(Path("a"))
     check = jostle.check("a", "a")
     value = run_json("check", "a", "--against", "a")
@@ -99,7 +91,7 @@ def test_check_has_one_layout(run_json: RunJson) -> None:
     assert all(f"`{key}`" in section for key in value["conditions"][0])
 
 
-def test_diff_has_one_layout(run_json: RunJson) -> None:
+def test_diff_has_one_layout() -> None:
     write_run(Path("a"))
     write_run(Path("b"), model="other", weakness=0.3)
     diff = jostle.diff("a", "b", draws=20)
@@ -133,7 +125,7 @@ def test_passes_of_adaptation() -> None:
     assert value["adaptation"]["forward_ratio"] == 2.0
 
 
-def test_frame_classifiers(run_json: RunJson) -> None:
+def test_frame_classifiers() -> None:
     write_run(Path("frames"), "frames", cells=())
     value = run_json("report", "frames", "-o", "page.html", "--figures", "figures", "--bootstrap", "0")
     assert [*value] == documented_keys()["report"]
@@ -147,7 +139,7 @@ def test_frame_classifiers(run_json: RunJson) -> None:
     assert [*value] == documented_keys()["eval --sets --labels"]
 
 
-def test_scores_of_files(run_json: RunJson) -> None:
+def test_scores_of_files() -> None:
     segments = [{"label": "jump", "segment": [1.0, 5.0]}, {"label": "run", "segment": [6.0, 9.0]}]
     truth = {"database": {name: {"subset": "test", "duration": 20.0, "annotations": segments} for name in "ab"}}
     predictions = {
@@ -166,7 +158,7 @@ def test_scores_of_files(run_json: RunJson) -> None:
     assert [*run_json("names", "published", "mini-kinetics-c/table-2")] == keys["names published TABLE"]
 
 
-def test_answers_and_moments(run_json: RunJson) -> None:
+def test_answers_and_moments() -> None:
     keys = documented_keys()
     question = {"id": "q", "video": "v", "question": "Q?", "options": ["up", "down"], "answer": 0, "type": "way"}
     Path("questions.jsonl").write_text(json.dumps(question) + "\n")

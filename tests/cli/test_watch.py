@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from helpers.command_line import call
 from jostle.api.streams import WatchState
-from jostle.cli.app import _run as run_command
 from jostle.cli.streams import _LiveLine
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 HEADER = b"YUV4MPEG2 W32 H24 F10:1 C420jpeg\n"
-Run = Callable[..., tuple[int, str, str]]
 
 
 def y4m(path: Path, text: str) -> Path:
@@ -29,23 +27,15 @@ def y4m(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     y4m(tmp_path / "a.y4m", "." * 12 + "x" * 6 + "." * 6)
 
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["jostle", "watch", *words])
-        code = run_command()
-        output = capsys.readouterr()
-        return code, output.out, output.err
 
-    return call
-
-
-def test_events_are_lines_of_json(run: Run) -> None:
-    code, out, err = run("a.y4m")
+def test_events_are_lines_of_json() -> None:
+    code, out, err = call("watch", "a.y4m")
     events = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     black = [event for event in events if event["kind"] == "black"]
@@ -54,23 +44,22 @@ def test_events_are_lines_of_json(run: Run) -> None:
     assert re.search(r"\d+ of 24 frames damaged in \d+ stretch", err)
 
 
-def test_until_damaged_has_an_exit_code(run: Run) -> None:
-    assert run("a.y4m", "--until-damaged", "-q")[0] == 9
+def test_until_damaged_has_an_exit_code() -> None:
+    assert call("watch", "a.y4m", "--until-damaged", "-q").code == 9
     Path("cut.y4m").write_bytes(Path("a.y4m").read_bytes()[:-20])
-    code, _, err = run("cut.y4m")
-    assert code == 3
-    assert "ended within a frame" in err
-    assert run("nothere.y4m")[0] == 3
-    assert run("a.y4m", "--size", "12")[0] == 2
+    code, _, err = call("watch", "cut.y4m")
+    assert (code, "ended within a frame" in err) == (3, True)
+    assert call("watch", "nothere.y4m").code == 3
+    assert call("watch", "a.y4m", "--size", "12").code == 2
 
 
-def test_a_summary_is_one_value(run: Run) -> None:
-    code, out, _ = run("a.y4m", "--json", "--events", "events.jsonl")
+def test_a_summary_is_one_value() -> None:
+    code, out, _ = call("watch", "a.y4m", "--json", "--events", "events.jsonl")
     row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `watch`"))
     assert [*json.loads(out)] == re.findall(r"`([a-z_]+)`", row.split("|")[2])
     assert code == 0
     assert len(Path("events.jsonl").read_text().splitlines()) >= 2
-    assert "either the stream or JSON" in run("a.y4m", "--json", "-o", "-")[2]
+    assert "either the stream or JSON" in call("watch", "a.y4m", "--json", "-o", "-").err
 
 
 def test_the_live_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +10,12 @@ import pytest
 pytest.importorskip("torch")
 
 import jostle
+from helpers.command_line import assert_refused, call, succeed
 from jostle.api import draw_inspection, inspection
-from jostle.cli.app import _run
 from jostle.core.types.clip import Frames
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.parameters import CASTS
 from jostle.io.video.encode import Writer
-
-Call = Callable[..., int]
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Run the command line with these arguments."""
-
-    def run(*words: str | Path) -> int:
-        monkeypatch.setattr(sys, "argv", ["jostle", *map(str, words), "--device", "cpu"])
-        return _run()
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -68,33 +52,23 @@ def test_only_damaged_frames_are_found(film: Frames, causal: bool) -> None:
     assert probabilities.dtype == np.float64
 
 
-def test_inspect_prints_and_draws(video: Path, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "strip.png"
-    assert call("inspect", video, "-o", out, "--threshold", "0.5") == 0
-    captured = capsys.readouterr()
-    assert "60-64" in captured.out
-    assert "2.50-2.71" in captured.out
-    assert "5 of 120 frames damaged" in captured.err
-    assert out.read_bytes().startswith(b"\x89PNG")
-    assert call("inspect", video, "--json", "--causal", "--threshold", "0.5") == 0
-    payload = json.loads(capsys.readouterr().out)
+def test_inspect_prints_and_draws(video: Path, tmp_path: Path) -> None:
+    words = ("inspect", video, "--device", "cpu")
+    _, out, err = succeed(*words, "-o", tmp_path / "strip.png", "--threshold", 0.5)
+    assert "60-64" in out
+    assert "2.50-2.71" in out
+    assert "5 of 120 frames damaged" in err
+    assert (tmp_path / "strip.png").read_bytes().startswith(b"\x89PNG")
+    payload = succeed(*words, "--json", "--causal", "--threshold", 0.5).json
     assert all(60 <= stretch["first"] < stretch["stop"] <= 65 for stretch in payload["stretches"])
     assert payload["struck"] == sum(p >= 0.5 for p in payload["probabilities"]) > 0
     assert len(payload["probabilities"]) == payload["frames"] == 120
     assert payload["causal"] is True
     assert payload["fingerprint"] == jostle.load_inspector().fingerprint
-    assert call("inspect", video, "--threshold", "0") == 0
-    assert "all of 120 frames damaged" in capsys.readouterr().err
-
-
-def test_invalid_arguments_are_explained(
-    video: Path, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("inspect", video, "-o", tmp_path / "strip.txt") == 2
-    assert "written as .png, .pdf, .svg" in capsys.readouterr().err
-    assert call("inspect", video, "--inspector", tmp_path / "none.safetensors") != 0
-    assert "no such file" in capsys.readouterr().err
-    assert call("inspect", tmp_path / "none.mp4") == 3
+    assert "all of 120 frames damaged" in succeed(*words, "--threshold", 0).err
+    assert_refused(2, "written as .png, .pdf, .svg", *words, "-o", tmp_path / "strip.txt")
+    assert_refused(3, "no such file", *words, "--inspector", tmp_path / "none.safetensors")
+    assert call("inspect", tmp_path / "none.mp4").code == 3
 
 
 def test_drawing_is_reproducible(film: Frames, tmp_path: Path) -> None:
@@ -104,12 +78,10 @@ def test_drawing_is_reproducible(film: Frames, tmp_path: Path) -> None:
     assert one == two
 
 
-def test_mend_keeps_timestamps_and_intact_frames(
-    film: Frames, video: Path, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mend_keeps_timestamps_and_intact_frames(film: Frames, video: Path, tmp_path: Path) -> None:
     out = tmp_path / "mended.mkv"
-    assert call("mend", video, "-o", out, "--lossless", "--json", "--threshold", "0.5") == 0
-    payload = json.loads(capsys.readouterr().out)
+    words = ("mend", video, "-o", out, "--device", "cpu")
+    payload = succeed(*words, "--lossless", "--json", "--threshold", 0.5).json
     assert (payload["frames"], payload["mended"], payload["how"]) == (120, 5, "blend")
     before, after = jostle.read(video), jostle.read(out)
     assert np.allclose(after.pts, before.pts, atol=1e-3)
@@ -118,6 +90,5 @@ def test_mend_keeps_timestamps_and_intact_frames(
     assert (after.frames[intact] == before.frames[intact]).all()
     errors = [np.abs(frames[60:65].astype(int) - film[60:65]).mean() for frames in (before.frames, after.frames)]
     assert errors[1] < 0.2 * errors[0]
-    assert call("mend", video, "-o", out) == 2
-    assert "pass --overwrite to replace it" in capsys.readouterr().err
-    assert call("mend", video, "-o", video) == 2
+    assert_refused(2, "pass --overwrite to replace it", *words)
+    assert call("mend", video, "-o", video).code == 2

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 import jostle
-from jostle.cli.app import _run
+from helpers.command_line import assert_refused, call, succeed
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.parameters import CASTS
 from jostle.io.video.encode import Writer
@@ -34,9 +32,9 @@ tious = [0.5]
 name = "main"
 cells = ["thumos14-c/black_frame:3"]
 """
+NET = ("--extractor", "puppet_net", "--device", "cpu")
 DETECTOR = ("temporalmaxer_puppets", "--weights", "clean")
 DAMAGED = slice(60, 66)
-Call = Callable[..., int]
 
 
 @pytest.fixture(scope="module")
@@ -67,57 +65,37 @@ def write(frames: np.ndarray, path: Path) -> None:
             writer.write(frame)
 
 
-@pytest.fixture
-def call(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Run the command line with these arguments, in an empty folder."""
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: str | Path) -> int:
-        device = () if words[0] == "diff" else ("--device", "cpu")
-        monkeypatch.setattr(sys, "argv", ["jostle", *map(str, words), *device])
-        return _run()
 
-    return run
-
-
-def test_extracted_features_are_mended_with_a_warning(
-    workspace: Path, call: Call, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("extract", workspace / "black.mkv", "--extractor", "puppet_net")
-    assert call(*words, "-o", "plain") == 0
-    capsys.readouterr()
-    assert call(*words, "-o", "mended", "--mend", "jostle", "--json") == 0
-    payload = json.loads(capsys.readouterr().out)
-    count = int(payload["warnings"][0].split(":")[1].split()[0])
-    assert payload["warnings"] == [f"black: {count} of 120 frames are damaged"]
-    inspector = jostle.load_inspector()
+def test_extracted_features_are_mended_with_a_warning(workspace: Path) -> None:
+    words = ("extract", workspace / "black.mkv", *NET)
+    succeed(*words, "-o", "plain")
+    warnings = succeed(*words, "-o", "mended", "--mend", "jostle", "--json").json["warnings"]
+    count = int(warnings[0].split(":")[1].split()[0])
+    assert warnings == [f"black: {count} of 120 frames are damaged"]
     metadata = json.loads(Path("mended/features.json").read_text())
-    assert (metadata["mend"], metadata["mend_weights"]) == ("jostle", inspector.fingerprint)
+    assert (metadata["mend"], metadata["mend_weights"]) == ("jostle", jostle.load_inspector().fingerprint)
     plain, mended = (np.load(f"{name}/black.npy") for name in ("plain", "mended"))
-    clean = jostle.load_extractor("puppet_net")
-    assert plain.shape == mended.shape == (27, clean.dim)
+    assert plain.shape == mended.shape == (27, jostle.load_extractor("puppet_net").dim)
     assert not np.array_equal(plain, mended)
-    assert call(*words, "-o", "mended") == 6
-    assert "mend was 'jostle', now None" in capsys.readouterr().err
-    assert (
-        call("extract", workspace / "data" / "one.mkv", "--extractor", "puppet_net", "-o", "clean", "--keep-frames")
-        == 0
-    )
+    assert_refused(6, "mend was 'jostle', now None", *words, "-o", "mended")
+    words = ("extract", workspace / "data" / "one.mkv", *NET)
+    succeed(*words, "-o", "clean", "--keep-frames")
     original = np.load("clean/one.npy")
     assert np.abs(mended - original).mean() < np.abs(plain - original).mean() / 2
 
     corruption = ("-c", "black_frame:3", "--placement", "frames:60-66", "--mend", "jostle")
-    words = ("extract", workspace / "data" / "one.mkv", "--extractor", "puppet_net")
-    assert call(*words, "-o", "a", *corruption) == 0
-    assert call(*words, "-o", "b", *corruption, "--clean", "clean") == 0
+    succeed(*words, "-o", "a", *corruption)
+    succeed(*words, "-o", "b", *corruption, "--clean", "clean")
     assert np.load("a/one.npy").tobytes() == mended.tobytes() == np.load("b/one.npy").tobytes()
-    assert call(*words, "-o", "c", *corruption, "--clean", "mended") == 2
-    assert "clean features do not match: mend is 'jostle'" in capsys.readouterr().err
+    message = "clean features do not match: mend is 'jostle'"
+    assert_refused(2, message, *words, "-o", "c", *corruption, "--clean", "mended")
 
 
-def test_video_without_intact_frames_is_left_with_a_warning(
-    workspace: Path, call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_video_without_intact_frames_is_left_with_a_warning(workspace: Path, tmp_path: Path) -> None:
     inspector = jostle.load_inspector()
     inspector._thresholds["both"] = 0.0  # every frame is classified as damaged
     plain = jostle.extract(workspace / "dark.mkv", "puppet_net", tmp_path / "plain", device="cpu")
@@ -126,50 +104,39 @@ def test_video_without_intact_frames_is_left_with_a_warning(
     assert mended.warnings == ("dark: 6 of 6 frames are damaged: too many to interpolate, so nothing was mended",)
 
 
-def test_detections_in_mended_video(workspace: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("detect", workspace / "black.mkv", "--detector", *DETECTOR)
-    assert call(*words, "--json") == 0
-    plain = json.loads(capsys.readouterr().out)
-    assert call(*words, "--json", "--mend", "jostle") == 0
-    captured = capsys.readouterr()
-    mended = json.loads(captured.out)
-    damaged = mended["external_data"]["mended"]["struck_of_frames"]["black"]
-    assert mended["external_data"]["mended"]["by"] == "jostle"
-    assert f"black: {damaged[0]} of 120 frames are damaged" in captured.err
+def test_detections_in_mended_video(workspace: Path) -> None:
+    words = ("detect", workspace / "black.mkv", "--detector", *DETECTOR, "--device", "cpu")
+    plain, mended = succeed(*words, "--json").json, succeed(*words, "--json", "--mend", "jostle")
+    facts = mended.json["external_data"]["mended"]
+    assert facts["by"] == "jostle"
+    assert f"black: {facts['struck_of_frames']['black'][0]} of 120 frames are damaged" in mended.err
     assert plain["external_data"] == {}
-    assert mended["results"] != plain["results"]
-    assert call("extract", workspace / "black.mkv", "--extractor", "puppet_net", "-o", "features") == 0
-    assert call("detect", "features", "--detector", *DETECTOR, "--mend", "jostle") == 2
-    assert "damaged frames are found in video" in capsys.readouterr().err
-    assert call(*words, "--mend", "known") == 2
-    assert "`known` works only with `run`" in capsys.readouterr().err
-    assert call(*words, "--mend", "none.safetensors") == 3
-    assert "none.safetensors: no such file" in capsys.readouterr().err
+    assert mended.json["results"] != plain["results"]
+    succeed("extract", workspace / "black.mkv", *NET, "-o", "features")
+    of_features = ("detect", "features", "--detector", *DETECTOR, "--mend", "jostle")
+    assert_refused(2, "damaged frames are found in video", *of_features)
+    assert_refused(2, "`known` works only with `run`", *words, "--mend", "known")
+    assert_refused(3, "none.safetensors: no such file", *words, "--mend", "none.safetensors")
 
 
-def test_run_is_mended_and_compared(workspace: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("run", workspace / "tiny-c.toml", "--model", *DETECTOR, "--data", workspace / "data", "-j", "1")
-    assert call(*words, "-o", "plain") == 0
-    assert "mended" not in capsys.readouterr().err
-    assert call(*words, "-o", "mended", "--mend", "jostle") == 0
-    assert "mended: what damaged frames touch was replaced; frames found by jostle" in capsys.readouterr().err
-    assert call(*words, "-o", "known", "--mend", "known", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["mend"] == "known"
+def test_run_is_mended_and_compared(workspace: Path) -> None:
+    words = ("run", workspace / "tiny-c.toml", "--model", *DETECTOR, "--data", workspace / "data", "-j", 1)
+    words += ("--device", "cpu")
+    assert "mended" not in succeed(*words, "-o", "plain").err
+    err = succeed(*words, "-o", "mended", "--mend", "jostle").err
+    assert "mended: what damaged frames touch was replaced; frames found by jostle" in err
+    assert succeed(*words, "-o", "known", "--mend", "known", "--json").json["mend"] == "known"
     metadata = json.loads(Path("mended/run.json").read_text())
     assert (metadata["mend"], metadata["mend_weights"]) == ("jostle", jostle.load_inspector().fingerprint)
     assert json.loads(Path("known/run.json").read_text())["mend_weights"] is None
-    assert call(*words, "-o", "mended") == 6
-    assert "mend was 'jostle', now None" in capsys.readouterr().err
-    assert call(*words, "-o", "mended", "--mend", "known") == 6
-    assert call(*words, "-o", "mended", "--mend", "jostle") == 0  # resumes, with nothing left to do
-    capsys.readouterr()
-    assert call("diff", "plain", "mended", "--bootstrap", "0") == 0
-    out = capsys.readouterr().out
-    assert "temporalmaxer_puppets, mended" in out
+    assert_refused(6, "mend was 'jostle', now None", *words, "-o", "mended")
+    assert call(*words, "-o", "mended", "--mend", "known").code == 6
+    succeed(*words, "-o", "mended", "--mend", "jostle")  # resumes, with nothing left to do
+    assert "temporalmaxer_puppets, mended" in succeed("diff", "plain", "mended", "--bootstrap", 0).out
     diff = jostle.diff("plain", "known", draws=0)
     assert diff.second.name == "temporalmaxer_puppets, mended (known)"
 
 
-def test_single_frames_cannot_be_mended(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("run", "puppets-frames", "--model", "puppet_frames", "-o", "out", "--mend", "known", "-j", "1") == 2
-    assert "uses single frames, and mending needs the frames around them" in capsys.readouterr().err
+def test_single_frames_cannot_be_mended() -> None:
+    words = ("run", "puppets-frames", "--model", "puppet_frames", "-o", "out", "--mend", "known", "-j", 1)
+    assert_refused(2, "uses single frames, and mending needs the frames around them", *words, "--device", "cpu")

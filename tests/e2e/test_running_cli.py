@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import jostle
+from helpers.command_line import assert_refused, call, succeed
 from helpers.numpy_extractor import write_video
-from jostle.cli.app import _run
 from jostle.errors import BadValue
 from jostle.models.checkpoints import read_metadata
 from jostle.models.weights.shipped import trained_weights
@@ -48,83 +47,58 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run_cli(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["jostle", *words])
-    return _run()
+WORDS = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", 1, "--device", "cpu")
 
 
-def test_run_and_check(workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
-    assert run_cli(monkeypatch, *words, "--dry-run", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["looks"] == 6
+def test_run_and_check(workspace: Path) -> None:
+    assert succeed(*WORDS, "--dry-run", "--json").json["looks"] == 6
     assert not (workspace / "out").exists()
-    assert run_cli(monkeypatch, *words) == 0
-    out, err = capsys.readouterr()
+    _, out, err = succeed(*WORDS)
     assert "freeze:3" in out
     assert "mean corrupted" in out
     assert re.fullmatch(r"\d+ s with one worker, limited by .* would help", err.splitlines()[-1])
-    assert run_cli(monkeypatch, "check", "out") == 0
-    assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"
+    assert call("check", "out").out == "3 cells, 2 of 2 videos\n"
 
-    default_words = [word for word in words if word not in ("--weights", "clean")]
-    assert run_cli(monkeypatch, *default_words) == 0  # the same run: clean weights are the default
-    assert "limited by" not in capsys.readouterr().err  # nothing was left to do
-    assert run_cli(monkeypatch, *default_words, "--weights", "robust") == 6
-    other = [word if word != "temporalmaxer_puppets" else "tridet_thumos_i3d" for word in default_words]
-    assert run_cli(monkeypatch, *other) == 2
-    assert "needs weights, and none come with jostle; give --weights" in capsys.readouterr().err
-    assert run_cli(monkeypatch, *words, "--seed", "1") == 6
+    by_default = [word for word in WORDS if word not in ("--weights", "clean")]
+    assert "limited by" not in succeed(*by_default).err  # the same run: nothing was left to do
+    assert call(*by_default, "--weights", "robust").code == 6
+    other = [word if word != "temporalmaxer_puppets" else "tridet_thumos_i3d" for word in by_default]
+    assert_refused(2, "needs weights, and none come with jostle; give --weights", *other)
+    assert call(*WORDS, "--seed", 1).code == 6
     (workspace / "out" / "predictions" / "clean.json").unlink()
-    assert run_cli(monkeypatch, "check", "out") == 4
-    capsys.readouterr()
-    assert run_cli(monkeypatch, *words, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((workspace / "out" / "scores.json").read_text()) | {
-        "work": None
-    }
-    assert run_cli(monkeypatch, "check", "out") == 0
+    assert call("check", "out").code == 4
+    assert succeed(*WORDS, "--json").json == json.loads(Path("out/scores.json").read_text()) | {"work": None}
+    succeed("check", "out")
     (workspace / "out" / "predictions" / "clean.json").write_text("{}")
-    assert run_cli(monkeypatch, "check", "out") == 6
+    assert call("check", "out").code == 6
 
 
-def test_broken_video_is_set_aside(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_broken_video_is_set_aside(workspace: Path) -> None:
     (workspace / "data" / "two.mkv").write_bytes(b"not a video at all")
-    words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "--cells", "freeze:3", "-j", "1")
-    assert run_cli(monkeypatch, *words, "--json") == 4
-    captured = capsys.readouterr()
-    assert [(cell["videos"], cell["of"]) for cell in json.loads(captured.out)["cells"]] == [(1, 2)]
-    assert "two: set aside" in captured.err
+    done = call(*WORDS, "--cells", "freeze:3", "--json")
+    assert done.code == 4
+    assert [(cell["videos"], cell["of"]) for cell in done.json["cells"]] == [(1, 2)]
+    assert "two: set aside" in done.err
 
 
-def test_windows_of_the_released_programs(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_windows_of_the_released_programs(workspace: Path) -> None:
     """A run gives the detections of `detect` on the features of `extract`, with the same options."""
     rule, faults = ("--rule", "released"), ("--reproduce-bug", "skipped-window", "--reproduce-bug", "early-row")
-    words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
-    assert run_cli(monkeypatch, *words, "--dry-run") == 0
-    assert "with 24 windows" in capsys.readouterr().out
-    assert run_cli(monkeypatch, *words, *rule, *faults, "--dry-run") == 0
-    assert "with 22 windows" in capsys.readouterr().out
-    assert run_cli(monkeypatch, *words, *rule, *faults) == 0
+    assert "with 24 windows" in succeed(*WORDS, "--dry-run").out
+    assert "with 22 windows" in succeed(*WORDS, *rule, *faults, "--dry-run").out
+    succeed(*WORDS, *rule, *faults)
     metadata = json.loads((workspace / "out" / "run.json").read_text())
     assert (metadata["rule"], metadata["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
 
-    video = ("data", "--extractor", "puppet_net", "--truth", "data/truth.json", "-j", "1", "--device", "cpu")
+    video = ("data", "--extractor", "puppet_net", "--truth", "data/truth.json", "-j", 1, "--device", "cpu")
     for cell, more in (("clean", ()), ("thumos14-c-black_frame-3", ("-c", "thumos14-c/black_frame:3", *faults))):
-        assert run_cli(monkeypatch, "extract", *video, *rule, *more, "-o", cell) == 0
-        assert (
-            run_cli(monkeypatch, "detect", cell, "--detector", *MODEL[1:], "--device", "cpu", "-o", f"{cell}.json") == 0
-        )
+        succeed("extract", *video, *rule, *more, "-o", cell)
+        succeed("detect", cell, "--detector", *MODEL[1:], "--device", "cpu", "-o", f"{cell}.json")
         results = json.loads((workspace / f"{cell}.json").read_text())["results"]
         assert [len(segments) > 0 for segments in results.values()] == [True, True]
         assert json.loads((workspace / "out" / "predictions" / f"{cell}.json").read_text())["results"] == results
-    capsys.readouterr()
-
     for other, message in ((faults, "rule was 'released', now 'all'"), (rule, "reproduce_bugs was ('early-row', 'sk")):
-        assert run_cli(monkeypatch, *words, *other) == 6
-        assert message in capsys.readouterr().err
+        assert_refused(6, message, *WORDS, *other)
 
 
 @pytest.mark.parametrize(
@@ -169,26 +143,20 @@ net = Recogniser(colours, InputSpec(frames=4, stride=4, resize=20, size=16), cla
 """
 
 
-def test_recognition_with_an_own_model(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recognition_with_an_own_model(workspace: Path) -> None:
     for i, name in enumerate(("jump/a", "walk/b")):
         path = workspace / "clips" / "test" / f"{name}.mkv"
         path.parent.mkdir(parents=True)
         write_video(path, 30, seed=i)
     (workspace / "tiny-p.toml").write_text(CLIPS)
     (workspace / "mine.py").write_text(OWN)
-    words = ("run", "tiny-p.toml", "--model", "mine:net", "--data", "clips", "-o", "out", "-j", "1")
-    assert run_cli(monkeypatch, *words, "--input", "frames=6", "--dry-run") == 0
-    lines = capsys.readouterr().out.splitlines()
+    words = ("run", "tiny-p.toml", "--model", "mine:net", "--data", "clips", "-o", "out", "-j", 1)
+    lines = succeed(*words, "--input", "frames=6", "--dry-run").out.splitlines()
     assert lines[0].split() == ["videos", "frames", "cells", "looks", "failed", "before"]
     assert lines[1].split() == ["2", "60", "3", "6", "0"]
     assert "if every cell takes as long, with 1 at once" in lines[2]
-    assert run_cli(monkeypatch, *words, "--input", "frames=6") == 0
-    assert "top-1 accuracy" in capsys.readouterr().out
+    assert "top-1 accuracy" in succeed(*words, "--input", "frames=6").out
     metadata = json.loads((workspace / "out" / "run.json").read_text())
     assert (metadata["shown"]["input"]["frames"], metadata["shown"]["classes"]) == (6, "by name")
-    assert run_cli(monkeypatch, *words) == 6  # another model input is another run
-    assert "shown input frames was 6, now 4" in capsys.readouterr().err
-    assert run_cli(monkeypatch, "check", "out") == 0
-    assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"
+    assert_refused(6, "shown input frames was 6, now 4", *words)  # another model input is another run
+    assert succeed("check", "out").out == "3 cells, 2 of 2 videos\n"
