@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import jostle
+from helpers.command_line import assert_refused, succeed
 from helpers.small_world import write_world
 from helpers.started import run
-from jostle.cli.app import _run
 from jostle.evaluation.inference.feature_detection import FeatureGrid
 
 CONFIG = """
@@ -63,33 +62,30 @@ def test_training_writes_its_files(trained: Path) -> None:
     assert stored["config"]["optimiser"]["epochs"] == 12
 
 
+DETECTOR = ("--detector", "temporalmaxer", "--weights", "run/best.safetensors")
+
+
 def test_detect_and_evaluate(trained: Path) -> None:
-    words = ("--detector", "temporalmaxer", "--weights", "run/best.safetensors", "--truth", "truth.json")
-    result = run("detect", "clean", *words, "--subset", "test", "-o", "found.json", cwd=trained)
+    words = (*DETECTOR, "--truth", "truth.json", "--subset", "test")
+    result = run("detect", "clean", *words, "-o", "found.json", cwd=trained)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "found.json"
     assert "segments in 4 videos" in result.stderr
-    score = run(
-        "eval", "found.json", "--truth", "truth.json", "--subset", "test", "--tiou", "0.5", "--json", cwd=trained
-    )
-    assert json.loads(score.stdout)["average_map"] > 0.3
-    rough = run("detect", "rough", *words, "--subset", "test", "-o", "rough.csv", cwd=trained)
-    assert rough.returncode == 0, rough.stderr
+    score = ("eval", "found.json", "--truth", "truth.json", "--subset", "test", "--tiou", "0.5", "--json")
+    assert succeed(*score, cwd=trained).json["average_map"] > 0.3
+    succeed("detect", "rough", *words, "-o", "rough.csv", cwd=trained)
 
 
 def test_single_feature_file_without_truth(trained: Path) -> None:
-    words = ("detect", "clean/video13.npy", "--detector", "temporalmaxer", "--weights", "run/best.safetensors")
-    result = run(*words, "--fps", "25", cwd=trained)
-    assert result.returncode == 0, result.stderr
-    lines = result.stdout.splitlines()
+    words = ("detect", "clean/video13.npy", *DETECTOR)
+    lines = succeed(*words, "--fps", 25, cwd=trained).out.splitlines()
     assert lines[0].split() == ["video", "start", "end", "score", "label"]
     assert lines[1].split()[0] == "video13"
     assert lines[1].split()[-1] in ("Jump", "Run")  # class names are stored with the weights
-    payload = json.loads(run(*words, "--fps", "25", "--json", cwd=trained).stdout)
+    payload = succeed(*words, "--fps", 25, "--json", cwd=trained).json
     assert len(payload["results"]["video13"]) == len(lines) - 1
-    without = run(*words, cwd=trained)
-    assert without.returncode == 2
-    assert "video video13: its frame rate is not known; give --fps, or --truth" in without.stderr
+    message = "video video13: its frame rate is not known; give --fps, or --truth"
+    assert_refused(2, message, *words, cwd=trained)
 
 
 def test_python_gives_the_same_detections(trained: Path) -> None:
@@ -105,52 +101,29 @@ def test_python_gives_the_same_detections(trained: Path) -> None:
 
 
 def test_video_scores_label_the_proposals(trained: Path) -> None:
-    words = ("classes=1", "resize=true", "optimiser.epochs=1")
-    settings = [f"settings.{word}" if "." not in word else word for word in words]
-    result = run("train", "run.toml", "-o", "agnostic", *settings, cwd=trained)
-    assert result.returncode == 0, result.stderr
+    settings = ("settings.classes=1", "settings.resize=true", "optimiser.epochs=1")
+    succeed("train", "run.toml", "-o", "agnostic", *settings, cwd=trained)
     scores = {f"video{i:02d}": [0.1, 0.9, 0.3] for i in range(14)}
     (trained / "scores.json").write_text(json.dumps({"results": scores, "class": ["Jump", "Run", "Throw"]}))
     words = ("detect", "clean", "--detector", "temporalmaxer", "--weights", "agnostic/best.safetensors")
-    result = run(*words, "--fps", "25", "--video-scores", "scores.json", "--json", cwd=trained)
-    assert result.returncode == 0, result.stderr
-    labels = {row["label"] for rows in json.loads(result.stdout)["results"].values() for row in rows}
+    words += ("--fps", "25", "--video-scores", "scores.json", "--json")
+    labels = {row["label"] for rows in succeed(*words, cwd=trained).json["results"].values() for row in rows}
     assert labels <= {"Run", "Throw"}  # the two best classes of the video
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("code", "message", "words"),
     [
-        (["train", "none.toml", "-o", "x"], 2, "none.toml: cannot be read"),
-        (["train", "run.toml", "-o", "x", "optimizer.lr=1"], 2, "optimizer: no such setting: did you mean optimiser?"),
-        (["train", "run.toml", "-o", "x", "data.select=test"], 2, "would choose the model on the test set"),
-        (["train", "run.toml", "-o", "x", "detector=tridett"], 2, "did you mean tridet"),
-        (["train", "run.toml", "-o", "run", "seed=9"], 6, "holds a run with other settings or data"),
-        (["detect", "clean", "--detector", "tridet", "--weights", "run/best.safetensors"], 3, "do not fit tridet"),
-        (
-            ["detect", "none", "--detector", "temporalmaxer", "--weights", "run/best.safetensors"],
-            3,
-            "no such file or folder",
-        ),
-        (["detect", "clean", "--detector", "temporalmaxer", "--weights", "run.toml"], 3, "run.toml"),
-        (
-            ["detect", "truth.json", "--detector", "temporalmaxer", "--weights", "run/best.safetensors", "--fps", "25"],
-            3,
-            "error[F50]",
-        ),
+        (2, "none.toml: cannot be read", "train none.toml -o x"),
+        (2, "optimizer: no such setting: did you mean optimiser?", "train run.toml -o x optimizer.lr=1"),
+        (2, "would choose the model on the test set", "train run.toml -o x data.select=test"),
+        (2, "did you mean tridet", "train run.toml -o x detector=tridett"),
+        (6, "holds a run with other settings or data", "train run.toml -o run seed=9"),
+        (3, "do not fit tridet", "detect clean --detector tridet --weights run/best.safetensors"),
+        (3, "no such file or folder", "detect none --detector temporalmaxer --weights run/best.safetensors"),
+        (3, "run.toml", "detect clean --detector temporalmaxer --weights run.toml"),
+        (3, "error[F50]", "detect truth.json --detector temporalmaxer --weights run/best.safetensors --fps 25"),
     ],
 )
-def test_invalid_input_is_explained(
-    trained: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    code: int,
-    message: str,
-) -> None:
-    monkeypatch.chdir(trained)
-    monkeypatch.setattr(sys, "argv", ["jostle", *words])
-    assert _run() == code  # in this process: starting one for each case takes minutes
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert "Traceback" not in captured.err
+def test_invalid_input_is_explained(trained: Path, code: int, message: str, words: str) -> None:
+    assert_refused(code, message, *words.split(), cwd=trained)
