@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 
+from helpers.command_line import assert_refused, call, succeed
 from helpers.synthetic_runs import write_run
 from jostle import api
 from jostle.api.benchmarks import ModelEntry, read_models
-from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, DataError, Incomparable
 from jostle.metrics.proportion import clopper_pearson
 
@@ -41,23 +39,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-@pytest.fixture
-def run_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["jostle", *words])
-        code = run_command()
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
-
-
-def test_each_model_has_its_own_folder_and_row(data: Path, tmp_path: Path, run_cli: Any) -> None:
+def test_each_model_has_its_own_folder_and_row(data: Path, tmp_path: Path) -> None:
     names = [f"three_classifiers:sees_{name}" for name in ("all", "some", "few")]
     words = [word for name in names for word in ("-m", name)]
-    common = ("run", "imagenet-vid-robust", *words, "--data", str(data), "-j", "1", "-o", str(tmp_path / "runs"))
-    code, out, err = run_cli(*common)
-    assert code == 0, err
+    common = ("run", "imagenet-vid-robust", *words, "--data", data, "-j", 1, "-o", tmp_path / "runs")
+    out = succeed(*common).out
     # Brightness is 0 to 125: the second model fails on the last neighbour, the third on three more frames.
     assert [line.split()[:2] for line in out.splitlines()[1:4]] == [
         ["three_classifiers:sees_all", "100.00"],
@@ -70,12 +56,11 @@ def test_each_model_has_its_own_folder_and_row(data: Path, tmp_path: Path, run_c
     assert folders == ["three_classifiers-sees_all", "three_classifiers-sees_few", "three_classifiers-sees_some"]
     assert sorted(path.suffix for path in (tmp_path / "runs").glob("accuracy*")) == [".pdf", ".png", ".svg"]
 
-    runs = [str(tmp_path / "runs" / name) for name in folders]
-    code, out, err = run_cli("report", *runs, "-o", str(tmp_path / "r.html"), "--figures", str(tmp_path), "--json")
-    assert code == 0, err
+    runs = [tmp_path / "runs" / name for name in folders]
+    report = succeed("report", *runs, "-o", tmp_path / "r.html", "--figures", tmp_path, "--json").json
     assert sorted(path.suffix for path in tmp_path.glob("accuracy*")) == [".pdf", ".png", ".svg"]
     assert 'id="figure-accuracy_against_pm_10"' in (tmp_path / "r.html").read_text()
-    payload = json.loads(out)["stability"]
+    payload = report["stability"]
     assert [(row["accuracy"], row["pm_k"]) for row in payload["runs"]] == [(1.0, 1.0), (1.0, 0.5), (0.5, 0.0)]
     assert payload["runs"][0]["accuracy_interval"] == list(clopper_pearson(2, 2))
     assert (payload["k"], payload["anchors"]) == (10, 2)
@@ -83,13 +68,13 @@ def test_each_model_has_its_own_folder_and_row(data: Path, tmp_path: Path, run_c
     assert payload["published"][0]["accuracy"] == 0.675
 
 
-def test_failing_model_does_not_stop_the_others(data: Path, tmp_path: Path, run_cli: Any) -> None:
+def test_failing_model_does_not_stop_the_others(data: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="a run needs torch")
     (tmp_path / "models.txt").write_text(
         "# ours\nthree_classifiers:sees_all\nthree_classifiers:sees_none  # not there\n"
     )
-    words = ("run", "imagenet-vid-robust", "--models", str(tmp_path / "models.txt"), "--data", str(data), "-j", "1")
-    code, out, err = run_cli(*words, "-o", str(tmp_path / "runs"), "--json")
+    words = ("run", "imagenet-vid-robust", "--models", tmp_path / "models.txt", "--data", data, "-j", 1)
+    code, out, err = call(*words, "-o", tmp_path / "runs", "--json")
     assert code == 4
     payload = json.loads(out)
     assert list(payload["runs"]) == ["three_classifiers-sees_all"]
@@ -122,15 +107,15 @@ def test_read_models_from_a_file(tmp_path: Path) -> None:
         read_models(tmp_path / "none.txt")
 
 
-def test_models_that_would_share_a_folder_are_refused(tmp_path: Path, run_cli: Any) -> None:
+def test_models_that_would_share_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="the model a is there twice"):
         api.run_many("imagenet-vid-robust", ["a", "a"], out=tmp_path)
     with pytest.raises(BadValue, match="no models"):
         api.run_many("imagenet-vid-robust", [], out=tmp_path)
-    assert run_cli("run", "puppets-frames", "-o", str(tmp_path / "r"))[0] == 2
-    code, _, err = run_cli("run", "puppets-frame", "-m", "a", "-m", "b", "-o", str(tmp_path / "r"))
-    assert (code, "no benchmark is called 'puppets-frame'" in err) == (2, True)
-    assert run_cli("run", "puppets-frames", "-m", "a", "-m", "b", "--dry-run", "-o", str(tmp_path / "r"))[0] == 2
+    out = ("-o", tmp_path / "r")
+    assert call("run", "puppets-frames", *out).code == 2
+    assert_refused(2, "no benchmark is called 'puppets-frame'", "run", "puppets-frame", "-m", "a", "-m", "b", *out)
+    assert call("run", "puppets-frames", "-m", "a", "-m", "b", "--dry-run", *out).code == 2
 
 
 def test_runs_of_other_tasks_and_benchmarks_are_refused(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,9 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
+from helpers.examples import install, jostle_with
 from helpers.served import served
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jostle-counting"
 MODEL = "jostle_counting.films:count_flashes"
 BUDGET = """
 [[condition]]
@@ -29,38 +27,25 @@ at_least = 0.5
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder into which pip installed the example package."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    done = subprocess.run([*command, "--target", folder, EXAMPLE], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
-def jostle(*arguments: object, cwd: Path, site: Path | str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(site), "JOSTLE_CACHE": str(cwd / "cache")}
-    command = [sys.executable, "-m", "jostle", *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done
+    return install("jostle-counting", tmp_path_factory.mktemp("site"))
 
 
 def test_own_task_from_a_run_to_the_viewer(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "budget.toml").write_text(BUDGET)
-    jostle("run", "flashes-c", "--model", MODEL, "-o", "run", "-j", "2", cwd=tmp_path, site=site)
+    jostle_with("run", "flashes-c", "--model", MODEL, "-o", "run", "-j", "2", cwd=tmp_path, site=site)
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert (scores["metric"], scores["clean"], len(scores["cells"])) == ("exact counts", 1.0, 5)
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     assert {"tasks", "metrics", "datasets", "benchmarks"} <= {part["shelf"] for part in facts["parts"]}
 
-    jostle("report", "run", "-o", "report.html", cwd=tmp_path, site=site)
+    jostle_with("report", "run", "-o", "report.html", cwd=tmp_path, site=site)
     page = (tmp_path / "report.html").read_text()
     assert "exact counts" in page
     assert "How many events?" in page  # the worst videos with their answers
 
-    checked = jostle("check", "run", "--budget", "budget.toml", "--json", cwd=tmp_path, site=site, code=7)
+    checked = jostle_with("check", "run", "--budget", "budget.toml", "--json", cwd=tmp_path, site=site, code=7)
     assert [one["decision"] for one in json.loads(checked.stdout)["conditions"]] == ["pass", "fail"]
-    jostle("board", "run", "-o", "board", cwd=tmp_path, site=site)
+    jostle_with("board", "run", "-o", "board", cwd=tmp_path, site=site)
     board = json.loads((tmp_path / "board" / "board.json").read_text())["boards"][0]
     assert board["metric"] == "exact counts"
 
@@ -83,14 +68,16 @@ def test_own_task_from_a_run_to_the_viewer(site: Path, tmp_path: Path, monkeypat
     # Goes on to the same bytes, and without the package says what to install.
     (tmp_path / "run" / "predictions" / "clean.json").unlink()
     kept = (tmp_path / "run" / "scores.json").read_bytes()
-    jostle("run", "flashes-c", "--model", MODEL, "-o", "run", cwd=tmp_path, site=site)
+    jostle_with("run", "flashes-c", "--model", MODEL, "-o", "run", cwd=tmp_path, site=site)
     assert (tmp_path / "run" / "scores.json").read_bytes() == kept
-    missing = jostle("report", "run", "-o", "again.html", cwd=tmp_path, code=3).stderr
+    missing = jostle_with("report", "run", "-o", "again.html", cwd=tmp_path, site="", code=3).stderr
     assert "a run of counting, a task that is not here; to install it: pip install jostle-counting==0.1.0" in missing
 
 
 def test_a_model_that_counts_nothing_is_refused(site: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def guess(frames):\n    return -1\n")
-    jostle("run", "flashes-c", "--model", "mine:guess", "-o", "run", cwd=tmp_path, site=f"{site}{os.pathsep}.", code=2)
-    done = jostle("run", "flashes-c", "--model", "puppet_net", "-o", "run", cwd=tmp_path, site=site, code=2)
+    jostle_with(
+        "run", "flashes-c", "--model", "mine:guess", "-o", "run", cwd=tmp_path, site=f"{site}{os.pathsep}.", code=2
+    )
+    done = jostle_with("run", "flashes-c", "--model", "puppet_net", "-o", "run", cwd=tmp_path, site=site, code=2)
     assert "no model of counting has this name" in done.stderr

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from helpers.command_line import succeed
+from helpers.examples import install, jostle_with
 from helpers.started import run
 from jostle import api
 from jostle.api.installation import Health
-from jostle.cli.app import _run as run_command
 from jostle.core.plugins import Origin, Part, Plugin
 from jostle.io.video.encode import Writer
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jostle-scanlines"
 RECIPE = """
 name = "lines-on-mine"
 version = 1
@@ -51,12 +49,7 @@ def dimmed(frame, shift, at):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder into which pip installed the example package."""
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    result = subprocess.run([*command, "--target", folder, EXAMPLE], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return folder
+    return install("jostle-scanlines", tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")
@@ -84,21 +77,12 @@ def broken_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def jostle(*arguments: object, cwd: Path, site: Path | str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | ({"PYTHONPATH": str(site)} if site else {})
-    environment.pop("JOSTLE_IMPORT", None)
-    command = [sys.executable, "-m", "jostle", *map(str, arguments)]
-    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == code, result.stderr
-    return result
-
-
 def test_names_and_doctor_list_origins_of_parts(site: Path, broken_site: Path, tmp_path: Path) -> None:
-    listed = json.loads(jostle("names", "corruptions", "--origin", "--json", site=site, cwd=tmp_path).stdout)
+    listed = json.loads(jostle_with("names", "corruptions", "--origin", "--json", site=site, cwd=tmp_path).stdout)
     assert listed["scan_lines"] == "jostle-scanlines 0.1.0"
     assert listed["fog"] == "jostle"
     both = f"{site}{os.pathsep}{broken_site}"
-    health = json.loads(jostle("doctor", "--json", site=both, cwd=tmp_path).stdout)
+    health = json.loads(jostle_with("doctor", "--json", site=both, cwd=tmp_path).stdout)
     plugins = {plugin["name"]: plugin for plugin in health["plugins"]}
     assert plugins.keys() == {"jostle-scanlines 0.1.0", "broken 1.0"}
     assert plugins["broken 1.0"]["failure"].startswith("ModuleNotFoundError")
@@ -106,7 +90,7 @@ def test_names_and_doctor_list_origins_of_parts(site: Path, broken_site: Path, t
     assert {"corruptions/scan_lines", "placements/halves"} <= set(plugin["parts"])
     assert ("models/scanline_colours" in plugin["parts"]) == (find_spec("torch") is not None)
     assert plugin["failure"] is None
-    assert "scan_lines" not in jostle("names", "corruptions", cwd=tmp_path).stdout
+    assert "scan_lines" not in jostle_with("names", "corruptions", cwd=tmp_path).stdout
 
 
 @pytest.mark.processes
@@ -115,14 +99,16 @@ def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path:
     from jostle.models.checkpoints import write_weights
 
     clip = clips / "test" / "bright" / "bright_0.mp4"
-    jostle("corrupt", clip, "-c", "scan_lines:3", "--placement", "halves:1", "-o", "out.mp4", site=site, cwd=tmp_path)
+    jostle_with(
+        "corrupt", clip, "-c", "scan_lines:3", "--placement", "halves:1", "-o", "out.mp4", site=site, cwd=tmp_path
+    )
     tensors = {"2.weight": torch.tensor([[9.0] * 3, [-9.0] * 3]), "2.bias": torch.tensor([-12.0, 12.0])}
     write_weights(tensors, tmp_path / "colours.safetensors", metadata={})
     weights = ("--weights", "colours.safetensors")
-    jostle("extract", clip, "--extractor", "scanline_colours", *weights, "-o", "features", site=site, cwd=tmp_path)
+    jostle_with("extract", clip, "--extractor", "scanline_colours", *weights, "-o", "features", site=site, cwd=tmp_path)
     (tmp_path / "mine.toml").write_text(RECIPE)
     run = ("run", "mine.toml", "--model", "scanline_colours", *weights, "--data", clips, "-o", "run")
-    jostle(*run, "-j", "2", site=site, cwd=tmp_path)
+    jostle_with(*run, "-j", "2", site=site, cwd=tmp_path)
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert scores["clean"] == 1.0
     assert [cell["cell"] for cell in scores["cells"]] == ["scan_lines:3", "scan_lines:5", "scan_lines:5@halves:2"]
@@ -134,10 +120,10 @@ def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path:
         ("placements", "halves", "jostle-scanlines", "0.1.0"),
     ]
     assert all(part["checksum"].startswith("sha256:") for part in parts)
-    without = jostle(*run, cwd=tmp_path, code=2).stderr
+    without = jostle_with(*run, cwd=tmp_path, code=2).stderr
     assert "no metric is called 'balanced_accuracy'" in without
     assert "to install it: pip install jostle-scanlines==0.1.0" in without
-    jostle("report", "run", "-o", "report.html", cwd=tmp_path)
+    jostle_with("report", "run", "-o", "report.html", cwd=tmp_path)
     assert "jostle-scanlines" in (tmp_path / "report.html").read_text()
 
 
@@ -145,35 +131,32 @@ def test_module_is_imported_only_on_request(clips: Path, tmp_path: Path, monkeyp
     monkeypatch.delenv("JOSTLE_IMPORT", raising=False)
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "sub").mkdir()
-    plain = run("names", "corruptions", cwd=tmp_path)
-    assert plain.returncode == 0, plain.stderr
+    plain, with_module = (run("names", "corruptions", *words, cwd=tmp_path) for words in ((), ("--import", "mine")))
+    assert (plain.returncode, with_module.returncode) == (0, 0), with_module.stderr
     assert "fog" in plain.stdout
     assert "dimmed" not in plain.stdout
-    with_module = run("names", "corruptions", "--import", "mine", cwd=tmp_path)
-    assert with_module.returncode == 0, with_module.stderr
     assert "dimmed" in with_module.stdout
     elsewhere = run("names", "corruptions", "--import", "mine", cwd=tmp_path / "sub")
-    stderr = elsewhere.stderr
-    assert elsewhere.returncode == 2, stderr
-    assert "--import mine: cannot be imported (ModuleNotFoundError: No module named 'mine')" in stderr
+    message = "--import mine: cannot be imported (ModuleNotFoundError: No module named 'mine')"
+    assert (elsewhere.returncode, message in elsewhere.stderr) == (2, True), elsewhere.stderr
     clip = clips / "test" / "bright" / "bright_0.mp4"
     result = run("corrupt", clip, "-c", "dimmed:2", "--import", "mine", "-o", "out.mp4", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "out.mp4").stat().st_size
 
 
-def test_failing_plugin_does_not_break_jostle(broken_site: Path, tmp_path: Path) -> None:
-    result = jostle("names", "placements", site=broken_site, cwd=tmp_path)
+def test_failing_plugin_does_not_break_jostle_with(broken_site: Path, tmp_path: Path) -> None:
+    result = jostle_with("names", "placements", site=broken_site, cwd=tmp_path)
     assert "everywhere" in result.stdout
     assert result.stderr.count("broken 1.0: cannot be imported, so its parts are not there: ModuleNotFoundError") == 1
-    stderr = jostle(
+    stderr = jostle_with(
         "corrupt", "x.mp4", "-c", "scan_lins:3", "-o", "y.mp4", site=broken_site, cwd=tmp_path, code=2
     ).stderr
     assert "no corruption is called 'scan_lins'" in stderr
     assert "it may be part of a plugin that is missing here: broken 1.0 cannot be imported (ModuleNotFound" in stderr
 
 
-def test_doctor_lists_plugins_and_failures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_lists_plugins_and_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     part = Part("corruptions", "scan_lines", Origin("scanlines"))
     plugins = (
         Plugin("jostle-scanlines 0.1.0", (), (part,)),
@@ -181,9 +164,7 @@ def test_doctor_lists_plugins_and_failures(monkeypatch: pytest.MonkeyPatch, caps
         Plugin("empty 2.0", (), ()),
     )
     monkeypatch.setattr(api, "doctor", lambda: Health({}, {}, {}, {}, {}, {}, (), plugins))
-    monkeypatch.setattr(sys, "argv", ["jostle", "doctor"])
-    assert run_command() == 0
-    assert [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()[1:]] == [
+    assert [re.split(r"  +", line) for line in succeed("doctor").out.splitlines()[1:]] == [
         ["plugin jostle-scanlines 0.1.0", "scan_lines"],
         ["plugin broken 1.0", "FAILS: ModuleNotFoundError: No module named 'what_is_not_there'"],
         ["plugin empty 2.0", "no parts"],
