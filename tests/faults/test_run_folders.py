@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.refusals import refused
 from helpers.synthetic_runs import write_run
 from helpers.tampering import Tampering, tamperings
 from jostle import api
@@ -181,6 +182,5 @@ def test_f110_messages_name_file_key_and_remedy(runs: dict[str, Path], tmp_path:
         run = tmp_path / name.replace(" ", "-").replace(":", "")
         shutil.copytree(runs["detection"], run)
         by_name[name].do(run / by_name[name].file)
-        with pytest.raises(DataError, match=pattern) as caught:
+        with refused("F110", DataError, match=pattern):
             RunRecord.read(run)
-        assert caught.value.fault == "F110"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.refusals import refused
 from jostle.core.config import parse_pairs, read_toml
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.selection import read_benchmark
@@ -17,9 +18,8 @@ READERS: list[Callable[[Path], object]] = [read_toml, read_benchmark]
 
 def assert_refused(path: Path, fault: str, message: str) -> None:
     for read in READERS:
-        with pytest.raises(BadValue, match=message) as caught:
+        with refused(fault, BadValue, match=message) as caught:
             read(path)
-        assert caught.value.fault == fault
         assert len(str(caught.value)) < 1000
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from helpers.refusals import refused
 from jostle.errors import BadValue
 from jostle.metrics.accuracy import top_k_accuracy
 from jostle.metrics.pm_k import pm_k
@@ -70,17 +71,15 @@ def test_F91_better_than_clean_is_allowed_and_flagged() -> None:
 @pytest.mark.fault("F92")
 def test_F92_a_baseline_without_the_cell_is_refused() -> None:
     for baseline in ({"fog:1": 0.5}, {"fog:1": 0.5, "fog:2": None}):
-        with pytest.raises(BadValue) as caught:
+        with refused("F92", BadValue) as caught:
             mean_corruption_error({"fog:1": 0.2, "fog:2": 0.3}, baseline, name="AlexNet")
-        assert caught.value.fault == "F92"
         assert str(caught.value) == "fog:2: baseline AlexNet has no error there, so nothing to divide by"
 
 
 @pytest.mark.fault("F92")
 def test_F92_a_baseline_without_error_is_refused() -> None:
-    with pytest.raises(BadValue, match="rain: baseline AlexNet has no error there, so nothing to divide by") as caught:
+    with refused("F92", BadValue, match="rain: baseline AlexNet has no error there, so nothing to divide by"):
         mean_corruption_error({"fog:1": 0.2, "rain:1": 0.3}, {"fog:1": 0.2, "rain:1": 0.0}, name="AlexNet")
-    assert caught.value.fault == "F92"
     with pytest.raises(BadValue, match="fog: baseline AlexNet has no error above clean there"):
         mean_corruption_error({"fog:1": 0.2}, {"fog:1": 0.3}, name="AlexNet", clean=0.1, baseline_clean=0.3)
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import jostle
+from helpers.refusals import refused
 from jostle.core.random import rng_for
 from jostle.errors import BadValue, CheckpointError
 from jostle.evaluation.recipes.sampling import Sampling, sample_frames
@@ -203,9 +204,8 @@ def test_only_prefixes_of_all_names_are_stripped() -> None:
 
 def test_mismatched_weights_raise_a_short_message() -> None:
     tensors = dict(network_of(load_random("x3d_xs")).state_dict())
-    with pytest.raises(CheckpointError, match=r"slow_r50: the weights belong to another network: .*missing") as caught:
+    with refused("F54", CheckpointError, match=r"slow_r50: the weights belong to another network: .*missing") as caught:
         load_small("slow_r50", tensors)
-    assert caught.value.fault == "F54"
     assert len(str(caught.value)) < 600
     with pytest.raises(CheckpointError, match=r"x3d_xs: .*they have no blocks\.5\.proj\.bias"):
         load_small("x3d_xs", {"a": torch.zeros(1)})

@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from helpers.refusals import refused
 from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.models.recognition.recogniser import find_kind, load_recogniser
 from jostle.models.recognition.zero_shot import FAMILIES, ZeroShotRecogniser, class_words, write_prompts
@@ -101,12 +102,10 @@ def test_F177_x_clip_of_transformers_needs_its_number_of_frames(tmp_path: Path) 
     from helpers.tiny_zero_shot import save_zero_shot
 
     save_zero_shot("xclip", tmp_path)
-    with pytest.raises(BadValue, match="clips of 4 frames, not of 8") as caught:
+    with refused("F177", BadValue, match="clips of 4 frames, not of 8"):
         load("xclip", tmp_path, frames=8)
-    assert caught.value.fault == "F177"
-    with pytest.raises(BadValue, match="clips of 4 frames") as short_clips:
+    with refused("F177", BadValue, match="clips of 4 frames"):
         load("xclip", tmp_path).for_classes(CLASSES)(CLIPS[:, :3])
-    assert short_clips.value.fault == "F177"
 
 
 @needs_transformers
@@ -115,17 +114,15 @@ def test_F178_prompts_that_transformers_would_truncate_are_refused(tmp_path: Pat
     from helpers.tiny_zero_shot import save_zero_shot
 
     save_zero_shot("clip", tmp_path)
-    with pytest.raises(BadValue, match="shorter template") as caught:
+    with refused("F178", BadValue, match="shorter template"):
         load("clip", tmp_path, template="a very long video of somebody who shows {} to us.").for_classes(CLASSES)
-    assert caught.value.fault == "F178"
 
 
 @pytest.mark.fault("F178")
 @pytest.mark.parametrize("classes", [("run", "12"), ("JumpRope", "jump_rope"), ()])
 def test_F178_classes_without_distinct_words_are_refused(classes: tuple[str, ...]) -> None:
-    with pytest.raises(BadValue, match="needs classes in words") as caught:
+    with refused("F178", BadValue, match="needs classes in words"):
         write_prompts("a video of {}.", classes, "zeroshot/clip")
-    assert caught.value.fault == "F178"
 
 
 @needs_transformers

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.refusals import refused
 from jostle.errors import CheckpointError, ResourceError, Tampered
 from jostle.models.weights.download import MIB, WeightFile, download
 
@@ -188,9 +189,8 @@ def test_f135_response_larger_than_the_published_size_is_refused(file_server, tm
         (b"FA000\r\n" + CONTENT + b"\r\n0\r\n\r\n" if length else CONTENT),
         length,
     )
-    with pytest.raises(Tampered, match=r"sends more than the 5\d{5} bytes") as caught:
+    with refused("F135", Tampered, match=r"sends more than the 5\d{5} bytes"):
         download(WeightFile(f"{file_server.url}/net.pth", mebibytes=500_000 / MIB), tmp_path / "net.pth")
-    assert caught.value.fault == "F135"
     assert file_names(tmp_path) == []
     assert len(file_server.requests) == 1
 
@@ -208,9 +208,8 @@ def test_response_without_content_length_must_have_the_published_size(file_serve
 @pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "9" * 400, "-5", "0x10"])
 def test_f136_invalid_content_length_is_refused(file_server, tmp_path: Path, length: str) -> None:
     file_server.files["/net.pth"], file_server.content_length = CONTENT, length
-    with pytest.raises(ResourceError, match="a length that is no number of bytes") as caught:
+    with refused("F136", ResourceError, match="a length that is no number of bytes"):
         download(WeightFile(f"{file_server.url}/net.pth", mebibytes=1), tmp_path / "net.pth")
-    assert caught.value.fault == "F136"
     assert file_names(tmp_path) == []
 
 
@@ -218,9 +217,8 @@ def test_f136_invalid_content_length_is_refused(file_server, tmp_path: Path, len
 @pytest.mark.parametrize("target", ["https://[::1", "https://[nothing]/net.pth"])
 def test_f136_invalid_redirect_url_is_refused(file_server, tmp_path: Path, target: str) -> None:
     file_server.redirects = {"/net.pth": target}
-    with pytest.raises(Tampered, match="sends on to an address that is none") as caught:
+    with refused("F136", Tampered, match="sends on to an address that is none"):
         download(WeightFile(f"{file_server.url}/net.pth"), tmp_path / "net.pth")
-    assert caught.value.fault == "F136"
     assert file_names(tmp_path) == []
 
 
