@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers.benchmark_files import SAMPLING, write_benchmark
 from helpers.own_models import SPEC, Small
 from helpers.refusals import refused
 from jostle import api
@@ -24,19 +25,6 @@ from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer
 
 SIZE, FRAMES = (24, 32), 30
-RECIPE = """
-name = "tiny-p"
-version = 1
-dataset = "folder"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-sampling = { clips = 2, short_side = 24, size = 20, frames = 6 }
-
-[[groups]]
-name = "main"
-cells = ["gaussian_noise:3", "freeze:3", "h264_crf:3"]
-"""
 
 
 def random_images(seed: int = 0) -> np.ndarray:
@@ -140,7 +128,8 @@ def test_single_folder_of_images_is_one_video(tmp_path: Path) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    (tmp_path / "tiny-p.toml").write_text(RECIPE)
+    cells = ("gaussian_noise:3", "freeze:3", "h264_crf:3")
+    write_benchmark(tmp_path, "recognition", *cells, subset=None, sampling=SAMPLING)
     for seed, name in enumerate(("jump/a", "jump/b", "walk/c")):
         write_frames(tmp_path / "frames" / name, seed)
         write_video(tmp_path / "files" / f"{name}.mkv", seed)

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import jostle
+from helpers.benchmark_files import SAMPLING, write_benchmark
 from helpers.numpy_extractor import write_video
 from helpers.own_models import SPEC, Small
 from jostle import api
@@ -19,26 +20,11 @@ from jostle.evaluation.results.record import RunRecord
 from jostle.reporting.analysis.labels import benchmark_title
 from jostle.reporting.cards import dataset_card, model_card
 
-RECIPE = """
-name = "tiny-p"
-version = 1
-dataset = "ucf101"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-sampling = { clips = 2, short_side = 24, size = 20, frames = 6 }
-
-[[groups]]
-name = "main"
-cells = ["gaussian_noise:3"]
-"""
-
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("here")
-    (folder / "tiny-p.toml").write_text(RECIPE)
+    write_benchmark(folder, "recognition", "gaussian_noise:3", dataset="ucf101", sampling=SAMPLING)
     for seed, name in enumerate(("Archery/v_Archery_g01_c01", "Archery/v_Archery_g02_c01", "Diving/v_Diving_g01_c01")):
         path = folder / "kitchen" / f"{name}.mkv"
         path.parent.mkdir(parents=True, exist_ok=True)

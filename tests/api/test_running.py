@@ -17,6 +17,7 @@ from torch import Tensor
 
 import jostle
 from helpers import own_models
+from helpers.benchmark_files import SAMPLING, write_benchmark
 from helpers.numpy_extractor import write_video
 from helpers.own_models import SPEC, Small
 from jostle import api
@@ -29,41 +30,12 @@ from jostle.models.extractors.extractor import extractors
 from jostle.models.recognition.recogniser import Recogniser
 from jostle.parallel.workers import available_cpus
 
-RECOGNITION = """
-name = "tiny-p"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-sampling = { clips = 2, short_side = 24, size = 20, frames = 6 }
-
-[[groups]]
-name = "main"
-cells = ["gaussian_noise:3", "freeze:3"]
-"""
-DETECTION = """
-name = "tiny-c"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "detection"
-metric = "mean_ap"
-protocol = "thumos14"
-tious = [0.5]
-
-[[groups]]
-name = "main"
-cells = ["thumos14-c/black_frame:3"]
-"""
-
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("here")
-    (folder / "tiny-p.toml").write_text(RECOGNITION)
-    (folder / "tiny-c.toml").write_text(DETECTION)
+    write_benchmark(folder, "recognition", "gaussian_noise:3", "freeze:3", sampling=SAMPLING)
+    write_benchmark(folder, "detection", "thumos14-c/black_frame:3")
     for seed, name in enumerate(("jump/a", "jump/b", "walk/c")):
         path = folder / "clips" / "test" / f"{name}.mkv"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.benchmark_files import write_benchmark
 from helpers.command_line import assert_refused, call, succeed
 from helpers.numpy_extractor import write_video
 from jostle.core.types import Truth
@@ -18,27 +19,14 @@ from jostle.datasets.dataset import Dataset, DatasetKind, Request, datasets
 from jostle.datasets.generated_files import fill
 from jostle.datasets.puppets.trimmed import ClassList
 
-RECIPE = """
-name = "tiny-c"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-
-[[groups]]
-name = "main"
-cells = ["freeze:3", "fog:1"]
-"""
-COPIES = ("build", "tiny.toml", "--data", "data", "-o", "out", "-j", 1)
+COPIES = ("build", "tiny-c.toml", "--data", "data", "-o", "out", "-j", 1)
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data" / "test" / "wave").mkdir(parents=True)
     write_video(tmp_path / "data" / "test" / "wave" / "a.mkv", frames=12)
-    (tmp_path / "tiny.toml").write_text(RECIPE, encoding="utf-8")
+    write_benchmark(tmp_path, "recognition", "freeze:3", "fog:1", name="tiny-c")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

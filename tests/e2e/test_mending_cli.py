@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 import jostle
+from helpers.benchmark_files import write_benchmark
 from helpers.command_line import assert_refused, call, succeed
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.parameters import CASTS
@@ -18,20 +19,6 @@ from jostle.io.video.encode import Writer
 from jostle.models.checkpoints import read_metadata
 from jostle.models.weights.shipped import trained_weights
 
-RECIPE = """
-name = "tiny-c"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "detection"
-metric = "mean_ap"
-protocol = "thumos14"
-tious = [0.5]
-
-[[groups]]
-name = "main"
-cells = ["thumos14-c/black_frame:3"]
-"""
 NET = ("--extractor", "puppet_net", "--device", "cpu")
 DETECTOR = ("temporalmaxer_puppets", "--weights", "clean")
 DAMAGED = slice(60, 66)
@@ -55,7 +42,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write(black, folder / "black.mkv")
             write(np.array(black[60:66]), folder / "dark.mkv")
     (folder / "data" / "truth.json").write_text(json.dumps({"database": database}))
-    (folder / "tiny-c.toml").write_text(RECIPE)
+    write_benchmark(folder, "detection", "thumos14-c/black_frame:3")
     return folder
 
 

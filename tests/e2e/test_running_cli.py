@@ -9,26 +9,13 @@ from pathlib import Path
 import pytest
 
 import jostle
+from helpers.benchmark_files import write_benchmark
 from helpers.command_line import assert_refused, call, succeed
 from helpers.numpy_extractor import write_video
 from jostle.errors import BadValue
 from jostle.models.checkpoints import read_metadata
 from jostle.models.weights.shipped import trained_weights
 
-RECIPE = """
-name = "tiny-c"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "detection"
-metric = "mean_ap"
-protocol = "thumos14"
-tious = [0.5]
-
-[[groups]]
-name = "main"
-cells = ["thumos14-c/black_frame:3", "freeze:3"]
-"""
 MODEL = ("--model", "temporalmaxer_puppets", "--weights", "clean")
 
 
@@ -42,7 +29,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         actions = [{"label": label, "segment": [0.2, 1.9], "label_id": i} for i, label in enumerate(classes)]
         database[name] = {"subset": "test", "duration": 2.4, "fps": 25.0, "annotations": actions}
     (tmp_path / "data" / "truth.json").write_text(json.dumps({"database": database}))
-    (tmp_path / "tiny-c.toml").write_text(RECIPE)
+    write_benchmark(tmp_path, "detection", "thumos14-c/black_frame:3", "freeze:3")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -116,19 +103,6 @@ def test_invalid_options_are_refused(workspace: Path, options: dict, message: st
     assert not (workspace / "out").exists()
 
 
-CLIPS = """
-name = "tiny-p"
-version = 1
-dataset = "folder"
-subset = "test"
-task = "recognition"
-metric = "top_k_accuracy"
-k = 1
-
-[[groups]]
-name = "main"
-cells = ["gaussian_noise:3", "freeze:3"]
-"""
 OWN = """
 import numpy as np
 
@@ -148,7 +122,7 @@ def test_recognition_with_an_own_model(workspace: Path) -> None:
         path = workspace / "clips" / "test" / f"{name}.mkv"
         path.parent.mkdir(parents=True)
         write_video(path, 30, seed=i)
-    (workspace / "tiny-p.toml").write_text(CLIPS)
+    write_benchmark(workspace, "recognition", "gaussian_noise:3", "freeze:3")
     (workspace / "mine.py").write_text(OWN)
     words = ("run", "tiny-p.toml", "--model", "mine:net", "--data", "clips", "-o", "out", "-j", 1)
     lines = succeed(*words, "--input", "frames=6", "--dry-run").out.splitlines()
