@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 
-from jostle.errors import BadValue, CheckpointError
-from jostle.models.checkpoints import write_weights
+from helpers.detector_forms import film, small
+from jostle.errors import BadValue
 from jostle.models.detection.basictad import BasicTAD
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.basictad import (
@@ -23,27 +22,17 @@ from jostle.models.detection.blocks.basictad import (
     without_implied,
 )
 from jostle.models.detection.blocks.convolution import DeformableConv, sampled
-from jostle.models.detection.detector import detectors, load_detector
+from jostle.models.detection.detector import detectors
 from jostle.models.detection.nms import weighted_nms
 from jostle.models.detection.outputs import Candidates
 
 FORMS = ("anchors", "sigmoid_points", "softmax_points")
-TINY: dict[str, Any] = {
-    "dim": 32, "neck_dim": 16, "classes": 3, "max_length": 32, "levels": 4, "frame_size": 40, "crop": 32,
-    "clip_stride": 24, "backbone_width": 0.06, "fps": 5.0,
-}  # fmt: skip
 
 
 def tiny(**changes: Any) -> BasicTAD:
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        detector = load_detector("basictad", **(TINY | changes))
+    detector = small("basictad", **changes)
     assert isinstance(detector, BasicTAD)
     return detector
-
-
-def film(count: int, size: tuple[int, int] = (48, 64)) -> npt.NDArray[np.uint8]:
-    return np.random.default_rng(0).integers(0, 256, (count, *size, 3), dtype=np.uint8)
 
 
 @pytest.mark.parametrize("name", ["basictad_thumos_afs3", "basictad_thumos_afm6"])
@@ -82,20 +71,11 @@ def test_clips_are_evenly_spaced_and_the_last_may_be_short() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_detect_returns_segments_and_raw_returns_outputs(form: str) -> None:
-    detector = tiny(form=form, min_probability=0.0, implied=(0, 2))
-    segments = detector.detect(film(50), fps=5.0, duration=10.0)
-    assert segments.score is not None
-    assert len(segments) > 0
-    assert segments.start.min() >= 0
-    assert segments.end.max() <= 10.0
-    assert (np.diff(segments.score) <= 0).all()
-    raw = detector.raw(film(20))
+def test_shapes_of_outputs(form: str) -> None:
+    raw = tiny(form=form, min_probability=0.0, implied=(0, 2)).raw(film(20))
     steps = 16 + 8 + 4 + 2
     assert raw["logits"].shape == {"anchors": (5 * steps, 3), "sigmoid_points": (steps, 3)}.get(form, (steps, 4))
     assert raw["places"].shape == (len(raw["logits"]), 2)
-    again = detector.detect(film(50), fps=5.0, duration=10.0)
-    np.testing.assert_array_equal(segments.score, again.score)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -118,16 +98,6 @@ def test_training_reduces_the_loss_and_keeps_the_backbone_norms(form: str) -> No
     assert still
     tensors = detector.state_dict()
     assert all(torch.equal(value, tensors[key]) for key, value in still.items())
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_loss_without_actions_is_only_background(form: str) -> None:
-    detector = tiny(form=form).train()
-    losses = detector.loss(detector(detector.clip(detector.prepare(film(32)), 0)), Actions.of([([], [])]))
-    losses.total.backward()
-    assert losses.regression.item() == losses.positives.item() == 0
-    assert losses.classification.item() > 0
-    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in detector.parameters())
 
 
 def test_deformable_conv_without_offsets_equals_a_convolution() -> None:
@@ -223,17 +193,6 @@ def test_times_are_rounded_only_with_reproduce_bugs() -> None:
     assert tiny().to_seconds(candidates, 5.0, 10.0).end.tolist() == pytest.approx([1.46, 0.42])
     rounded = tiny(reproduce_bugs=True).to_seconds(candidates, 5.0, 10.0)
     assert (rounded.start.tolist(), rounded.end.tolist()) == ([0.2], [1.5])
-
-
-def test_saved_weights_are_loaded_unchanged(tmp_path: Any) -> None:
-    detector = tiny()
-    write_weights(detector.state_dict(), tmp_path / "a.safetensors")
-    loaded = load_detector("basictad", weights=tmp_path / "a.safetensors", **TINY)
-    assert isinstance(loaded, BasicTAD)
-    expected, actual = detector.raw(film(20)), loaded.raw(film(20))
-    assert all(np.array_equal(expected[key], actual[key]) for key in expected)
-    with pytest.raises(CheckpointError, match="do not fit basictad"):
-        load_detector("basictad", weights=tmp_path / "a.safetensors", **(TINY | {"form": "sigmoid_points"}))
 
 
 def test_invalid_settings_are_refused() -> None:

@@ -113,16 +113,6 @@ def test_boxes_without_overlap_have_no_loss() -> None:
 
 
 @pytest.mark.parametrize("classes", [1, 3])
-def test_loss_without_actions_is_only_background(small: Make, rows: Make, classes: int) -> None:
-    detector = small("vsgn", classes=classes).train()
-    losses = detector.loss(detector(*detector.batch([rows(300), rows(50)])), Actions.of([([], []), ([], [])]))
-    losses.total.backward()
-    assert losses.regression.item() == losses.others["adjustment"].item() == 0
-    assert losses.classification.item() > 0
-    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in detector.parameters())
-
-
-@pytest.mark.parametrize("classes", [1, 3])
 def test_losses_of_processes_add_up(small: Make, rows: Make, classes: int) -> None:
     """Every process counts the positives of all, so that its losses are a share of the whole batch's."""
     detector = small("vsgn", classes=classes)
