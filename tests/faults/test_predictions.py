@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.hostile import MaliciousObject
 from helpers.refusals import refused
 from jostle.errors import BadValue, DataError
 from jostle.io.files.annotations import read_predictions, read_video_labels
@@ -230,16 +231,6 @@ def test_F46_empty_predictions_are_predictions(tmp_path: Path) -> None:
     empty = {name: [] if name == "video-id" else np.zeros(0) for name in columns()}
     assert len(read_predictions(write_file(tmp_path, "a.pkl", pickle.dumps(empty)))) == 0
     assert len(read_predictions(write_file(tmp_path, "a.json", '{"labels": {"v": []}}'))) == 0
-
-
-class MaliciousObject:
-    """Object that runs a command as soon as its pickle is loaded without restrictions."""
-
-    def __init__(self, function: Any, *arguments: Any) -> None:
-        self.call = function, arguments
-
-    def __reduce__(self) -> Any:
-        return self.call
 
 
 @pytest.mark.fault("F49")

@@ -38,7 +38,7 @@ from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.state import State
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.files import atomic
-from jostle.io.files.lock import FolderLock
+from jostle.io.files.lock import NOTE, FolderLock
 from jostle.parallel.workers import map_unordered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -458,14 +458,16 @@ def test_f73_truncated_results_are_computed_again(
 def test_f74_a_folder_is_locked_by_its_run(videos: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "run"
     small_run.run(videos, out)
-    with FolderLock(out), pytest.raises(ResourceError) as caught:
-        small_run.run(videos, out)
+    with FolderLock(out):
+        assert str(os.getpid()) in (out / NOTE).read_text()
+        with pytest.raises(ResourceError) as caught:
+            small_run.run(videos, out)
     assert f"process {os.getpid()} on " in str(caught.value)
     assert caught.value.fault == "F74"
     small_run.run(videos, out)  # the lock is released
-    (out / ".owner").write_text("elsewhere 1 1999\n")  # left by a killed process whose id is in use again
+    (out / NOTE).write_text("elsewhere 1 1999\n")  # left by a killed process whose id is in use again
     small_run.run(videos, out)
-    assert not (out / ".owner").exists()
+    assert not (out / NOTE).exists()
 
 
 @pytest.mark.fault("F75")

@@ -6,20 +6,21 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
 import pytest
 
+from helpers.coded_videos import write_video
 from helpers.refusals import refused
 from jostle.core.types.clip import Frame
 from jostle.errors import EncoderMissing, JostleError, MediaError, SourceChanged
 from jostle.io.video import decode, encoders, ffmpeg_frames
 from jostle.io.video.codec import Codec, encode
-from jostle.io.video.colour import FromRgb
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
 from jostle.io.video.source import probe
@@ -39,38 +40,8 @@ def scene(count: int = 60) -> list[Frame]:
     return frames
 
 
-def make(
-    path: Path,
-    frames: list[Frame] | None = None,
-    *,
-    encoder: str = "libx264",
-    pixel_format: str = "yuv420p",
-    options: dict[str, str] | None = None,
-    edit: Callable[[list[av.Packet]], None] | None = None,
-    muxing: dict[str, str] | None = None,
-    **settings: object,
-) -> Path:
-    """Write a video file with PyAV alone; `edit` may change its packets before they are stored."""
-    frames = frames or scene()
-    convert = FromRgb(pixel_format)
-    with av.open(str(path), "w", options=muxing) as container:
-        stream = container.add_stream(encoder, rate=25, options=options or {})
-        context = stream.codec_context
-        context.height, context.width = convert.size(*frames[0].shape[:2])
-        context.pix_fmt = pixel_format
-        context.thread_count = 1
-        for name, value in settings.items():
-            setattr(context, name, value)
-        packets = []
-        for number, frame in enumerate(frames):
-            picture = convert(frame)
-            picture.pts = number
-            packets += stream.encode(picture)
-        packets += stream.encode(None)
-        if edit:
-            edit(packets)
-        container.mux(packets)
-    return path
+def make(path: Path, frames: list[Frame] | None = None, **settings: Any) -> Path:
+    return write_video(path, frames or scene(), **settings)
 
 
 @pytest.fixture(scope="session")

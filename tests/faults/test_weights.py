@@ -15,21 +15,12 @@ from typing import Any
 import pytest
 import torch
 
+from helpers.hostile import MaliciousObject
 from helpers.refusals import refused
 from jostle.core.state_dict import describe_mismatch
 from jostle.errors import CheckpointError, JostleError
 from jostle.models.checkpoints import read_metadata, read_note, read_weights, write_weights
 from jostle.models.loading.models import load_detector
-
-
-class MaliciousObject:
-    """Object whose pickle calls `function` when it is read."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
-        self.call = function, arguments
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
-        return self.call
 
 
 def assert_refused(path: Path, fault: str, message: str | None = None) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from helpers import small_work
 from helpers.refusals import refused
+from helpers.tiny_run import is_gone
 from jostle.errors import BadValue, ForeignExit, MissingExtra, ResourceError, SourceChanged, UnknownName
 from jostle.parallel import workers
 from jostle.parallel.workers import OrphanSupervisor, map_unordered
@@ -226,6 +227,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in th
 from functools import partial
 from pathlib import Path
 from helpers import small_work
+from helpers.tiny_run import is_gone
 from jostle.parallel.workers import map_unordered
 print(sorted(map_unordered(small_work.load_square, [1, 2, 3], 2)), flush=True)
 if len(sys.argv) > 1:
@@ -307,14 +309,3 @@ def test_f111_finished_workers_are_not_killed_later(tmp_path: Path) -> None:
     assert child.poll() is None
     child.kill()
     child.wait()
-
-
-def is_gone(group: int) -> bool:
-    """Wait until no process of a group is left; orphans are reaped by init."""
-    for _ in range(500):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.01)
-    return False
