@@ -158,17 +158,6 @@ def test_corruption_of_the_script_itself_keeps_the_run_in_one_process(monkeypatc
     assert not plugins.plugins_are_importable()
 
 
-@pytest.mark.slow
-def test_a_cluster_gives_the_same(workspace: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    run(workspace, tmp_path / "one", "helpers.own_models:named", jobs=1)
-    state = random.getstate()
-    run(workspace, tmp_path / "ray", "helpers.own_models:named", engine="ray", jobs=2)
-    random.setstate(state)  # Ray draws from it
-    assert (tmp_path / "one" / "scores.json").read_bytes() == (tmp_path / "ray" / "scores.json").read_bytes()
-    assert (scores(tmp_path / "one", "freeze-3") == scores(tmp_path / "ray", "freeze-3")).all()
-
-
 def test_unpicklable_model_runs_in_one_process(workspace: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="cannot be sent to another process"):
         run(workspace, tmp_path / "three", lambda clips: own_models.colours(clips), jobs=2, model_processes=0)

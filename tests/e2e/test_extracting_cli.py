@@ -69,41 +69,6 @@ def test_from_videos_to_features(tmp_path: Path) -> None:
     assert again["cost"] == {"decoded": 0, "seen": 0, "joined": 0, "flows": 0}
 
 
-def test_only_affected_features_are_recomputed(tmp_path: Path) -> None:
-    """The bytes are the same with and without clean features, and for a video corrupted beforehand."""
-    corruption = ("-c", "thumos14-c/packet_loss:3", "--truth", "truth.json", "--seed", 3)
-    words = ("extract", "videos", *NET, "-j", 1)
-    succeed(*words, "-o", tmp_path / "clean", "--keep-frames")
-    complete = succeed(*words, *corruption, "-o", tmp_path / "whole", "--json").json
-    partial = succeed(*words, *corruption, "-o", tmp_path / "part", "--clean", tmp_path / "clean", "--json").json
-    assert partial["cost"]["seen"] < 20 < complete["cost"]["seen"] == 110
-    for name in ("features.json", *(f"{video}.npy" for video in LENGTHS)):
-        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    clean, corrupted = (np.load(tmp_path / state / "one.npy") for state in ("clean", "whole"))
-    assert 0 < (clean != corrupted).any(1).sum() < len(clean)
-    succeed("corrupt", "videos/one.mkv", *corruption, "--lossless", "-o", tmp_path / "one.mkv")
-    succeed("extract", tmp_path / "one.mkv", *NET, "-o", tmp_path / "file")
-    assert np.load(tmp_path / "file" / "one.npy").tobytes() == corrupted.tobytes()
-
-
-def test_bugs_of_the_released_program_are_reproduced_by_name(tmp_path: Path) -> None:
-    """A damaged frame 20 affects windows 2 to 5; the program computes 1 to 4, and writes them into rows 0 to 3."""
-    words = ("extract", "videos/one.mkv", *NET, "--rule", "released")
-    damage = ("-c", "black_frame:3", "--placement", "frame:20")
-    bugs = ("--reproduce-bug", "skipped-window", "--reproduce-bug", "early-row")
-    for out, more in (("clean", ()), ("right", damage), ("wrong", (*damage, *bugs))):
-        succeed(*words, *more, "-o", tmp_path / out)
-    clean, right, wrong = (np.load(tmp_path / state / "one.npy") for state in ("clean", "right", "wrong"))
-    assert len(clean) == len(right) == len(wrong) == 11
-    assert (right != clean).any(1).nonzero()[0].tolist() == [2, 3, 4, 5]
-    expected = clean.copy()
-    expected[0:4] = clean[1], right[2], right[3], right[4]
-    assert wrong.tobytes() == expected.tobytes()
-    metadata = json.loads((tmp_path / "wrong" / "features.json").read_text())
-    assert (metadata["rule"], metadata["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
-    assert_refused(6, "reproduce_bugs was", *words, *damage, "-o", tmp_path / "wrong")
-
-
 def test_recogniser_as_extractor(tmp_path: Path) -> None:
     """Features are the input of the last layer; with 16 frames at a step of 5 a window has 80 frames."""
     videos = tmp_path / "videos"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 import jostle
+from helpers.paper_networks import SMALL
 from helpers.refusals import refused
 from jostle.core.random import rng_for
 from jostle.errors import BadValue, CheckpointError
@@ -24,22 +25,6 @@ from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.pytorchvideo import multiscale, strip_prefixes
 from jostle.models.recognition.recogniser import Recogniser, recognisers
 
-# Input sizes that are small enough for a test.
-SMALL: dict[str, dict[str, Any]] = {
-    "slow_r50": {"frames": 4, "size": 64},
-    "i3d_r50": {"frames": 4, "size": 64},
-    "c2d_r50": {"frames": 4, "size": 64},
-    "r2plus1d_r50": {"frames": 4, "size": 64},
-    "slowfast_r50": {"frames": 8, "size": 64},
-    "x3d_xs": {"frames": 4, "size": 64},
-    "mvit_base_16x4": {"frames": 4, "size": 32},
-    "i3d_resnet18": {"frames": 4, "size": 64},
-    "s3d_resnet18": {"frames": 4, "size": 64},
-    "tam_resnet18": {"frames": 4, "size": 64},
-    "tam_resnet50": {"frames": 4, "size": 64},
-    "i3d_inception": {"frames": 8, "size": 64},
-    "s3d_inception": {"frames": 8, "size": 64},
-}
 PARAMETERS = {  # in millions, as published or counted, with 400 classes
     "slow_r50": 32.45, "slow_r50_4x16": 32.45, "i3d_r50": 28.04, "c2d_r50": 24.33, "r2plus1d_r50": 28.11,
     "slowfast_r50": 34.57, "slowfast_r50_4x16": 34.48, "x3d_xs": 3.79, "x3d_s": 3.79, "x3d_m": 3.79, "x3d_l": 6.15,
@@ -248,19 +233,6 @@ def test_number_of_parameters_is_the_published_one(name: str) -> None:
         network = network_of(recognisers[name].load("random", {}))
     count = sum(value.numel() for value in network.parameters())
     assert PARAMETERS.get(name) is None or round(count / 1e6, 2) == PARAMETERS[name]
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_recogniser_as_extractor(name: str) -> None:
-    model = load_small(name, "random", step=2)
-    extractor = as_extractor(model)
-    assert model.spec is not None
-    clips = np.random.default_rng(0).integers(0, 256, (1, 2 * model.spec.frames, 72, 80, 3), np.uint8)
-    features = torch.from_numpy(extractor(clips))
-    assert features.shape == (1, extractor.dim)
-    head: Any = network_of(model).get_submodule(model.head)
-    scores = (features @ head.weight.T + head.bias).softmax(1).detach().numpy()
-    assert np.abs(scores - model(clips[:, list(model.spec.picks)])).max() < 1e-5
 
 
 def test_original_i3d_as_a_recogniser() -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from helpers.paper_networks import SMALL
 from helpers.tiny_transformers import config_of
 from jostle.errors import BadValue
 from jostle.models.extractors.extractor import as_extractor
@@ -74,9 +75,9 @@ def check(recogniser: Recogniser, *, tolerance: float = 1e-5) -> None:
     assert np.abs(logits.softmax(1).numpy() - scores).max() < tolerance
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_features_of_shipped_recognisers(name: str) -> None:
-    check(load_recogniser(name, weights="random", frames=16, step=2))
+@pytest.mark.parametrize(("name", "input"), [*((name, {"frames": 16}) for name in NETWORKS), *SMALL.items()])
+def test_features_of_named_recognisers(name: str, input: dict[str, int]) -> None:
+    check(load_recogniser(name, weights="random", **input, step=2))
 
 
 @needs_transformers
