@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from helpers.detector_forms import FORMS, SMALL, film, rows, small
-from jostle.errors import CheckpointError
+from jostle.errors import BadValue, CheckpointError
 from jostle.evaluation.inference.jobs import same_bits
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
@@ -92,3 +92,48 @@ def test_weights_of_another_form_are_refused(name: str, other: str, tmp_path: Pa
     write_weights(small(name).state_dict(), tmp_path / "a.safetensors")
     with pytest.raises(CheckpointError, match=f"do not fit {name}"):
         load_detector(name, weights=tmp_path / "a.safetensors", **(SMALL[name] | FORMS[other][1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("afsd", {"dim": 48}, "dim 48 does not divide into the 32 groups"),
+        ("afsd", {"max_length": 48}, "4 levels need a max_length that is a multiple of 32, not 48"),
+        ("afsd", {"crop": 40}, "crop is a multiple of 32, not 40"),
+        ("afsd", {"crop": 64}, "crop 64 is larger than frame_size 40"),
+        ("afsd", {"backbone_width": 0.0}, "backbone_width is above 0"),
+        ("afsd", {"form": "kinetics"}, "form"),
+        ("afsd", {"fps": 0.0}, "fps must be above 0"),
+        ("afsd", {"levels": 1}, "levels are from 2"),
+        ("basictad", {"input_dim": 2}, "frames of 3 colours, not 2"),
+        ("basictad", {"max_length": 40}, "4 levels need a max_length that is a multiple of 16, not 40"),
+        ("basictad", {"clip_stride": 33}, "clip_stride 33 leaves out frames"),
+        ("basictad", {"form": "sigmoid_points", "dim": 48}, "dim 48 does not divide into the 32 groups"),
+        ("basictad", {"backbone_width": 0.0}, "backbone_width is above 0"),
+        ("basictad", {"threshold": 0.0}, "threshold is above 0"),
+        ("basictad", {"implied": (0, 3)}, "implied is two numbers of its 3 classes"),
+        ("basictad", {"form": "boxes"}, "form"),
+        ("basictad", {"levels": 1}, "levels are from 2"),
+        ("e2e_tad", {"input_dim": 2}, "frames of 3 colours, not 2"),
+        ("e2e_tad", {"levels": 2}, "no pyramid"),
+        ("e2e_tad", {"dim": 48}, "dim 48 does not divide"),
+        ("e2e_tad", {"heads": 5}, "dim 32 does not divide"),
+        ("e2e_tad", {"backbone": "slowfast", "max_length": 12}, "a multiple of 8, not 12"),
+        ("e2e_tad", {"clip_stride": 17}, "clip_stride 17 leaves out frames"),
+        ("e2e_tad", {"backbone_width": 0.0}, "backbone_width is above 0"),
+        ("e2e_tad", {"threshold": 0.0}, "threshold is above 0"),
+        ("e2e_tad", {"dropout": 1.0}, "dropout is from 0"),
+        ("e2e_tad", {"backbone": "i3d"}, "backbone"),
+        ("e2e_tad", {"decoder_layers": 0}, "decoder_layers must be a whole number from 1 to 32"),
+        ("e2e_tad", {"encoder_layers": 10**9}, "encoder_layers must be a whole number from 1 to 32"),
+        ("vsgn", {"dim": 48}, "dim 48 does not divide into the 32 groups"),
+        ("vsgn", {"max_length": 312}, "4 levels need a max_length that can be halved 5 times, not 312"),
+        ("vsgn", {"neighbours": 21}, "the coarsest graph has 20 steps, fewer than 21 neighbours"),
+        ("vsgn", {"anchors": ()}, "anchors are lengths above 0"),
+        ("vsgn", {"gap": 160}, "gap is from 0 to below half of max_length 320, not 160"),
+        ("vsgn", {"long_videos": "cut"}, "long_videos"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(name: str, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        small(name, **changes)

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from helpers.detector_forms import film, small
-from jostle.errors import BadValue
 from jostle.models.detection.basictad import BasicTAD
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.basictad import (
@@ -193,19 +192,3 @@ def test_times_are_rounded_only_with_reproduce_bugs() -> None:
     assert tiny().to_seconds(candidates, 5.0, 10.0).end.tolist() == pytest.approx([1.46, 0.42])
     rounded = tiny(reproduce_bugs=True).to_seconds(candidates, 5.0, 10.0)
     assert (rounded.start.tolist(), rounded.end.tolist()) == ([0.2], [1.5])
-
-
-def test_invalid_settings_are_refused() -> None:
-    for changes, message in (
-        ({"input_dim": 2}, "frames of 3 colours, not 2"),
-        ({"max_length": 40}, "4 levels need a max_length that is a multiple of 16, not 40"),
-        ({"clip_stride": 33}, "clip_stride 33 leaves out frames"),
-        ({"form": "sigmoid_points", "dim": 48}, "dim 48 does not divide into the 32 groups"),
-        ({"backbone_width": 0.0}, "backbone_width is above 0"),
-        ({"threshold": 0.0}, "threshold is above 0"),
-        ({"implied": (0, 3)}, "implied is two numbers of its 3 classes"),
-        ({"form": "boxes"}, "form"),
-        ({"levels": 1}, "levels are from 2"),
-    ):
-        with pytest.raises(BadValue, match=message):
-            tiny(**changes)
