@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import load_detector
+from jostle.models.detection.outputs import Losses
 
 FEATURES: dict[str, Any] = {"input_dim": 12, "dim": 32, "classes": 3, "max_length": 320, "levels": 4}
 AFSD: dict[str, Any] = {
@@ -72,3 +74,15 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"basictad {form}": ("basictad", {"form": form}) for form in ("anchors", "sigmoid_points", "softmax_points")},
     **{f"e2e_tad {trunk}": ("e2e_tad", {"backbone": trunk}) for trunk in ("slowfast", "tsm18", "tsm50")},
 }
+
+
+def descend(detector: Any, inputs: tuple[Any, ...], actions: Actions, *, lr: float, steps: int) -> list[Losses]:
+    """Train for a few steps on one batch; the losses before each."""
+    adam = torch.optim.Adam([p for p in detector.parameters() if p.requires_grad], lr)
+    losses = []
+    for _ in range(steps):
+        losses.append(detector.loss(detector(*inputs), actions))
+        adam.zero_grad()
+        losses[-1].total.backward()
+        adam.step()
+    return losses

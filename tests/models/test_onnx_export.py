@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch import Tensor, nn
 
 import jostle
-from jostle.errors import BadValue, MissingExtra, UnknownName
+from jostle.errors import BadValue, UnknownName
 from jostle.mending.descriptor_layout import CELLS, CHANNELS
 from jostle.mending.exported_inspector import DescriptorNetwork
 from jostle.mending.inspector import DIM
@@ -86,13 +86,10 @@ def test_unsupported_export_is_refused(tmp_path: Path, capfd: pytest.CaptureFixt
     assert capfd.readouterr().out == ""
 
 
-def test_missing_parts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_network_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="did you mean inspector"):
         jostle.export("inspecter", tmp_path / "a.onnx")
     with pytest.raises(BadValue, match="only an inspector"):
         jostle.export(object(), tmp_path / "a.onnx")
     with pytest.raises(BadValue, match="one that is loaded has them already"):
         jostle.export(jostle.load_inspector(), tmp_path / "a.onnx", weights="x")
-    monkeypatch.setitem(__import__("sys").modules, "onnxscript", None)
-    with pytest.raises(MissingExtra, match=r"jostle\[export\]"):
-        jostle.export("inspector", tmp_path / "a.onnx")

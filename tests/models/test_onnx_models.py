@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jostle.errors import BadValue, CheckpointError, MissingExtra
+from jostle.errors import BadValue, CheckpointError
 from jostle.models.recognition.onnx import spec_of
 from jostle.models.recognition.recogniser import load_recogniser
 
@@ -109,11 +108,8 @@ def test_invalid_files_are_refused(tmp_path: Path) -> None:
         load_recogniser("onnx", weights=tmp_path / "net.onnx", **SCALE)
 
 
-def test_missing_scale_and_missing_library_raise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scale_raises() -> None:
     with pytest.raises(BadValue, match="give mean and std"):
         load_recogniser("onnx", weights="net.onnx")
     with pytest.raises(BadValue, match=r"weights are an \.onnx file"):
         load_recogniser("onnx", weights="random")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingExtra, match=r"jostle\[onnx\]"):
-        load_recogniser("onnx", weights="net.onnx", **SCALE)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 
-from jostle.errors import MissingExtra, ResourceError
+from jostle.errors import ResourceError
 from jostle.models.recognition.recogniser import load_recogniser, recognisers
 
 PRESETS = {
@@ -21,12 +20,6 @@ PRESETS = {
     "mvit_v2_s": "MViT_V2_S_Weights",
     "swin3d_t": "Swin3D_T_Weights",
 }
-
-
-def test_missing_torchvision_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torchvision.models.video", None)
-    with pytest.raises(MissingExtra, match=r"r3d_18 needs packages .*jostle\[torchvision\]"):
-        load_recogniser("r3d_18", weights="random")
 
 
 def test_torchvision_incompatible_with_torch_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

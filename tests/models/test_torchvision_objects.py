@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.errors import BadValue, CheckpointError, MissingExtra
+from jostle.errors import BadValue, CheckpointError
 from jostle.models.objects.object_detector import load_object_detector, object_detectors
 from jostle.models.objects.torchvision import COCO
 from jostle.models.weights.shipped.sources import read_sources
@@ -122,9 +121,6 @@ def test_mismatched_weights_are_refused(detection: ModuleType) -> None:
         load_object_detector("fcos_resnet50_fpn", weights=tensors | {"more": torch.zeros(1)})
 
 
-def test_missing_torchvision_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torchvision.models.detection", None)
-    with pytest.raises(MissingExtra, match=r"fcos_resnet50_fpn needs packages .*jostle\[torchvision\]"):
-        load_object_detector("fcos_resnet50_fpn", weights={})
+def test_weights_are_read_before() -> None:
     with pytest.raises(BadValue, match="read the file first"):
         object_detectors["fcos_resnet50_fpn"].load("some.pth")

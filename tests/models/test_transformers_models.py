@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from helpers.tiny_transformers import config_of
-from jostle.errors import BadValue, CheckpointError, MissingExtra
+from jostle.errors import BadValue, CheckpointError
 from jostle.models.recognition.recogniser import load_recogniser
 from jostle.models.recognition.transformers import FAMILIES, HALF, from_config
 from jostle.models.transformers_folder import scale_of
@@ -97,10 +96,3 @@ def test_invalid_folder_is_reported_before_the_library_is_imported(tmp_path: Pat
         load_recogniser("vivit", weights=tmp_path)
     with pytest.raises(BadValue, match="weights are a folder"):
         load_recogniser("vivit", weights={"a": torch.zeros(1)})
-
-
-def test_missing_transformers_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    (tmp_path / "config.json").write_text('{"model_type": "videomae"}')
-    with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):
-        load_recogniser("videomae", weights=tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from helpers.refusals import refused
-from jostle.errors import BadValue, CheckpointError, MissingExtra
+from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import read_weights
 from jostle.models.extractors.extractor import Extractor, ExtractorKind, build_with_weights, extractors, load_extractor
 from jostle.models.extractors.videomae_v2 import VideoMaeV2, VideoMaeV2Config, rename_public_weights
@@ -193,12 +192,6 @@ def test_weights_of_another_size_are_refused() -> None:
         build_with_weights(tiny(), weights)
     with pytest.raises(CheckpointError, match=r"48 missing: transformer\.embeddings"):
         build_with_weights(tiny(), {"fc_norm.weight": torch.zeros(24)})
-
-
-def test_missing_transformers_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtra, match=r"videomae_v2_g needs packages .*jostle\[hf\]"):
-        load_extractor("videomae_v2_g", weights={})
 
 
 def test_windows_of_another_length_are_refused() -> None:

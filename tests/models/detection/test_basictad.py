@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.detector_forms import film, small
+from helpers.detector_forms import descend, film, small
 from jostle.models.detection.basictad import BasicTAD
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.basictad import (
@@ -84,15 +84,8 @@ def test_training_reduces_the_loss_and_keeps_the_backbone_norms(form: str) -> No
     clip = detector.clip(detector.prepare(film(32)), 0)
     actions = Actions.of([([[3.0, 9.0]], [1])])
     norms = {key: value.clone() for key, value in detector.state_dict().items() if "norm" in key or "neck.0" in key}
-    descent = torch.optim.Adam([p for p in detector.parameters() if p.requires_grad], 5e-3)
-    losses = []
-    for _ in range(6):
-        loss = detector.loss(detector(clip), actions)
-        descent.zero_grad()
-        loss.total.backward()
-        descent.step()
-        losses.append(loss.total.item())
-    assert losses[-1] < 0.9 * losses[0]
+    losses = descend(detector, (clip,), actions, lr=5e-3, steps=6)
+    assert losses[-1].total < 0.9 * losses[0].total
     still = {key: value for key, value in norms.items() if "norm" in key or "running" in key}
     assert still
     tensors = detector.state_dict()

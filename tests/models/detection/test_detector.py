@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.detector_forms import descend
 from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
@@ -167,17 +168,10 @@ def test_training_reduces_the_loss(name: str, small: Make, rows: Make) -> None:
     detector = small(name, **({"drop_path": 0.1} if name in ("actionformer", "tridet") else {}))
     detector.train()
     batch, actions = detector.batch([rows(48)]), Actions.of([([[10.0, 30.0]], [1])])
-    adam = torch.optim.Adam(detector.parameters(), 1e-3)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        losses = []
-        for _ in range(12):
-            loss = detector.loss(detector(*batch), actions).total
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
-            losses.append(loss.item())
-    assert losses[-1] < 0.7 * losses[0]
+        losses = descend(detector, batch, actions, lr=1e-3, steps=12)
+    assert losses[-1].total < 0.7 * losses[0].total
 
 
 def test_candidates_are_selected_per_level(small: Make, rows: Make) -> None:

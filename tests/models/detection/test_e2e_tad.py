@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.detector_forms import film, small
+from helpers.detector_forms import descend, film, small
 from jostle.errors import NonFiniteOutput
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.e2e_tad import DeformableAttention, assign_queries, mixtures, overlap, roi_align
@@ -96,17 +96,10 @@ def test_training_reduces_the_loss_and_keeps_the_backbone_norms(reproduce_bugs: 
     clips = torch.cat([detector.clip(detector.prepare(film(32)), first) for first in (0, 16)])
     actions = Actions.of([([[3.0, 9.0]], [1]), ([[1.0, 4.0], [8.0, 15.0]], [0, 2])])
     norms = {key: value.clone() for key, value in detector.state_dict().items() if "backbone" in key and ".bn" in key}
-    descent = torch.optim.AdamW([p for p in detector.parameters() if p.requires_grad], 2e-3)
-    losses = []
-    for _ in range(8):
-        loss = detector.loss(detector(clips), actions)
-        descent.zero_grad()
-        loss.total.backward()
-        descent.step()
-        losses.append(loss.total.item())
-    assert losses[-1] < 0.8 * losses[0]
-    assert loss.positives.item() == 3
-    assert set(loss.others) == {
+    losses = descend(detector, (clips,), actions, lr=2e-3, steps=8)
+    assert losses[-1].total < 0.8 * losses[0].total
+    assert losses[-1].positives.item() == 3
+    assert set(losses[-1].others) == {
         "iou", "actionness", "classification_0", "regression_0", "iou_0",
     }  # fmt: skip
     assert norms

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 from helpers.refusals import refused
 from helpers.tiny_language import KINDS, save_tiny, tiny_network
-from jostle.errors import BadValue, CheckpointError, DataError, MissingExtra, NonFiniteOutput, ResourceError
+from jostle.errors import BadValue, CheckpointError, DataError, NonFiniteOutput, ResourceError
 from jostle.models.language import prefix_cache, vision_cache
 from jostle.models.language.interface import Answer, Question
 from jostle.models.language.loading import load_question_model
@@ -521,13 +520,6 @@ def test_unsupported_folder_is_refused(text: str, kind: type[Exception], message
         load(tmp_path)
     with pytest.raises(BadValue, match="no setting 'answer'"):
         load(tmp_path, "?answer=text")
-
-
-def test_missing_transformers_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    (tmp_path / "config.json").write_text('{"model_type": "qwen2_vl"}')
-    with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):
-        load(tmp_path)
 
 
 def test_every_family_has_a_tiny_model() -> None:

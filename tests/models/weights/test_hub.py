@@ -17,9 +17,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import torch
 
-from jostle.errors import MissingExtra
 from jostle.models.checkpoints import read_weights, write_weights
-from jostle.models.weights.resolve import HubLocation, fetch_from_hub
+from jostle.models.weights.resolve import HubLocation
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MALICIOUS_PICKLE = b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R."  # runs a command when it is unpickled
@@ -199,12 +198,6 @@ def test_unreachable_hub_error_names_the_file_to_download(tmp_path: Path) -> Non
     kind, message = fetch_in_process("http://127.0.0.1:1", tmp_path, "hf:org/net/a.safetensors")
     assert kind == "ResourceError"
     assert "fetch https://huggingface.co/org/net/resolve/main/a.safetensors by hand" in message
-
-
-def test_missing_huggingface_hub_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):
-        fetch_from_hub("hf:org/net")
 
 
 def test_hub_location_is_parsed() -> None:
