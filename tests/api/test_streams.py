@@ -333,23 +333,9 @@ def test_standard_input_and_output(tmp_path: Path) -> None:
 def test_watch_as_a_process_in_a_pipe(tmp_path: Path) -> None:
     """Run `jostle watch` with the bundled inspector in a process that receives its input in small pieces."""
     source = y4m(tmp_path / "a.y4m", "...")
-    command = [
-        sys.executable,
-        "-m",
-        "jostle",
-        "watch",
-        "-",
-        "--mend",
-        "-o",
-        "-",
-        "--events",
-        "events",
-        "--metrics",
-        "0",
-    ]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    words = ["watch", "-", "--mend", "-o", "-", "--events", "events", "--metrics", "0"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-m", "jostle", *words], cwd=tmp_path, **pipes)  # type: ignore[call-overload]
     assert process.stdin is not None
     data = source.read_bytes()
     for begin in range(0, len(data), 1000):
