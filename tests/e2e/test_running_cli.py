@@ -68,26 +68,6 @@ def test_broken_video_is_set_aside(workspace: Path) -> None:
     assert "two: set aside" in done.err
 
 
-def test_windows_of_the_released_programs(workspace: Path) -> None:
-    """A run gives the detections of `detect` on the features of `extract`, with the same options."""
-    rule, faults = ("--rule", "released"), ("--reproduce-bug", "skipped-window", "--reproduce-bug", "early-row")
-    assert "with 24 windows" in succeed(*WORDS, "--dry-run").out
-    assert "with 22 windows" in succeed(*WORDS, *rule, *faults, "--dry-run").out
-    succeed(*WORDS, *rule, *faults)
-    metadata = json.loads((workspace / "out" / "run.json").read_text())
-    assert (metadata["rule"], metadata["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
-
-    video = ("data", "--extractor", "puppet_net", "--truth", "data/truth.json", "-j", 1, "--device", "cpu")
-    for cell, more in (("clean", ()), ("thumos14-c-black_frame-3", ("-c", "thumos14-c/black_frame:3", *faults))):
-        succeed("extract", *video, *rule, *more, "-o", cell)
-        succeed("detect", cell, "--detector", *MODEL[1:], "--device", "cpu", "-o", f"{cell}.json")
-        results = json.loads((workspace / f"{cell}.json").read_text())["results"]
-        assert [len(segments) > 0 for segments in results.values()] == [True, True]
-        assert json.loads((workspace / "out" / "predictions" / f"{cell}.json").read_text())["results"] == results
-    for other, message in ((faults, "rule was 'released', now 'all'"), (rule, "reproduce_bugs was ('early-row', 'sk")):
-        assert_refused(6, message, *WORDS, *other)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
