@@ -45,8 +45,8 @@ def test_invalid_runs_are_refused(tmp_path: Path) -> None:
     words = ("report", folder, "-o", tmp_path / "no" / "r.html", "--bootstrap", 0)
     assert_refused(3, "its folder does not exist", *words)
     (folder / "scores.json").write_text("{")
-    err = call("report", folder, "-o", tmp_path / "r.html").err
-    assert "scores.json: broken JSON at line 1" in err
+    code, _, err = call("report", folder, "-o", tmp_path / "r.html")
+    assert (code, "scores.json: broken JSON at line 1" in err) == (3, True)
     assert "the same `jostle run` resumes and writes it again" in err
 
 

@@ -113,6 +113,7 @@ def test_errors_of_usage_are_explained(message: str, words: str, tmp_path: Path)
     result = run(*words.split(), cwd=tmp_path)
     assert (result.returncode, result.stdout, message in result.stderr) == (2, "", True)
     assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.fault("F139")
