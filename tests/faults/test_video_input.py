@@ -107,6 +107,12 @@ def test_F02_unknown_bytes(tmp_path: Path) -> None:
     assert_refused(tmp_path / "a.mp4", "F2", r"^a\.mp4: no video that FFmpeg can open \(.*\); check that it plays")
 
 
+@pytest.mark.fault("F2")
+def test_F02_a_codec_that_is_not_known(clean: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "a.mkv").write_bytes(clean["jpegs"].read_bytes().replace(b"V_MJPEG", b"V_OTHER"))
+    assert_refused(tmp_path / "a.mkv", "F2", r"^a\.mkv: the installed FFmpeg has no decoder for its video stream$")
+
+
 @pytest.mark.fault("F3")
 def test_F03_missing_index(clean: dict[str, Path], tmp_path: Path) -> None:
     content = clean["late_index"].read_bytes()
@@ -158,6 +164,13 @@ def broken_jpegs(clean: dict[str, Path], path: Path, bad: tuple[int, ...]) -> Pa
         data = data.replace(payload, bytes(len(payload)))
     path.write_bytes(data)
     return path
+
+
+@pytest.mark.fault("F4")
+def test_F04_no_frame_decodes(clean: dict[str, Path], tmp_path: Path) -> None:
+    path = broken_jpegs(clean, tmp_path / "a.mkv", tuple(range(60)))
+    assert_refused(path, "F4", r"^a\.mkv: no frame decodes; download it again$")
+    assert "no frame decodes near the beginning" in probe(path).warnings
 
 
 @pytest.mark.fault("F5")
@@ -309,6 +322,15 @@ def test_F11_files_without_video_are_refused(tmp_path: Path) -> None:
         container.mux(sound.encode(frame))
         container.mux(sound.encode(None))
     assert_refused(cover, "F11", r"^cover\.mp4: holds only cover art")
+
+
+@pytest.mark.fault("F11")
+def test_F11_a_file_of_data_alone(clean: dict[str, Path], tmp_path: Path) -> None:
+    content = clean["mp4"].read_bytes()
+    for video, data in ((b"vide\0", b"meta\0"), (b"avc1", b"text"), (b"vmhd", b"nmhd")):
+        content = content.replace(video, data)
+    (tmp_path / "a.mp4").write_bytes(content)
+    assert_refused(tmp_path / "a.mp4", "F11", r"^a\.mp4: holds no video stream; give a file with moving pictures$")
 
 
 @pytest.mark.fault("F12")
