@@ -5,7 +5,8 @@ WORKDIR /source
 RUN pip install --no-cache-dir hatchling==1.33.0
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN python -m hatchling build -t wheel -d /dist
+COPY puppets puppets
+RUN python -m hatchling build -t wheel -d /dist && cd puppets && python -m hatchling build -t wheel -d /dist
 
 FROM python:3.12-slim-bookworm AS base
 # A user of its own: nothing in here needs to be root, and files in mounted folders should belong to a person.
@@ -18,7 +19,7 @@ COPY --from=wheel /dist /opt/dist
 
 # torch from PyPI brings CUDA along; the driver is the host's (`docker run --gpus all`).
 FROM base AS cuda
-RUN pip install --no-cache-dir -c /opt/constraints.txt "$(echo /opt/dist/jostle-*.whl)[torch,report,view]"
+RUN pip install --no-cache-dir -c /opt/constraints.txt "$(echo /opt/dist/jostle-*.whl)[torch,report,view]" /opt/dist/jostle_puppets-*.whl
 USER jostle
 WORKDIR /data
 ENTRYPOINT ["jostle"]
@@ -27,7 +28,7 @@ CMD ["demo", "--out", "demo"]
 # The last one is what `docker build` makes when no target is named.
 FROM base AS cpu
 RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
-    && pip install --no-cache-dir -c /opt/constraints.txt "$(echo /opt/dist/jostle-*.whl)[torch,report,view]"
+    && pip install --no-cache-dir -c /opt/constraints.txt "$(echo /opt/dist/jostle-*.whl)[torch,report,view]" /opt/dist/jostle_puppets-*.whl
 USER jostle
 WORKDIR /data
 ENTRYPOINT ["jostle"]

@@ -10,6 +10,8 @@ WORKERS ?= 3
 SPREAD = -n $(WORKERS) --dist worksteal
 EXTRAS ?= test
 DEMO_EXTRAS := torch,report
+# What an environment is made from: jostle, and the weights of its example networks.
+PACKAGES := pyproject.toml puppets/pyproject.toml constraints.txt
 OWN = $(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 OTHERS = $(filter-out $(OWN),3.11 3.12 3.13)
 PYTHONS ?= $(foreach version,$(OTHERS),$(shell python$(version) -c "print('$(version)')" 2>/dev/null))
@@ -55,8 +57,9 @@ test-pythons: $(PYTHONS:%=.venv-%/.stamp)
 test-wheel: .venv/.stamp
 	rm -rf dist .venv-wheel
 	$(BIN)/python -m hatchling build -t wheel -d dist
+	cd puppets && ../$(BIN)/python -m hatchling build -t wheel -d ../dist
 	$(PYTHON) -m venv .venv-wheel
-	$(call install,.venv-wheel,"$$(echo dist/jostle-*.whl)[$(DEMO_EXTRAS)]")
+	$(call install,.venv-wheel,"$$(echo dist/jostle-*.whl)[$(DEMO_EXTRAS)]" dist/jostle_puppets-*.whl)
 	cd "$$(mktemp -d)" && $(CURDIR)/.venv-wheel/bin/jostle demo --out demo >demo.txt && \
 	  $(CURDIR)/.venv-wheel/bin/jostle diff demo/clean demo/robust >diff.txt && \
 	  $(CURDIR)/.venv-wheel/bin/python $(CURDIR)/docs/compare_start.py demo.txt diff.txt
@@ -112,37 +115,37 @@ install = $(PYTHON) -m pip --python $(1)/bin/python install --quiet --disable-pi
 	  || { $(1)/bin/python -m ensurepip >/dev/null \
 	  && $(1)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(2); }
 
-.venv/.stamp: pyproject.toml constraints.txt
+.venv/.stamp: $(PACKAGES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(call install,.venv,-e ".[dev]")
+	$(call install,.venv,-e ".[dev]" -e ./puppets)
 	touch $@
 
 # The demo needs neither linters nor test tools, nor pip of its own, which takes seconds to set up.
-.venv-demo/.stamp: pyproject.toml constraints.txt
+.venv-demo/.stamp: $(PACKAGES)
 	test -x .venv-demo/bin/python || $(PYTHON) -m venv --without-pip .venv-demo
-	$(call install,.venv-demo,-e ".[$(DEMO_EXTRAS)]")
+	$(call install,.venv-demo,-e ".[$(DEMO_EXTRAS)]" -e ./puppets)
 	touch $@
 
 # torchvision asks for a CUDA build of torch, and where it does not load transformers does not either: it lies aside, and
 # timm, which needs it, with it.
-.venv-parts/.stamp: pyproject.toml constraints.txt
+.venv-parts/.stamp: $(PACKAGES)
 	test -x $(PARTS)/python || $(PYTHON) -m venv .venv-parts
-	$(call install,.venv-parts,-e ".[parts]")
+	$(call install,.venv-parts,-e ".[parts]" -e ./puppets)
 	$(PARTS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps --upgrade \
 	  --target .venv-parts/torchvision torchvision timm || true
 	command -v chromium || command -v chromium-browser || timeout 300 $(PARTS)/playwright install chromium || true
 	touch $@
 
-.venv-3.%/.stamp: pyproject.toml constraints.txt
+.venv-3.%/.stamp: $(PACKAGES)
 	test -x .venv-3.$*/bin/python || python3.$* -m venv .venv-3.$*
-	$(call install,.venv-3.$*,-e ".[$(EXTRAS)]")
+	$(call install,.venv-3.$*,-e ".[$(EXTRAS)]" -e ./puppets)
 	touch $@
 
 # imagecorruptions pulls another build of OpenCV and fails on current NumPy; it lives in an environment of its own,
 # without its dependencies, and bench/peer.py mends the three calls that broke.
-.venv-peer/.stamp: pyproject.toml constraints.txt bench/peer-requirements.txt
+.venv-peer/.stamp: $(PACKAGES) bench/peer-requirements.txt
 	test -x $(PEER)/python || $(PYTHON) -m venv .venv-peer
-	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pytest hypothesis
+	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . -e ./puppets pytest hypothesis
 	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r bench/peer-requirements.txt
 	$(PEER)/python -m pip install --quiet --disable-pip-version-check --no-deps imagecorruptions==1.1.2
 	touch $@

@@ -40,7 +40,7 @@ from jostle.models.input_spec import InputSpec
 from jostle.models.language.loading import describe_language_models
 from jostle.models.objects.object_detector import object_detectors
 from jostle.models.recognition.recogniser import RecogniserKind, recognisers
-from jostle.models.weights.shipped import FOLDER
+from jostle.models.weights.packaged import FOLDER
 from jostle.reporting.published.table import PublishedTable, published
 from jostle.training.detection_config import ClipDropConfig, FrameTrainingConfig, TrainingConfig
 from jostle.training.inspection_config import InspectionConfig

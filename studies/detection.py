@@ -96,7 +96,7 @@ class Place:
 
     def take_network(self) -> None:
         """Use the bundled extractor as the first one, unless it was trained."""
-        from jostle.models.weights.shipped import weights_file
+        from jostle.models.weights.packaged import weights_file
 
         if not self.network(0).exists():
             self.network(0).write_bytes(weights_file(EXTRACTOR).read_bytes())

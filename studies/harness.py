@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 STUDIES = Path(__file__).resolve().parent
+PUPPETS = STUDIES.parent / "puppets" / "src" / "jostle_puppets"  # weights of networks that are trained on them
 RESULT_PAGES = STUDIES.parent / "docs" / "results"
 CORES = os.cpu_count() or 1
 
@@ -318,18 +319,17 @@ def use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def ship_weights(files: Mapping[str, Path], **notes: str) -> None:
-    """Copy weights into the package in half precision, under these names and with these notes."""
+def ship_weights(files: Mapping[str, Path], folder: Path = PUPPETS, **notes: str) -> None:
+    """Copy weights into a package in half precision, under these names and with these notes."""
     import torch
 
     from jostle.models.checkpoints import read_metadata, read_weights, write_weights
-    from jostle.models.weights.shipped import FOLDER
 
     size = 0
     for name, path in files.items():
         half = {key: value.half() if value.is_floating_point() else value for key, value in read_weights(path).items()}
         assert all(torch.isfinite(value).all() for value in half.values()), f"{path}: too large for half precision"
-        out = FOLDER / f"{name}.safetensors"
+        out = folder / f"{name}.safetensors"
         write_weights(half, out, metadata=read_metadata(path) | notes)
         size += out.stat().st_size
     print(json.dumps({"files": len(files), "bytes": size}))

@@ -27,6 +27,7 @@ from torch.nn import functional as F
 from jostle.core.random import key_for, rng_for
 from jostle.mending.inspector import SIDES, InspectorNetworks, build_inspector
 from jostle.models.checkpoints import read_metadata, read_weights, write_weights
+from jostle.models.weights.packaged import FOLDER
 from jostle.training.descriptor_bank import FilmBank, read_bank, write_bank
 from jostle.training.inspection import ALARMS, false_alarms, predict_films, recall, threshold_at
 from jostle.training.inspection_windows import WindowBatch, draw_windows, render_windows
@@ -45,7 +46,7 @@ def main() -> None:
         "train": train_all,
         "choose": lambda work: choose(read_bank(work / "films.bank"), work / "last.safetensors"),
         "validate": validate_all,
-        "weights": lambda work: ship_weights({"inspector": work / "last.safetensors"}),
+        "weights": lambda work: ship_weights({"inspector": work / "last.safetensors"}, FOLDER),
     }
     run_study(
         __doc__,

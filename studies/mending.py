@@ -237,7 +237,7 @@ def make_cells(
 
 def take_shipped(place: Place) -> None:
     """Use the bundled weights as those of the first seed."""
-    from jostle.models.weights.shipped import trained_weights
+    from jostle.models.weights.packaged import trained_weights
 
     for detector in DETECTORS:
         for name, treatment in SHIPPED.items():

@@ -25,7 +25,7 @@ from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames
 from jostle.features.interpolation import nearest_undamaged
-from jostle.models.weights.shipped import TREATMENTS
+from jostle.models.weights.packaged import TREATMENTS
 from studies import harness
 from studies.feature_states import AS_IS, KNOWN, MENDED, WAYS, counts
 from studies.recognition import SHIPPED_RECOGNISERS

@@ -60,7 +60,7 @@ def load_networks() -> tuple[Any, dict[str, Any]]:
     """Load the shipped extractor and detectors."""
     from jostle.models.checkpoints import read_weights
     from jostle.models.extractors.extractor import load_extractor
-    from jostle.models.weights.shipped import trained_weights, weights_file
+    from jostle.models.weights.packaged import trained_weights, weights_file
 
     detectors = {
         name: load_trained(f"{name}_puppets", trained_weights(f"{name}_puppets", "clean")).eval() for name in DETECTORS

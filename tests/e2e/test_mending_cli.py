@@ -17,7 +17,7 @@ from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.parameters import CASTS
 from jostle.io.video.encode import Writer
 from jostle.models.checkpoints import read_metadata
-from jostle.models.weights.shipped import trained_weights
+from jostle.models.weights.packaged import trained_weights
 
 NET = ("--extractor", "puppet_net", "--device", "cpu")
 DETECTOR = ("temporalmaxer_puppets", "--weights", "clean")

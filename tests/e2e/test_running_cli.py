@@ -14,7 +14,7 @@ from helpers.command_line import assert_refused, call, succeed
 from helpers.numpy_extractor import write_video
 from jostle.errors import BadValue
 from jostle.models.checkpoints import read_metadata
-from jostle.models.weights.shipped import trained_weights
+from jostle.models.weights.packaged import trained_weights
 
 MODEL = ("--model", "temporalmaxer_puppets", "--weights", "clean")
 

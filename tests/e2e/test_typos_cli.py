@@ -14,7 +14,7 @@ from jostle.models.detection.detector import detectors
 from jostle.models.extractors.extractor import extractors
 from jostle.models.objects.object_detector import object_detectors
 from jostle.models.recognition.recogniser import recognisers
-from jostle.models.weights.shipped import index_of_names
+from jostle.models.weights.packaged import index_of_names
 
 # Each command is a fork of a process that has imported the program, as importing takes most of the time.
 CODE = """

@@ -32,7 +32,7 @@ from jostle.models.finite import check_weights
 from jostle.models.loading.extractor import load_extractor
 from jostle.models.loading.models import load_detector, load_object_detector, load_recogniser
 from jostle.models.recognition.recogniser import Recogniser
-from jostle.models.weights.shipped import weights_file
+from jostle.models.weights.packaged import weights_file
 
 BAD = {"NaN": np.nan, "infinity": np.inf}
 LOADERS: dict[str, Callable[[Path], Any]] = {

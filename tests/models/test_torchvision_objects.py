@@ -13,7 +13,7 @@ import torch
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.objects.object_detector import load_object_detector, object_detectors
 from jostle.models.objects.torchvision import COCO
-from jostle.models.weights.shipped.sources import read_sources
+from jostle.models.weights.sources import read_sources
 
 NAMES = {
     "fasterrcnn_resnet50_fpn": "FasterRCNN_ResNet50_FPN_Weights",

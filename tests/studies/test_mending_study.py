@@ -95,7 +95,7 @@ def test_a_plan_can_be_limited_to_one_unseen_kind(tmp_path: Path) -> None:
 def test_batched_detection_equals_single_detection(name: str) -> None:
     from jostle.models.checkpoints import read_note
     from jostle.models.detection.detector import load_detector
-    from jostle.models.weights.shipped import trained_weights
+    from jostle.models.weights.packaged import trained_weights
 
     weights = trained_weights(f"{name}_puppets", "clean")
     classes: list[str] = read_note(weights, "classes", [])

@@ -21,7 +21,7 @@ from studies.watching import OPENED, SYSTEMS
 from jostle import load_inspector
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.answers import temporal_sensitivity
-from jostle.models.weights.shipped import shipped_names, weights_file
+from jostle.models.weights.packaged import packaged_names, weights_file
 from studies import (
     adaptation,
     breaking_points,
@@ -270,5 +270,5 @@ def test_temporal_sensitivity_separates_the_model_trained_on_shuffled_frames() -
 def test_bundled_recognisers_are_smaller_than_eight_megabytes() -> None:
     recognisers = (*recognition.SHIPPED_RECOGNISERS, frames.CLASSIFIER)
     names = [f"{recogniser}-{name}" for recogniser in recognisers for name in recognition.SHIPPED]
-    assert set(names) <= set(shipped_names())
+    assert set(names) <= set(packaged_names())
     assert sum(weights_file(name).stat().st_size for name in names) < 8_000_000

@@ -212,7 +212,7 @@ def fetch_weights(kind: str, name: str, weights: str = "public", *, progress: Pr
     from jostle.core.progress import progress_or_bar
     from jostle.models.loading.names import check_extractor, check_known
     from jostle.models.weights.resolve import weights_path
-    from jostle.models.weights.shipped.sources import is_fetched
+    from jostle.models.weights.sources import is_fetched
 
     if not is_fetched(weights):
         raise BadValue(f"weights are fetched by public or hf:ORG/NAME[/file], not by {weights!r}")

@@ -34,7 +34,7 @@ from jostle.io.files.video_ids import id_of
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer, viewing_codec
 from jostle.mending.loading import BUNDLED
-from jostle.models.weights.shipped import trained_weights, weights_file
+from jostle.models.weights.packaged import trained_weights, weights_file
 from jostle.reporting.figures.sheet import draw_sheet, sheet_rows, write_png
 from jostle.reporting.html.gallery import Exhibit, write_gallery
 from jostle.reporting.html.report import write_report

@@ -27,6 +27,7 @@ from jostle.errors import JostleError
 
 CORE = ("numpy", "opencv-python-headless", "numba", "av", "typer", "rich")
 OPTIONAL = {
+    "jostle-puppets": "puppets",
     "torch": "torch",
     "torchvision": "torchvision",
     "timm": "timm",

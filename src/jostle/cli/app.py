@@ -247,7 +247,7 @@ Workers = Annotated[int | None, reworded(JobOptions, "jobs")]
 
 def fetch(kind: str, name: str | None, weights: str | None) -> None:
     """Download weights into the cache if the user asked for that by name."""
-    from jostle.models.weights.shipped.sources import is_fetched
+    from jostle.models.weights.sources import is_fetched
 
     if name is None or is_import_path(name) or not is_fetched(weights) or weights is None:
         return

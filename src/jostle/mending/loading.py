@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.loading.names import need_torch
-from jostle.models.weights.shipped import weights_file
+from jostle.models.weights.packaged import weights_file
 
 if TYPE_CHECKING:
     from jostle.mending.damage_finders import Mending

@@ -21,7 +21,7 @@ from jostle.features.windows import WindowGrid
 from jostle.io.files.arrays import read_features
 from jostle.models.checkpoints import read_weights
 from jostle.models.extractors.extractor import Extractor, load_extractor
-from jostle.models.weights.shipped import weights_file
+from jostle.models.weights.packaged import weights_file
 from jostle.training.detection_config import DataConfig, DropConfig
 from jostle.training.feature_crops import Features, FeatureVideo
 

@@ -20,7 +20,7 @@ from jostle.errors import CheckpointError
 from jostle.mending.blank_frames import find_blank, find_lost_in_video
 from jostle.mending.inspector import SIDES, InspectorNetworks
 from jostle.models.checkpoints import read_weights
-from jostle.models.weights.shipped import weights_file
+from jostle.models.weights.packaged import weights_file
 from jostle.training.descriptor_bank import FilmBank, load_footage
 from jostle.training.distributed import Processes
 from jostle.training.events import DataPreparation, Watch

@@ -29,7 +29,7 @@ from jostle.models.language.puppet_language import (
     find_windows,
     load_puppet_language,
 )
-from jostle.models.weights.shipped import TREATMENTS, weights_file
+from jostle.models.weights.packaged import TREATMENTS, weights_file
 
 FILMS = 6  # the first ones of the test split
 MARGIN = 0.25  # above the blind baseline

@@ -18,9 +18,9 @@ from jostle.errors import BadValue, CheckpointError, JostleError, Tampered, Unkn
 from jostle.models.checkpoints import write_weights
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.recogniser import RecogniserKind, changed, recognisers, with_weights
+from jostle.models.weights.packaged import index_of_names, sources
 from jostle.models.weights.resolve import cached_file, weights_path
-from jostle.models.weights.shipped import index_of_names, sources
-from jostle.models.weights.shipped.sources import WeightSource, is_fetched
+from jostle.models.weights.sources import WeightSource, is_fetched
 
 SPEC = InputSpec(frames=2, stride=2, resize=8, size=8)
 

@@ -16,7 +16,7 @@ from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.task import tasks
 from jostle.mending.loading import MendingOptions
 from jostle.models.options import ComputeOptions
-from jostle.models.weights.shipped import default_weights
+from jostle.models.weights.packaged import default_weights
 
 if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset

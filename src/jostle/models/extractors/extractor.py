@@ -29,7 +29,7 @@ from jostle.models.extractors.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.models.recognition.recogniser import Recogniser, changed, load_weights
 from jostle.models.rows import RowBatches
-from jostle.models.weights.shipped.sources import fetch_hint, source_of
+from jostle.models.weights.sources import fetch_hint, source_of
 
 # Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
 # shape, and only equal kernels give equal bits for a frame whatever stands beside it. `RowBatches` proves that they do,

@@ -12,9 +12,9 @@ from jostle.models.language.callables import as_question_model
 from jostle.models.language.interface import QuestionModel
 from jostle.models.loading.models import Identity, folder_fingerprint
 from jostle.models.loading.names import ModelDescription, need_torch
+from jostle.models.weights.packaged import TREATMENTS, trained_weights
 from jostle.models.weights.resolve import fetch_from_hub
-from jostle.models.weights.shipped import TREATMENTS, trained_weights
-from jostle.models.weights.shipped.sources import HUB
+from jostle.models.weights.sources import HUB
 
 SERVER = "openai:"
 SHIPPED = "puppet_language"  # answers questions and finds moments

@@ -26,7 +26,7 @@ from jostle.models.extractors.puppet_net import FRAME_DIM, SPEC, PuppetNet
 from jostle.models.language.interface import Answer, Question, Sentence, Windows
 from jostle.models.recognition.recogniser import load_weights
 from jostle.models.rows import RowBatches
-from jostle.models.weights.shipped import trained_weights, weights_file
+from jostle.models.weights.packaged import trained_weights, weights_file
 
 NAME = "puppet_language"
 FRAMES = 192  # of a video that it is given

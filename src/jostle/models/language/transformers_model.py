@@ -37,7 +37,7 @@ from jostle.models.language.prompts import (
 from jostle.models.language.vision_cache import VisionCache, attach_vision_cache, pool_in_channels_last
 from jostle.models.transformers_folder import library_class, pretrained, read_settings
 from jostle.models.weights.resolve import fetch_from_hub
-from jostle.models.weights.shipped.sources import HUB
+from jostle.models.weights.sources import HUB
 
 FAMILIES = {
     "qwen2_vl": "Qwen2-VL",

@@ -11,9 +11,9 @@ from jostle.core.plugins import import_object, is_import_path, missing_plugins_h
 from jostle.errors import BadValue, UnknownName
 from jostle.models.loading.models import NamedRecogniser, load_recogniser
 from jostle.models.loading.names import need_torch
+from jostle.models.weights.packaged import is_packaged, weights_file
 from jostle.models.weights.resolve import weights_path
-from jostle.models.weights.shipped import shipped_names, weights_file
-from jostle.models.weights.shipped.sources import is_fetched
+from jostle.models.weights.sources import is_fetched
 
 if TYPE_CHECKING:
     from jostle.models.extractors.protocol import FeatureExtractor
@@ -176,5 +176,5 @@ def _tensors(extractor: str, weights: Path) -> dict[str, Any]:
 
 def _weights(extractor: str, weights: str | Path | None) -> str | Path | None:
     if weights is None:
-        return weights_file(extractor) if extractor in shipped_names() else None
+        return weights_file(extractor) if is_packaged(extractor) else None
     return weights_path("extractors", extractor, weights) if is_fetched(weights) else weights

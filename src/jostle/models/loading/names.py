@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from jostle.core.plugins import check_entry_points, is_import_path, missing_plugins_hint
 from jostle.core.plugins import plugin_names as foreign_names
 from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
-from jostle.models.weights.shipped import (
+from jostle.models.weights.packaged import (
     TREATMENTS,
     default_weights,
     index_of_names,
-    shipped_names,
+    is_missing,
+    packaged_names,
     trained_weights,
 )
-from jostle.models.weights.shipped.sources import is_fetched
+from jostle.models.weights.sources import is_fetched
 
 if TYPE_CHECKING:
     from jostle.models.detection.config import DetectorConfig
@@ -168,8 +169,10 @@ def _describe_input(config: DetectorConfig) -> str:
 def _weights(registry: str, name: str, otherwise: str) -> str:
     from jostle.models.weights.resolve import public_source  # takes a while, for what is checked before anything
 
-    ours = [how for how in TREATMENTS if f"{name}-{how}" in shipped_names()]
-    if ours or name in shipped_names():
+    if is_missing(name):
+        return "with jostle-puppets: pip install 'jostle[puppets]'"
+    ours = [how for how in TREATMENTS if f"{name}-{how}" in packaged_names()]
+    if ours or name in packaged_names():
         return f"{' or '.join(ours)}{': ' if ours else ''}with jostle"
     place = public_source(registry, name)
     return otherwise if place is None else place.description

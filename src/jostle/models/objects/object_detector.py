@@ -16,7 +16,7 @@ from jostle.core.registry import Registry
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue
 from jostle.models.input_spec import Frames
-from jostle.models.weights.shipped.sources import fetch_hint, source_of
+from jostle.models.weights.sources import fetch_hint, source_of
 
 Weights = Mapping[str, Tensor] | str | PathLike[str]
 

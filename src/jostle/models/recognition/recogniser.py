@@ -26,7 +26,7 @@ from jostle.models.devices import inference_mode
 from jostle.models.finite import check_weights
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.models.rows import RowBatches
-from jostle.models.weights.shipped.sources import WeightSource, fetch_hint, source_of
+from jostle.models.weights.sources import WeightSource, fetch_hint, source_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
 # Of a clip that is cut several times fewer fit.

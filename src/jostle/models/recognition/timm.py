@@ -19,7 +19,7 @@ from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.image_classifier import OneFrame, library_module, picture_spec
 from jostle.models.recognition.recogniser import Changes, Recogniser, RecogniserKind, Weights, changed, library
-from jostle.models.weights.shipped.sources import WeightSource
+from jostle.models.weights.sources import WeightSource
 
 SOURCE = "model.safetensors of the model's repository under https://huggingface.co/timm"
 DEFAULT_CROP_SHARE = 0.875  # of a resized picture that a crop shows, where a model does not say

@@ -29,7 +29,7 @@ from jostle.models.recognition.recogniser import (
     library,
     with_weights,
 )
-from jostle.models.weights.shipped.sources import WeightSource
+from jostle.models.weights.sources import WeightSource
 
 _CUT: dict[str, Any] = {"antialias": False, "odd_margin": "even"}
 _KINETICS: dict[str, Any] = {"mean": (0.43216, 0.394666, 0.37645), "std": (0.22803, 0.22145, 0.216989)}

@@ -29,7 +29,7 @@ from jostle.models.transformers_folder import (
     read_settings,
     scale_of,
 )
-from jostle.models.weights.shipped.sources import WeightSource
+from jostle.models.weights.sources import WeightSource
 
 SOURCE = "a folder with config.json, model.safetensors and the tokenizer, such as openai/clip-vit-base-patch32 of "
 SOURCE += "https://huggingface.co"

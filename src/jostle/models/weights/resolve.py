@@ -24,8 +24,8 @@ from jostle.errors import BadValue, CheckpointError, DataError, JostleError, Mis
 from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.text import read_json
 from jostle.models.weights.download import RECORD_BYTES, Progress, WeightFile, checksum, download
-from jostle.models.weights.shipped import trained_weights
-from jostle.models.weights.shipped.sources import HUB, PUBLIC, WeightSource, source_of
+from jostle.models.weights.packaged import trained_weights
+from jostle.models.weights.sources import HUB, PUBLIC, WeightSource, source_of
 
 DEFAULT_FILE = "model.safetensors"
 PICKLED = "pytorch_model.bin"

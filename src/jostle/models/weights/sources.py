@@ -1,6 +1,6 @@
 """Sources of public weights, by registry and name of the network, as data.
 
-The table is `places.toml`. Nothing is fetched from there unless `public` is given as weights.
+The table is `sources.toml`. Nothing is fetched from there unless `public` is given as weights.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from jostle.errors import BadValue
 
-TABLE = Path(__file__).with_name("places.toml")
+TABLE = Path(__file__).with_name("sources.toml")
 PUBLIC = "public"
 HUB = "hf:"
 FIRST = 8  # digits of a checksum that are enough, as file names of torchvision have them
