@@ -21,7 +21,7 @@ from typing import Any
 import jostle
 from bench.clips import drawn_frames
 from bench.timing import finish, make_parser
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.io.video.encode import Writer
 from jostle.training.recognition_config import RecognitionConfig
 

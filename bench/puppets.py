@@ -20,7 +20,7 @@ import numpy as np
 
 import jostle
 from bench.timing import finish, limit_threads, make_parser
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.datasets.puppets.film import FPS, SIZE, untrimmed
 from jostle.datasets.puppets.parameters import CASTS, video_id
 from jostle.io.video.encode import Writer

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 import jostle
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.corruptions.engine.spec import Spec
 from jostle.evaluation.recipes.recipe import Cell, benchmarks
 from jostle.evaluation.recipes.selection import select_cells

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jostle
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.evaluation.recipes.selection import select_cells
 from studies import harness
 from studies.detection import (

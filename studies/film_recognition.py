@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.training.clips import VideoClip, list_videos
 from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
 from studies import harness

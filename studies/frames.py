@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.training.recognition_config import RecognitionConfig
 from studies import harness
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.core.types.clip import Clip
 from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.puppets.actions import REVERSED

@@ -15,6 +15,7 @@ import pytest
 
 import jostle
 from helpers.synthetic_runs import FACTS, annotations_of, recipe_of, write_run
+from jostle.core.schema import Mismatch
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue, DataError, UnknownName
 from jostle.evaluation.inference.jobs import same_bits
@@ -23,7 +24,6 @@ from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.tasks.task import tasks
 from jostle.evaluation.tasks.validation import FIELDS, check_content, check_fields
-from jostle.io.files.records import ValidationError
 from jostle.metrics.metric import metrics
 
 CELL = "thumos14-c/black_frame:3"
@@ -175,5 +175,5 @@ def test_fields_of_other_tasks_are_refused(name: str) -> None:
 
 def test_a_record_of_an_unknown_task_is_refused() -> None:
     content = Content.of(recipe_of("recognition", (CELL,)).content() | {"task": "guessing"})
-    with pytest.raises(ValidationError, match="'guessing', not one of detection, frames"):
+    with pytest.raises(Mismatch, match="'guessing', not one of detection, frames"):
         check_content(content)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from jostle.core.config import make_settings, read_settings, settings_as_dict
+from jostle.core.settings import make_settings, read_settings, settings_as_dict
 from jostle.errors import BadValue
 
 
@@ -92,7 +92,7 @@ def test_hints_include_keys_of_other_tables() -> None:
 
 
 def test_numbers_with_commas_are_a_list() -> None:
-    from jostle.core.config import convert_settings, parse_pairs
+    from jostle.core.settings import convert_settings, parse_pairs
     from jostle.models.input_spec import InputSpec
 
     pairs = parse_pairs(["mean=0.5,0.5, .5e0", "layout=TCHW", "resize=none", "std=1"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.refusals import refused
-from jostle.core.config import parse_pairs, read_toml
+from jostle.core.settings import parse_pairs, read_toml
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.selection import read_benchmark
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.io.video.encode import Writer
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.recogniser import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.training.detection_config import TrainingConfig
 
 FPS, STRIDE, WINDOW, STEPS, WIDTH = 25.0, 4, 16, 64, 8

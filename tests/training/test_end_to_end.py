@@ -13,7 +13,7 @@ import torch
 
 import jostle
 from helpers.stopped_work import assert_resumes, logged_rows
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.errors import BadValue, DataError
 from jostle.io.video.encode import Writer
 from jostle.models.checkpoints import read_metadata, read_weights

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from helpers.stopped_work import assert_resumes, logged_rows
-from jostle.core.config import make_settings
 from jostle.core.random import key_for
+from jostle.core.settings import make_settings
 from jostle.corruptions.engine.placement import Timeline, parse_placement
 from jostle.errors import BadValue, DataError
 from jostle.features.windows import WindowGrid

@@ -12,8 +12,8 @@ import torch
 from helpers.stopped_work import assert_resumes
 from jostle.api import load_inspector
 from jostle.api import train as api_train
-from jostle.core.config import make_settings
 from jostle.core.random import rng_for
+from jostle.core.settings import make_settings
 from jostle.core.types.clip import Clip, Frames
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.spec import Spec

@@ -15,7 +15,7 @@ from helpers.small_clips import FRAMES, make_config, write_clips
 from helpers.stopped_work import assert_resumes, logged_rows
 from jostle.api import load_recogniser
 from jostle.api import train as api_train
-from jostle.core.config import settings_as_dict
+from jostle.core.settings import settings_as_dict
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
 from jostle.models.checkpoints import read_metadata, read_weights
 from jostle.models.loading.models import ImportedModel

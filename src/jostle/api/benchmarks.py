@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.api.config import RunConfig
 from jostle.api.results import draw_stability, stability
-from jostle.core.config import is_toml
 from jostle.core.options import takes
+from jostle.core.settings import is_toml
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, UnknownName
 from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.probing.options import ProbeConfig

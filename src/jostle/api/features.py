@@ -144,8 +144,8 @@ def _actions(
     alone: bool,
 ) -> tuple[dict[str, Segments], str | None]:
     """The actions of each video, and a fingerprint of where they come from."""
+    from jostle.core.formatting import join_names
     from jostle.io.files.annotations import read_truth, segments_of
-    from jostle.io.files.video_ids import join_names
     from jostle.io.video.source import file_fingerprint
 
     if truth is None:

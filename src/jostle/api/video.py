@@ -50,8 +50,9 @@ def single_video(source: str | Path) -> Path:
     Raises:
         DataError: if a folder holds no images, or video files beside them.
     """
+    from jostle.core.formatting import join_names
     from jostle.datasets.videos import find_videos, holds_frames
-    from jostle.io.files.video_ids import join_names, quote_name
+    from jostle.io.files.video_ids import quote_name
 
     path = Path(source)
     if path.is_dir() and not holds_frames(path):
@@ -88,7 +89,8 @@ def with_videos(
     Raises:
         DataError: if the data set has no annotations of one of them.
     """
-    from jostle.io.files.video_ids import file_name_for, join_names, quote_name
+    from jostle.core.formatting import join_names
+    from jostle.io.files.video_ids import file_name_for, quote_name
     from jostle.io.video.frame_objects import is_frame_object, write_object
 
     if not videos:

@@ -13,9 +13,9 @@ from jostle.cli import console
 from jostle.cli.app import DryRun, Json, app, fetch
 from jostle.cli.console import watching
 from jostle.cli.options import ExitCode, Given, with_options
-from jostle.core.config import is_toml
 from jostle.core.formatting import escape
 from jostle.core.options import option, options_in, reworded
+from jostle.core.settings import is_toml
 from jostle.errors import BadValue, JostleError
 from jostle.evaluation.probing.options import ProbeConfig
 from jostle.gate.options import StopOptions

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import typer
 
-from jostle.core.config import convert_value, parse_pairs, read_toml
 from jostle.core.options import OptionField, described_parameter, options_of
+from jostle.core.settings import convert_value, parse_pairs, read_toml
 from jostle.errors import BadValue
 
 Verb = Callable[..., Any]

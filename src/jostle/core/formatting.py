@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+MAX_VALUE_CHARS = 200  # of a value, in messages
 
 
 def percent(value: float | None, digits: int = 2) -> str:
@@ -75,6 +78,38 @@ def _yaml_letter(letter: str) -> str:
     if letter in '"\\':
         return f"\\{letter}"
     return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+
+
+def join_names(names: Iterable[str], *, limit: int = 3, separator: str = ", ") -> str:
+    """Join the first few names, and say how many more there are.
+
+    >>> join_names("abcde")
+    'a, b, c and 2 more'
+    """
+    all_names = list(names)
+    rest = f" and {len(all_names) - limit} more" if len(all_names) > limit else ""
+    return separator.join(all_names[:limit]) + rest
+
+
+def describe(value: object) -> str:
+    """Describe a JSON value for a message.
+
+    >>> describe([1, 2]), describe(None), describe("x")
+    ('a list of 2', 'null', "the text 'x'")
+    """
+    if isinstance(value, dict):
+        return f"an object with keys {join_names(map(repr, value), limit=5)}" if value else "an empty object"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, str):
+        return f"the text {value if len(value) <= 40 else value[:40] + '...'!r}"
+    return json.dumps(value) if value is None or isinstance(value, bool | int | float) else f"a {type(value).__name__}"
+
+
+def shorten(value: object) -> str:
+    """Return the `repr` of a value for a message, cut off where it is long."""
+    text = repr(value)
+    return text if len(text) <= MAX_VALUE_CHARS else text[:MAX_VALUE_CHARS] + "..."
 
 
 def without_nan(value: Any) -> Any:

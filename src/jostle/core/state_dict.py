@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from jostle.core.formatting import join_names
+
 MAX_NAMES = 3  # of each kind, in messages
 
 
@@ -13,12 +15,6 @@ class HasShape(Protocol):
 
     @property
     def shape(self) -> Sequence[int]: ...
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join the first few names, and say how many more there are."""
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def describe_mismatch(expected: Mapping[str, Sequence[int]], actual: Mapping[str, HasShape]) -> str:

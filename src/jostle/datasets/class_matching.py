@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.formatting import join_names
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue
-from jostle.io.files.video_ids import join_names
 from jostle.metrics.class_projection import IMAGENET_CLASSES, project_classes
 
 Scores = npt.NDArray[np.float32]

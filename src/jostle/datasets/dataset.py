@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar, Protocol, Self, TypeVar
 
+from jostle.core.formatting import join_names
 from jostle.core.registry import Registry
 from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.core.types.language import MomentSet, QuestionSet
@@ -15,7 +16,7 @@ from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import BadValue, UnknownName
 from jostle.io.files.truth_table import variant_of
-from jostle.io.files.video_ids import join_names, quote_name
+from jostle.io.files.video_ids import quote_name
 
 Progress = Callable[[int, int], None]
 

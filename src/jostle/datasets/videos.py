@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import join_names
 from jostle.core.results import Result
 from jostle.core.tables import Table, findings_table
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, join_names, normalize_id, quote_name
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, normalize_id, quote_name
 from jostle.io.video.frame_folder import is_image_name
 from jostle.io.video.source import fingerprint_of, identity_of, probe
 from jostle.io.video.validation import Identity

@@ -145,13 +145,13 @@ class InferenceConfig(
 
     def language_input(self) -> LanguageInput:
         """Return how questions or sentences are put to the model."""
-        from jostle.core.config import convert_settings
+        from jostle.core.settings import convert_settings
 
         return LanguageInput(**convert_settings(LanguageInput, self.input or {}, where="the model's input"))
 
     def changes(self) -> dict[str, Any]:
         """Return the changes to the model's input, each converted to the type of its setting."""
-        from jostle.core.config import convert_settings
+        from jostle.core.settings import convert_settings
         from jostle.models.input_spec import InputSpec
         from jostle.models.recognition.recogniser import find_kind, recognisers
 

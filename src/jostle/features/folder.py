@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.formatting import join_names
 from jostle.core.results import Result
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.placement import placements
@@ -26,7 +27,7 @@ from jostle.features.options import ReleasedBug, Rule
 from jostle.features.requests import Progress
 from jostle.features.store import FeatureOrigin, FeatureStore, VideoEntry, read_extraction, read_store, write_extraction
 from jostle.features.windows import WindowGrid
-from jostle.io.files.video_ids import file_name_for, join_names, quote_name, refuse_collisions
+from jostle.io.files.video_ids import file_name_for, quote_name, refuse_collisions
 from jostle.io.video.decode import Reader
 from jostle.io.video.source import source_state
 from jostle.models.extractors.protocol import FeatureExtractor

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.core.schema import Mismatch, parse
 from jostle.errors import DataError, SourceChanged
 from jostle.features.extraction import Extraction
 from jostle.io.files.arrays import read_features
 from jostle.io.files.atomic import remove_leftovers, write_bytes, write_text
 from jostle.io.files.ledger import MANIFEST, Ledger, check_same
-from jostle.io.files.records import ValidationError, parse_record
 from jostle.io.files.video_ids import file_name_for, normalize_id, path_for, quote_name
 from jostle.io.video.source import sha256_of_file
 from jostle.models.extractors.protocol import Features
@@ -89,7 +89,7 @@ class _LedgerLine:
 
     def __post_init__(self) -> None:
         if self.entry is not None and self.entry.file != file_name_for(self.video, ".npy"):
-            raise ValidationError("is not the file of its video").under("file").under("entry")
+            raise Mismatch("is not the file of its video").under("file").under("entry")
 
 
 class FeatureStore:
@@ -230,8 +230,8 @@ def _updated(
 
 
 def _ledger_of(folder: Path) -> Ledger[_LedgerLine]:
-    parse, remedy = partial(parse_record, _LedgerLine), "remove it, and its videos are extracted again"
-    return Ledger(folder / MANIFEST, parse, shared=True, damaged="redo", remedy=remedy, fault="F117")
+    line, remedy = partial(parse, _LedgerLine), "remove it, and its videos are extracted again"
+    return Ledger(folder / MANIFEST, line, shared=True, damaged="redo", remedy=remedy, fault="F117")
 
 
 def _read_list(folder: Path) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | None:
@@ -248,10 +248,10 @@ def _read_list(folder: Path) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | No
     try:
         if content["format"] != FORMAT:
             raise DataError(f"{path}: format {content['format']!r}, this jostle reads {FORMAT}")
-        stored = parse_record(_StoredFeatures, content)
+        stored = parse(_StoredFeatures, content)
         videos = {normalize_id(name): entry for name, entry in stored.videos.items()}
         stray = [name for name, entry in videos.items() if entry.file != file_name_for(name, ".npy")]
-    except ValidationError as error:
+    except Mismatch as error:
         raise DataError(f"{path}: damaged ({error})", fault="F117") from None
     if stray:
         raise DataError(f"{path}: video {quote_name(stray[0])} has a file that is not its own")

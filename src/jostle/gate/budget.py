@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.core.config import make_settings, read_toml
 from jostle.core.formatting import percent
+from jostle.core.settings import make_settings, read_toml
 from jostle.errors import BadValue
 from jostle.evaluation.results.run_analysis import LEVEL
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from jostle.core.formatting import join_names
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.errors import BadValue, Tampered, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
@@ -14,7 +15,6 @@ from jostle.evaluation.results.run_analysis import processed_videos
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.runner.verification import StoredPredictions, check_predictions
 from jostle.gate.budget import Condition
-from jostle.io.files.video_ids import join_names
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ import numpy as np
 
 from jostle.core.finite import naming
 from jostle.core.interruption import exits_as_errors
+from jostle.core.schema import Count, Share, parse
 from jostle.core.types.clip import Frame
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.io.files.ledger import Ledger
-from jostle.io.files.records import Count, Share, parse_record
 from jostle.io.video.source import is_images, source_state
 from jostle.mending.damage_events import DamageEvents
 from jostle.mending.loading import load_inspector
@@ -140,7 +140,7 @@ def inspect_files(
 
 def _parse_line(plain: Any) -> _Settings | InspectedFile:
     is_file = isinstance(plain, dict) and "video" in plain
-    return parse_record(InspectedFile, plain) if is_file else parse_record(_Settings, plain)
+    return parse(InspectedFile, plain) if is_file else parse(_Settings, plain)
 
 
 def _check_settings(journal: Path, lines: Sequence[_Settings | InspectedFile], settings: _Settings) -> None:

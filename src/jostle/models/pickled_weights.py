@@ -21,7 +21,7 @@ from typing import Any, Literal, NoReturn
 import torch
 from torch.serialization import safe_globals
 
-from jostle.core.state_dict import join_names
+from jostle.core.formatting import join_names
 from jostle.errors import CheckpointError, ResourceError
 
 _MAX_PARTS = 10_000  # of a tuple; those of a checkpoint are shapes and strides

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from jostle.core.config import make_settings, read_toml
+from jostle.core.settings import make_settings, read_toml
 from jostle.errors import BadValue
 from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
 from jostle.training.inspection_config import InspectionConfig

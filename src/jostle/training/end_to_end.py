@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from jostle.core.formatting import join_names
 from jostle.core.random import key_for, rng_for
-from jostle.core.state_dict import describe_mismatch, join_names
+from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.clip import Clip, Frames
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
+from jostle.core.formatting import join_names
 from jostle.core.random import rng_for
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.io.files.annotations import read_truth
 from jostle.io.files.arrays import check_length, read_features
-from jostle.io.files.video_ids import join_names
 from jostle.training.detection_config import DataConfig
 
 Features = npt.NDArray[np.float32]

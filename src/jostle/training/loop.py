@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jostle.core.config import settings_as_dict, with_former_keys
 from jostle.core.formatting import percent
 from jostle.core.random import key_for
 from jostle.core.results import Result
+from jostle.core.settings import settings_as_dict, with_former_keys
 from jostle.errors import DataError, SourceChanged
 from jostle.io.files.atomic import write_text
 from jostle.io.files.lock import FolderLock

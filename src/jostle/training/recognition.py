@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.core.environment import cache_folder
+from jostle.core.formatting import join_names
 from jostle.core.random import key_for
 from jostle.errors import BadValue, DataError
-from jostle.io.files.video_ids import join_names
 from jostle.models.checkpoints import read_weights
 from jostle.models.devices import half_on_gpu
 from jostle.models.input_spec import InputSpec

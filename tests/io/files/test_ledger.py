@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.refusals import refused
+from jostle.core.schema import Count, parse
 from jostle.errors import DataError, MediaError, ResourceError, SourceChanged
 from jostle.io.files.atomic import write_bytes
 from jostle.io.files.ledger import Ledger, Manifest, check_same, is_unchanged
-from jostle.io.files.records import Count, parse_record
 from jostle.io.video.source import sha256_of_file, source_state
 
 KINDS = [(shared, damaged) for shared in (False, True) for damaged in ("redo", "refuse")]
@@ -39,8 +39,8 @@ class Finished:
 
 
 def ledger_of(path: Path, *, shared: bool = True, damaged: Literal["redo", "refuse"] = "redo") -> Ledger[Finished]:
-    parse = partial(parse_record, Finished)
-    return Ledger(path, parse, shared=shared, damaged=damaged, remedy="delete it", fault="F1")
+    line = partial(parse, Finished)
+    return Ledger(path, line, shared=shared, damaged=damaged, remedy="delete it", fault="F1")
 
 
 def finished(number: int) -> Finished:

@@ -15,18 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.refusals import refused
+from jostle.core.formatting import describe
 from jostle.errors import DataError
-from jostle.io.files.text import (
-    _CONSTANT,
-    _path,
-    _steps,
-    describe,
-    find_repeated_key,
-    find_word,
-    locate,
-    read_json,
-    read_text,
-)
+from jostle.io.files.text import _CONSTANT, _path, _steps, find_repeated_key, find_word, locate, read_json, read_text
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jostle.core.formatting import join_names
 from jostle.errors import BadValue, DataError
 from jostle.io.files.video_ids import (
     MAX_NAME_BYTES,
     collisions,
     file_name_for,
     id_of,
-    join_names,
     normalize_id,
     path_for,
     quote_name,

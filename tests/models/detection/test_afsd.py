@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from helpers.detector_forms import SMALL, descend, film, small
-from jostle.core.config import make_settings
+from jostle.core.settings import make_settings
 from jostle.errors import BadValue, DataError
 from jostle.models.detection.afsd import AFSD, AfsdOutputs
 from jostle.models.detection.blocks.afsd import Cut

@@ -13,6 +13,7 @@ import pytest
 
 from helpers import small_recognition, small_run
 from jostle import api
+from jostle.core.schema import parse
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
@@ -21,7 +22,6 @@ from jostle.evaluation.recipes.recipe import Group
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.metadata import About
 from jostle.evaluation.runner.runner import run_benchmark
-from jostle.io.files.records import parse_record
 from jostle.reporting.analysis.replay import cell_of, corrupted_mask, order_for, screened, spans_of
 
 CELL = "thumos14-c/black_frame:3"
@@ -65,7 +65,7 @@ def test_changed_meaning_of_a_cell_is_refused(run: Path, tmp_path: Path) -> None
     record = RunRecord.read(run)
     metadata = record.about.to_dict()
     metadata["content"]["cells"][1]["done"][0]["value"] = 77
-    changed = RunRecord(run, parse_record(About, metadata), record.scores)
+    changed = RunRecord(run, parse(About, metadata), record.scores)
     with pytest.raises(DataError, match="stood for something else"):
         cell_of(changed, "thumos14-c/black_frame:1")
     with pytest.raises(DataError, match="no cell 'fog:1'"):

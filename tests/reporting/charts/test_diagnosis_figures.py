@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from jostle.core.schema import Mismatch, parse
 from jostle.evaluation.results.record import CellDiagnosis
-from jostle.io.files.records import ValidationError, parse_record
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS, SPLITS
 from jostle.reporting.analysis.error_profile import ProfileSide, side_of
 from jostle.reporting.charts.bars import COLUMN, STROKES, draw_splits
@@ -38,7 +38,7 @@ def diagnosis(*, empty: bool = False) -> dict[str, Any]:
 
 
 def side(**changes: Any) -> ProfileSide:
-    return side_of(parse_record(CellDiagnosis, diagnosis() | changes))
+    return side_of(parse(CellDiagnosis, diagnosis() | changes))
 
 
 def words(shapes: list[Shape]) -> list[str]:
@@ -81,10 +81,10 @@ def test_splits_are_stacks_that_reach_the_top() -> None:
 
 def test_profile_of_a_file_is_checked() -> None:
     stored = diagnosis()["false_positives"]
-    with pytest.raises(ValidationError, match="has 9 splits, not 10"):
+    with pytest.raises(Mismatch, match="has 9 splits, not 10"):
         side(false_positives=stored | {"profile": stored["profile"][1:]})
     stored["profile"][3]["background"] = 1e9
-    with pytest.raises(ValidationError, match="not a share"):
+    with pytest.raises(Mismatch, match="not a share"):
         side(false_positives=stored)
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.core.formatting import describe, join_names
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.source import Source
-from jostle.io.files.text import describe, read_json
-from jostle.io.files.video_ids import join_names, quote_name
+from jostle.io.files.text import read_json
+from jostle.io.files.video_ids import quote_name
 
 _NUMBERED = re.compile(r"(\d{1,6})[\s,]+(\S.*)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,6}", re.ASCII)

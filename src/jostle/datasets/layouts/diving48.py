@@ -10,13 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import describe
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import search
 from jostle.datasets.layouts.clips import ClipsLayout, load
 from jostle.errors import DataError
 from jostle.io.files.label_list import LabelList
-from jostle.io.files.text import describe, parse_json, read_text
+from jostle.io.files.text import parse_json, read_text
 
 _VOCABULARY = "diving48_vocab.json"
 _MOST = 1000

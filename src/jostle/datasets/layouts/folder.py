@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import describe
 from jostle.core.types.language import MomentSet, QuestionSet
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
@@ -34,7 +35,7 @@ from jostle.io.files.label_list import LabelList
 from jostle.io.files.ledger import MANIFEST, FileLine
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows
-from jostle.io.files.text import describe, parse_json
+from jostle.io.files.text import parse_json
 from jostle.io.files.truth_table import TruthOptions
 from jostle.io.files.video_ids import normalize_id
 from jostle.io.formats.moments import looks_like_moments, read_moments

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from jostle.core.formatting import join_names
 from jostle.datasets.layouts.search import folders_of, linked_folders, subset_of_path
 from jostle.datasets.videos import VideoFiles, every_video
 from jostle.errors import DataError
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, join_names, normalize_id, quote_name
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id, quote_name
 
 
 @dataclass(frozen=True)

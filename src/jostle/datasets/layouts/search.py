@@ -10,8 +10,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
+from jostle.core.formatting import join_names
 from jostle.errors import DataError
-from jostle.io.files.video_ids import join_names, quote_name
+from jostle.io.files.video_ids import quote_name
 
 DEPTH = 3  # depth of folders below the root to search for annotations
 MOST_FOLDERS = 80  # a folder with more entries holds videos or classes, and is not searched for annotations

@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
+from jostle.core.formatting import join_names
 from jostle.core.types.boxes import Boxes
 from jostle.core.types.frame_sets import BoxSets, FrameSets
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import search
 from jostle.errors import DataError
-from jostle.io.files.video_ids import join_names, quote_name
+from jostle.io.files.video_ids import quote_name
 from jostle.io.formats.boxes import read_vid_boxes
 from jostle.io.formats.frame_scores import read_frame_labels, read_frame_sets
 from jostle.metrics.class_projection import class_names

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from jostle.core.formatting import describe
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts.classes import shipped_names
@@ -28,7 +29,7 @@ from jostle.errors import DataError
 from jostle.io.files.format import formats
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
-from jostle.io.files.text import describe, parse_json, read_text
+from jostle.io.files.text import parse_json, read_text
 
 SUBSETS = ("training", "validation")
 _WORDS_OF_VIDEO = 2  # in a line of a list of videos; a list of image folders has three

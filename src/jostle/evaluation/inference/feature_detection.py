@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.formatting import describe, join_names
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
@@ -18,8 +19,8 @@ from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.inference.jobs import call_model
 from jostle.features.store import VideoEntry, read_store
 from jostle.io.files.arrays import check_length, read_features
-from jostle.io.files.text import describe, read_json
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, join_names, normalize_id
+from jostle.io.files.text import read_json
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id
 
 
 class DetectsInFeatures(Protocol):

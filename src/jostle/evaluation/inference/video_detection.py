@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from jostle.core.finite import naming
+from jostle.core.formatting import join_names
 from jostle.core.interruption import exits_as_errors
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
@@ -21,7 +22,6 @@ from jostle.evaluation.inference.jobs import VideoJob, call_model
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.features.folder import CorruptionOptions, extract_video, single_threaded
 from jostle.features.interpolation import MendingResult
-from jostle.io.files.video_ids import join_names
 from jostle.mending.damage_finders import Mending, find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor
 from jostle.parallel.workers import map_unordered

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from jostle.core.random import rng_for
 from jostle.core.results import Result, plain
+from jostle.core.schema import Count
 from jostle.core.tables import Table
 from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue, DataError, Incomparable, JostleError
@@ -27,7 +28,7 @@ from jostle.evaluation.runner.state import usable_videos
 from jostle.evaluation.tasks.task import Task, make_task
 from jostle.io.files.atomic import write_text
 from jostle.io.files.ledger import Manifest, check_same
-from jostle.io.files.records import Count, read_record
+from jostle.io.files.records import read_record
 from jostle.io.files.video_ids import file_name_for
 from jostle.metrics.breaking_points import (
     BreakingComparison,

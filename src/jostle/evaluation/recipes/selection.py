@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from jostle.core.config import is_toml, read_settings
+from jostle.core.settings import is_toml, read_settings
 from jostle.corruptions.engine.spec import profiles
 from jostle.datasets.dataset import Dataset, datasets
 from jostle.errors import BadValue, JostleError, UnknownName

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jostle.core.schema import parse
 from jostle.core.tables import Column, Table
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.results.cell_scores import measure_cell
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.results.run_analysis import processed_videos
 from jostle.evaluation.run_folder.scores import BoxScore, PmKScore
-from jostle.io.files.records import parse_record
 from jostle.metrics.pm_k import describe_share_intervals
 
 
@@ -60,7 +60,7 @@ def _over_videos(record: RunRecord, cell: str, result: PmKScore) -> PmKScore:
     """Return a result with intervals over videos: that of an older run, which drew anchors, is computed again."""
     if result.videos is not None or cell not in record.cells:
         return result
-    return parse_record(PmKScore, measure_cell(record, cell, processed_videos(record)).more["pm_k"])
+    return parse(PmKScore, measure_cell(record, cell, processed_videos(record)).more["pm_k"])
 
 
 def _errors(cell: str, result: PmKScore) -> OffsetErrors:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.schema import Mismatch, Share, parse
 from jostle.core.types.clip import check_rate
 from jostle.errors import DataError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
@@ -30,7 +31,7 @@ from jostle.evaluation.run_folder.scores import Scores
 from jostle.evaluation.tasks.task import Task, tasks
 from jostle.evaluation.tasks.views import VideoView
 from jostle.io.files.ledger import read_lines
-from jostle.io.files.records import Share, ValidationError, parse_record, read_record
+from jostle.io.files.records import read_record
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS, SPLITS
 from jostle.metrics.metric import Metric, find_metric
 
@@ -48,12 +49,12 @@ class StoredFalsePositives:
 
     def __post_init__(self) -> None:
         if len(self.profile) != SPLITS:
-            raise ValidationError(f"has {len(self.profile)} splits, not {SPLITS}").under("profile")
+            raise Mismatch(f"has {len(self.profile)} splits, not {SPLITS}").under("profile")
         for split in self.profile:
             _refuse_without(ERROR_KINDS, split, "profile")
             for kind in ERROR_KINDS:
                 if not 0 <= (split[kind] or 0.0) <= 1:
-                    raise ValidationError(f"has {split[kind]:g}, not a share").under(kind).under("profile")
+                    raise Mismatch(f"has {split[kind]:g}, not a share").under(kind).under("profile")
         _refuse_without(ERROR_KINDS, self.totals, "totals")
         _refuse_without(ERRORS, self.impact, "impact")
 
@@ -71,7 +72,7 @@ class CellDiagnosis:
         _refuse_without(("overall",), self.false_negatives, "false_negatives")
         for name, value in (("base", self.sensitivity["base"]), ("overall", self.false_negatives["overall"])):
             if isinstance(value, dict):
-                raise ValidationError(f"has an object under {name!r}, not a number")
+                raise Mismatch(f"has an object under {name!r}, not a number")
 
     @property
     def base(self) -> float | None:
@@ -108,7 +109,7 @@ class StoredDiagnosis(CellDiagnosis):
 def _refuse_without(keys: Sequence[str], content: Mapping[str, object], under: str) -> None:
     for name in keys:
         if name not in content:
-            raise ValidationError("is missing").under(name).under(under)
+            raise Mismatch("is missing").under(name).under(under)
 
 
 def _plain_numbers(content: object) -> Numbers:
@@ -200,7 +201,7 @@ class RunRecord:
     def failures(self) -> tuple[VideoFailed, ...]:
         """Videos that could not be used."""
         path = RunFolder(self.folder).failures
-        return tuple(read_lines(path, partial(parse_record, VideoFailed), "refuse", _SCORES_ANEW, "F110"))
+        return tuple(read_lines(path, partial(parse, VideoFailed), "refuse", _SCORES_ANEW, "F110"))
 
     @cached_property
     def sources(self) -> dict[str, Path]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from jostle.core.schema import Mismatch
 from jostle.errors import DataError
 from jostle.evaluation.run_folder.metadata import About, RunFacts
 from jostle.evaluation.run_folder.scores import Scores
 from jostle.evaluation.tasks.task import tasks
 from jostle.evaluation.tasks.validation import check_content
 from jostle.io.files.ledger import check_same
-from jostle.io.files.records import ValidationError, read_record
+from jostle.io.files.records import read_record
 
 _REMEDY = "restore it from a copy, or start again in a new folder"
 
@@ -87,7 +88,7 @@ class RunFolder:
         about = self.read_record()
         try:
             check_content(about.content)
-        except ValidationError as error:
+        except Mismatch as error:
             if ways := [part.way for part in about.parts if part.shelf == "tasks" and part.name not in tasks]:
                 raise DataError(
                     f"{self.path}: a run of {about.content.task}, a task that is not here; to install it: {ways[0]}"

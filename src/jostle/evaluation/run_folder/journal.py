@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.schema import Count, Mismatch, parse
 from jostle.core.types.clip import check_rate
 from jostle.errors import BadValue
 from jostle.io.files.ledger import Ledger, check_regular
-from jostle.io.files.records import Count, ValidationError, parse_record
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class VideoKept:
             try:
                 check_rate(self.fps)
             except BadValue:
-                raise ValidationError(f"is {self.fps[:40]!r}, no rate").under("fps") from None
+                raise Mismatch(f"is {self.fps[:40]!r}, no rate").under("fps") from None
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ def parse_event(plain: Any) -> Event:
     """Convert a decoded line of a journal to an event.
 
     Raises:
-        ValidationError: if it is not a valid event.
+        Mismatch: if it is not a valid event.
     """
     kind = plain.get("event") if isinstance(plain, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValidationError(f"is none of {', '.join(_KINDS)}").under("event")
-    event: Event = parse_record(_KINDS[kind], plain)
+        raise Mismatch(f"is none of {', '.join(_KINDS)}").under("event")
+    event: Event = parse(_KINDS[kind], plain)
     return event
 
 
@@ -149,7 +149,7 @@ def journal_of(path: Path) -> Ledger[Event]:
         if isinstance(event, VideoList):
             lists.add(event.key)
         elif isinstance(event, CellWritten) and event.list not in lists:
-            raise ValidationError(f"is {event.list!r}, which no earlier line defines").under("list")
+            raise Mismatch(f"is {event.list!r}, which no earlier line defines").under("list")
         return event
 
     remedy = "restore it, or remove it, and the work it records is done again"

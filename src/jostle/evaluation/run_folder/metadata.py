@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from jostle.core.options import Role, described, option
+from jostle.core.schema import Count, Mismatch, Share, parse
 from jostle.errors import JostleError
-from jostle.io.files.records import Count, Share, ValidationError, parse_record
 from jostle.metrics.protocol import check_tious, protocols
 from jostle.metrics.robustness import split_cell
 from jostle.models.options import ComputeOptions
@@ -42,7 +42,7 @@ class CellContent:
             try:
                 split_cell(self.cell)
             except JostleError as error:
-                raise ValidationError(f"is not a cell: {error}").under("cell") from None
+                raise Mismatch(f"is not a cell: {error}").under("cell") from None
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,21 @@ class Content:
     def __post_init__(self) -> None:
         names = [one.cell for one in self.cells]
         if not names or names[0] != _CLEAN or len(set(names)) < len(names):
-            raise ValidationError("must be the clean cell, then others, each once").under("cells")
+            raise Mismatch("must be the clean cell, then others, each once").under("cells")
         if self.protocol is not None:
             if self.protocol not in protocols:
-                raise ValidationError(f"is {self.protocol!r}, not one of {', '.join(protocols)}").under("protocol")
+                raise Mismatch(f"is {self.protocol!r}, not one of {', '.join(protocols)}").under("protocol")
             try:
                 check_tious(self.tious)
             except JostleError as error:
-                raise ValidationError(f"are invalid: {error}").under("tious") from None
+                raise Mismatch(f"are invalid: {error}").under("tious") from None
         if self.k == 0:
-            raise ValidationError("is 0; it must be at least 1").under("k")
+            raise Mismatch("is 0; it must be at least 1").under("k")
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Content:
         """Validate the content of a recipe."""
-        return parse_record(cls, plain)
+        return parse(cls, plain)
 
     def cell(self, name: str) -> CellContent | None:
         """Return the cell of a name, or None."""
@@ -229,7 +229,7 @@ class TreatmentFacts(ComputeOptions):
 
     def __post_init__(self) -> None:
         if self.adapt is not None and not all(isinstance(self.adapt.get(key), str) for key in ("method", "protocol")):
-            raise ValidationError("has no method and protocol").under("adapt")
+            raise Mismatch("has no method and protocol").under("adapt")
 
 
 NAMED = ("mend", "mend_weights", "adapt")  # conditions that the name of a model says
@@ -326,9 +326,9 @@ class About(RunFacts):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.format != FORMAT:
-            raise ValidationError(f"is {self.format}, not {FORMAT}: another version of jostle wrote it").under("format")
+            raise Mismatch(f"is {self.format}, not {FORMAT}: another version of jostle wrote it").under("format")
         if len(set(self.classes)) < len(self.classes):
-            raise ValidationError("contain a class twice").under("classes")
+            raise Mismatch("contain a class twice").under("classes")
 
     @property
     def facts(self) -> RunFacts:

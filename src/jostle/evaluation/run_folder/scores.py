@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
+from jostle.core.schema import Bounds, Count, Interval, Mismatch, Share
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
 from jostle.evaluation.run_folder.metadata import FORMAT
-from jostle.io.files.records import Bounds, Count, Interval, Share, ValidationError
 from jostle.metrics.answers import AnswerChange, AnswerShare, Calibration, TemporalSensitivity
 from jostle.metrics.measured import MetricValue
 from jostle.metrics.robustness import robustness
@@ -169,9 +169,9 @@ class Scores:
     def __post_init__(self) -> None:
         names = [one.cell for one in self.listed]
         if len(set(names)) < len(names):
-            raise ValidationError("contain a cell twice").under("cells")
+            raise Mismatch("contain a cell twice").under("cells")
         if (self.mean_corrupted is None) != (not self.cells):
-            raise ValidationError(f"is {self.mean_corrupted}, with {len(self.cells)} cells").under("mean_corrupted")
+            raise Mismatch(f"is {self.mean_corrupted}, with {len(self.cells)} cells").under("mean_corrupted")
 
     @property
     def listed(self) -> tuple[CellScore, ...]:

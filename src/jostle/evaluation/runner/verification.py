@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from jostle.core.formatting import join_names
 from jostle.core.results import Result
 from jostle.core.tables import Table, findings_table
 from jostle.errors import DataError, JostleError
@@ -13,7 +14,6 @@ from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.journal import read_events
 from jostle.evaluation.runner.state import State
 from jostle.evaluation.tasks.task import tasks
-from jostle.io.files.video_ids import join_names
 from jostle.io.video.source import file_fingerprint
 
 

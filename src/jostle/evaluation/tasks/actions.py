@@ -7,10 +7,10 @@ from typing import Annotated
 
 import numpy as np
 
+from jostle.core.schema import Bounds, Mismatch
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset
-from jostle.io.files.records import Bounds, ValidationError
 
 Seconds = Annotated[float, Bounds(0)]
 ActionSpans = dict[str, tuple[tuple[Seconds, Seconds], ...]]
@@ -40,7 +40,7 @@ def segments_from_pairs(pairs_by_video: Mapping[str, Iterable[Sequence[float]]] 
 
 
 def check_spans(spans: ActionSpans | None) -> None:
-    """Raise ValidationError unless every action ends after it begins."""
+    """Raise Mismatch unless every action ends after it begins."""
     for video, pairs in (spans or {}).items():
         if any(start >= end for start, end in pairs):
-            raise ValidationError("has an action that ends before it begins").under(video).under("actions")
+            raise Mismatch("has an action that ends before it begins").under(video).under("actions")

@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from jostle.core.schema import Mismatch
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.evaluation.tasks.task import Annotations, Task
-from jostle.io.files.records import ValidationError
 
 PORTION = 256  # frames per results file, so that a slow network on a long video can be stopped at any time
 
@@ -74,10 +74,10 @@ def video_of(frame: str) -> str:
 
 
 def check_sets(sets: Mapping[str, Sequence[str]], known: Container[str], key: str) -> None:
-    """Raise ValidationError unless there are sets, and every frame of them has an entry under a key of truth.json."""
+    """Raise Mismatch unless there are sets, and every frame of them has an entry under a key of truth.json."""
     if not sets:
-        raise ValidationError("must not be empty").under("sets")
+        raise Mismatch("must not be empty").under("sets")
     for anchor, others in sets.items():
         for frame in (anchor, *others):
             if frame not in known:
-                raise ValidationError(f"lack the frame {frame!r} of the set of {anchor!r}").under(key)
+                raise Mismatch(f"lack the frame {frame!r} of the set of {anchor!r}").under(key)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.registry import Registry
+from jostle.core.schema import Mismatch, parse
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset, datasets
@@ -28,7 +29,6 @@ from jostle.evaluation.tasks.actions import action_pairs, known_actions, segment
 from jostle.evaluation.tasks.views import VideoView
 from jostle.evaluation.tasks.words import Words
 from jostle.io.files.atomic import write_text
-from jostle.io.files.records import ValidationError, parse_record
 from jostle.io.files.text import read_json
 from jostle.metrics.measured import Measured, MetricValue
 from jostle.metrics.metric import Metric, check_value, find_metric, measure
@@ -152,8 +152,8 @@ class Task(ABC, Generic[Annotations, Output]):
 
     @classmethod
     def read_truth(cls, path: Path, classes: Sequence[str]) -> StoredTruth[Annotations]:
-        """Read what `write_truth` wrote; whatever is wrong with it raises JostleError or ValidationError."""
-        stored: Any = parse_record(cls.stored, read_json(path))
+        """Read what `write_truth` wrote; whatever is wrong with it raises JostleError or Mismatch."""
+        stored: Any = parse(cls.stored, read_json(path))
         return StoredTruth(stored.annotations(), segments_from_pairs(getattr(stored, "actions", None)))
 
     def write_truth(self, path: Path) -> None:
@@ -409,7 +409,7 @@ def _refusing_truth(path: Path) -> Iterator[None]:
     """Raise DataError F110 for whatever is wrong with a truth.json."""
     try:
         yield
-    except (BadValue, ValidationError) as error:
+    except (BadValue, Mismatch) as error:
         raise DataError(f"{path}: {error}; {_TRUTH_ANEW}", fault="F110") from None
     except JostleError as error:
         raise DataError(f"{error}; {_TRUTH_ANEW}", fault="F110") from None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from jostle.core.schema import Mismatch
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.tasks.task import tasks
-from jostle.io.files.records import ValidationError
 from jostle.metrics.metric import metrics, statistics
 
 FIELDS = ("protocol", "tious", "k", "labels_of", "sampling")  # of a recipe, that not every task takes
@@ -20,12 +20,12 @@ def check_fields(recipe: Recipe) -> None:
 
 
 def check_content(content: Content) -> None:
-    """Raise ValidationError unless the content of a benchmark has the fields that its task takes, and no others."""
+    """Raise Mismatch unless the content of a benchmark has the fields that its task takes, and no others."""
     if content.task not in tasks:
-        raise ValidationError(f"is {content.task!r}, not one of {', '.join(tasks)}").under("task")
+        raise Mismatch(f"is {content.task!r}, not one of {', '.join(tasks)}").under("task")
     for name in FIELDS:
         if fault := _fault_of(content, name):
-            raise ValidationError(fault).under(name)
+            raise Mismatch(fault).under(name)
 
 
 def _fault_of(given: Recipe | Content, name: str) -> str:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from jostle.core.formatting import join_names
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
-from jostle.io.files.video_ids import join_names
 
 # The twenty detection classes of THUMOS14, by their numbers among the 101 of UCF101.
 THUMOS14_IDS = {

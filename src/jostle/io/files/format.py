@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from jostle.core.formatting import describe
 from jostle.core.registry import Registry
 from jostle.core.types.columns import Indices
 from jostle.core.types.predictions import Predictions
@@ -16,7 +17,6 @@ from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.source import Source
-from jostle.io.files.text import describe
 from jostle.io.files.truth_table import TruthOptions
 
 

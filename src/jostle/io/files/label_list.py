@@ -10,9 +10,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from jostle.core.formatting import describe
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
-from jostle.io.files.text import describe, read_text
+from jostle.io.files.text import read_text
 from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id
 
 

@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
+from jostle.core.schema import Count, Mismatch, parse
 from jostle.errors import DataError, JostleError, MediaError, SourceChanged
 from jostle.io.files.atomic import disk_error, sync_folder
-from jostle.io.files.records import Count, ValidationError, parse_record
 from jostle.io.video.source import fingerprint_of, source_state
 
 MANIFEST = "manifest.jsonl"  # ledger of the files of a folder
@@ -33,7 +33,7 @@ class Ledger(Generic[R]):
 
     Args:
         path: the file; a missing one has no records.
-        parse: converts a decoded line to a record, or raises `ValidationError`.
+        parse: converts a decoded line to a record, or raises `Mismatch`.
         dump: converts a record to what JSON can write.
         shared: whether several processes write at once. Then each record begins a line of its own, as the last line of
             another process may be incomplete. A sole owner cuts off the incomplete line that a killed process left.
@@ -110,10 +110,10 @@ def read_lines(path: Path, parse: Callable[[Any], R], damaged: Damaged, remedy: 
                     continue
                 try:
                     yield parse(json.loads(line))
-                except (ValueError, RecursionError, ValidationError) as error:
+                except (ValueError, RecursionError, Mismatch) as error:
                     if damaged == "redo":
                         continue
-                    why = f" ({error})" if isinstance(error, ValidationError) else ""
+                    why = f" ({error})" if isinstance(error, Mismatch) else ""
                     raise DataError(f"{path}: line {number} is damaged{why}; {remedy}", fault=fault) from None
     except OSError as error:
         if error.errno == errno.ENOENT and not path.is_symlink():
@@ -168,9 +168,9 @@ class Manifest:
     """
 
     def __init__(self, folder: Path, remedy: str, fault: str = "") -> None:
-        parse = partial(parse_record, FileLine)
+        line = partial(parse, FileLine)
         self._folder = folder
-        self._ledger = Ledger(folder / MANIFEST, parse, shared=True, damaged="redo", remedy=remedy, fault=fault)
+        self._ledger = Ledger(folder / MANIFEST, line, shared=True, damaged="redo", remedy=remedy, fault=fault)
         self.lines = {line.file: line for line in self._ledger.read()}
 
     def create(self) -> None:

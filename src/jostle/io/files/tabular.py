@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jostle.core.formatting import describe
 from jostle.errors import DataError
 from jostle.io.files.source import Source
-from jostle.io.files.text import describe, parse_json, read_json_list
+from jostle.io.files.text import parse_json, read_json_list
 
 # Plain decimal numbers only: float() would also accept 1_000, surrounding spaces and digits of other scripts.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)

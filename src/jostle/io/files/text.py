@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jostle.core.formatting import describe
 from jostle.errors import DataError
-from jostle.io.files.video_ids import join_names
 
 # Parsed JSON takes about ten times the memory of its text.
 MAX_BYTES = 512 << 20
@@ -184,21 +184,6 @@ def _parse(
             f"{path}: brackets are nested too deeply to be annotations or predictions; fetch the file again",
             fault="F38",
         ) from None
-
-
-def describe(value: object) -> str:
-    """Describe a JSON value for a message.
-
-    >>> describe([1, 2]), describe(None), describe("x")
-    ('a list of 2', 'null', "the text 'x'")
-    """
-    if isinstance(value, dict):
-        return f"an object with keys {join_names(map(repr, value), limit=5)}" if value else "an empty object"
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if isinstance(value, str):
-        return f"the text {value if len(value) <= 40 else value[:40] + '...'!r}"
-    return json.dumps(value) if value is None or isinstance(value, bool | int | float) else f"a {type(value).__name__}"
 
 
 def read_bytes(path: str | Path, *, max_bytes: int = MAX_BYTES) -> bytearray:

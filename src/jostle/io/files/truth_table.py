@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from jostle.core.formatting import describe
 from jostle.core.types.truth import CHARACTERISTICS, Spans, Truth
 from jostle.errors import DataError
-from jostle.io.files.text import describe
 from jostle.io.files.video_ids import normalize_id, quote_name
 
 # (videos, instances, classes); most variants of THUMOS14 differ by 26 instances after the end of their video.

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
+from jostle.core.formatting import join_names
 from jostle.errors import BadValue, DataError
 
 # File systems allow 255 bytes; the rest is for temporary names such as `<name>.part`.
@@ -130,17 +131,6 @@ def quote_name(name: str) -> str:
     ('v_1', "'a b'")
     """
     return name if name and name.isprintable() and not set(name) & set(" ,;'\"") else repr(name)
-
-
-def join_names(names: Iterable[str], *, limit: int = 3, separator: str = ", ") -> str:
-    """Join the first few names, and say how many more there are.
-
-    >>> join_names("abcde")
-    'a, b, c and 2 more'
-    """
-    all_names = list(names)
-    rest = f" and {len(all_names) - limit} more" if len(all_names) > limit else ""
-    return separator.join(all_names[:limit]) + rest
 
 
 def _is_plain(character: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.formatting import describe
 from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
 from jostle.io.files.atomic import write_bytes
@@ -16,7 +17,6 @@ from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.pickles import read_pickle
 from jostle.io.files.prediction_table import NameIndex, build_predictions
 from jostle.io.files.source import Source
-from jostle.io.files.text import describe
 
 _COLUMNS = ("video-id", "t-start", "t-end", "label", "score")
 _PROTOCOL = 4  # fixed, so that equal results give equal bytes

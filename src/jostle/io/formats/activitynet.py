@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.formatting import describe
 from jostle.core.types.columns import Indices
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
@@ -28,7 +29,6 @@ from jostle.io.files.atomic import write_text
 from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.prediction_table import ROW, DetectionRows, NameIndex, build_predictions
 from jostle.io.files.source import Source
-from jostle.io.files.text import describe
 from jostle.io.files.truth_table import TruthOptions, TruthTable
 from jostle.io.files.video_ids import quote_name
 

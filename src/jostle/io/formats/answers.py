@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import describe
 from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.errors import DataError
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import TableRow, read_rows
-from jostle.io.files.text import describe
 from jostle.io.formats.questions import split_options, video_id
 
 _ID = ("id", "question_id", "qid", "q_uid", "question_idx")

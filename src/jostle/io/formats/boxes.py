@@ -19,11 +19,12 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.formatting import describe
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, DataError
 from jostle.io.files.arrays import read_npz
 from jostle.io.files.atomic import write_bytes, write_text
-from jostle.io.files.text import describe, read_head, read_json, read_json_list, read_text
+from jostle.io.files.text import read_head, read_json, read_json_list, read_text
 
 _ROW = 5  # class, x1, y1, x2, y2
 

@@ -22,12 +22,12 @@ import re
 from functools import partial
 from typing import Any, Literal
 
+from jostle.core.formatting import describe
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows, require_number
-from jostle.io.files.text import describe
 from jostle.io.files.truth_table import TruthOptions, TruthTable
 
 Word = Literal["verb", "noun"]

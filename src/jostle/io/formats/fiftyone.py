@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import describe
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
@@ -18,7 +19,6 @@ from jostle.io.files.atomic import write_text
 from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.prediction_table import NameIndex, build_predictions
 from jostle.io.files.source import Source
-from jostle.io.files.text import describe
 from jostle.io.files.truth_table import TruthOptions, TruthTable
 from jostle.io.files.video_ids import quote_name
 from jostle.io.formats.activitynet import group_by_video

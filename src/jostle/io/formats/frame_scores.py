@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.formatting import describe
 from jostle.errors import DataError
 from jostle.io.files.arrays import read_named_rows, read_npz
-from jostle.io.files.text import describe, read_head, read_json
+from jostle.io.files.text import read_head, read_json
 
 _ZIP = b"PK\x03\x04"
 

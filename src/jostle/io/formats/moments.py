@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import describe
 from jostle.core.types.language import (
     MomentItem,
     MomentPrediction,
@@ -29,7 +30,6 @@ from jostle.core.types.language import (
 from jostle.errors import BadValue, DataError
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import TableRow, read_rows, require_float
-from jostle.io.files.text import describe
 from jostle.io.formats.questions import video_id
 
 _SENTENCE = ("sentence", "query", "caption", "text", "description")

@@ -21,11 +21,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jostle.core.formatting import describe
 from jostle.core.types.language import QuestionItem, QuestionSet
 from jostle.errors import BadValue, DataError
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import TableRow, read_rows
-from jostle.io.files.text import describe, read_json
+from jostle.io.files.text import read_json
 from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id
 
 _LETTERED = re.compile(r"\s*\(?([A-Z])[.):]\s*(.*?)\s*", re.DOTALL)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from jostle.core.formatting import describe
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import BadValue, DataError
 from jostle.io.files.atomic import write_text
@@ -18,7 +19,6 @@ from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows, require_number
-from jostle.io.files.text import describe
 from jostle.io.files.truth_table import check_subset
 from jostle.io.files.video_ids import VIDEO_SUFFIXES, quote_name
 from jostle.io.formats import activitynet

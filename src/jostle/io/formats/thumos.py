@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from jostle.core.formatting import describe
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
@@ -26,7 +27,6 @@ from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.prediction_table import NameIndex, build_predictions, class_number
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import parse_number, require_number
-from jostle.io.files.text import describe
 from jostle.io.files.truth_table import TruthOptions, TruthTable
 from jostle.io.files.video_ids import file_name_for, quote_name, refuse_collisions
 from jostle.io.formats import activitynet

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from jostle.core.config import convert_settings
 from jostle.core.registry import Registry
+from jostle.core.settings import convert_settings
 from jostle.errors import BadValue
 from jostle.models.adaptation.options import Protocol
 

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from jostle.core.config import convert_settings
 from jostle.core.registry import Registry
+from jostle.core.settings import convert_settings
 from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue, CheckpointError

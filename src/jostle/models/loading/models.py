@@ -132,7 +132,7 @@ class ImportedModel:
         return _of_tensors(self.get())
 
     def _trained(self, weights: Path) -> Any:
-        from jostle.core.config import convert_settings
+        from jostle.core.settings import convert_settings
         from jostle.models.checkpoints import read_metadata, read_note, read_weights
         from jostle.models.input_spec import InputSpec
         from jostle.models.recognition.recogniser import load_user_recogniser

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from jostle.core.config import convert_settings
 from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
 from jostle.core.finite import check_finite
 from jostle.core.plugins import import_object
 from jostle.core.registry import Registry
+from jostle.core.settings import convert_settings
 from jostle.core.state_dict import describe_mismatch
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import Uninitialised

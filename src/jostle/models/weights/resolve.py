@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jostle.core.environment import cache_folder
-from jostle.core.state_dict import join_names
+from jostle.core.formatting import join_names
 from jostle.errors import BadValue, CheckpointError, DataError, JostleError, MissingExtra, ResourceError, Tampered
 from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.text import read_json

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from jostle.core.schema import Count, Mismatch, Share, parse
 from jostle.core.types.language import MAX_OPTIONS
 from jostle.datasets.dataset import datasets
 from jostle.errors import DataError, Tampered
@@ -26,7 +27,7 @@ from jostle.evaluation.tasks.task import tasks
 from jostle.evaluation.tasks.validation import check_content
 from jostle.evaluation.tasks.words import Words
 from jostle.io.files.atomic import write_text
-from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
+from jostle.io.files.records import read_record
 from jostle.metrics.accuracy import TopKAccuracy
 from jostle.metrics.answers import AnswerAccuracy
 from jostle.metrics.metric import Chance, Metric, find_metric, metrics
@@ -214,17 +215,17 @@ def read_summary(path: Path) -> RunSummary:
     record = sealed.record if "facts" in sealed.record else _with_facts(sealed.record)
     try:
         record = _with_content(record)
-    except ValidationError as error:
+    except Mismatch as error:
         raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F125") from None
     try:
-        summary = parse_record(RunSummary, record)
+        summary = parse(RunSummary, record)
         _check_task(summary)
         _check_numbers(summary)
-    except ValidationError as error:
+    except Mismatch as error:
         raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F118") from None
     try:
         _check_recipe(summary)
-    except ValidationError as error:
+    except Mismatch as error:
         raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F125") from None
     return summary
 
@@ -249,7 +250,7 @@ def _with_content(record: Mapping[str, Any]) -> dict[str, Any]:
     content = _registered_content(facts)
     if content is None:
         fingerprint = str(facts.get("fingerprint"))[:19]
-        raise ValidationError(
+        raise Mismatch(
             f"is {fingerprint}, of {facts.get('benchmark')!r}: this jostle does not know that benchmark, so its cells "
             "cannot be checked; register it (--import)"
         ).under("fingerprint")
@@ -273,24 +274,24 @@ def _registered_content(facts: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _check_task(summary: RunSummary) -> None:
-    """Raise ValidationError unless the definition of the benchmark has the fields of a known task."""
+    """Raise Mismatch unless the definition of the benchmark has the fields of a known task."""
     try:
         check_content(summary.facts.content)
-    except ValidationError as error:
+    except Mismatch as error:
         raise error.under("content").under("facts") from None
 
 
 def _check_numbers(summary: RunSummary) -> None:
-    """Raise ValidationError unless the numbers of a record agree with each other."""
+    """Raise Mismatch unless the numbers of a record agree with each other."""
     cells, counted = summary.cells, [one.value for one in summary.cells if one.counted]
     twice = [name for name, count in Counter(one.cell for one in cells).items() if count > 1]
     if twice:
-        raise ValidationError(f"have {twice[0]!r} more than once").under("cells")
+        raise Mismatch(f"have {twice[0]!r} more than once").under("cells")
     for what in ("clean", "corrupted"):
         if (getattr(summary, what).value or 0) > 1:
-            raise ValidationError(f"is {getattr(summary, what).value}, and a score is at most 1").under(what)
+            raise Mismatch(f"is {getattr(summary, what).value}, and a score is at most 1").under(what)
     if summary.clean.value is None:
-        raise ValidationError("is missing").under("clean")
+        raise Mismatch("is missing").under("clean")
     _check_coverage(summary, len(counted))
     if counted:
         mean = math.fsum(counted) / len(counted)
@@ -300,11 +301,11 @@ def _check_numbers(summary: RunSummary) -> None:
     else:
         pm_k = summary.has_pm_k  # without cells its second number is pm-k, which is at most the accuracy
         if (summary.corrupted.value is not None) != pm_k:
-            raise ValidationError(f"is {summary.corrupted.value}, without cells").under("corrupted")
+            raise Mismatch(f"is {summary.corrupted.value}, without cells").under("corrupted")
         if summary.relative.value is not None:
-            raise ValidationError(f"is {summary.relative.value}, without cells").under("relative")
+            raise Mismatch(f"is {summary.relative.value}, without cells").under("relative")
         if pm_k and (summary.corrupted.value or 0) > summary.clean.value:
-            raise ValidationError(f"is above the accuracy of {summary.clean.value}").under("corrupted")
+            raise Mismatch(f"is above the accuracy of {summary.clean.value}").under("corrupted")
     numbers = {"clean": summary.clean, "corrupted": summary.corrupted, "relative": summary.relative}
     for name, number in (numbers | {one.cell: one for one in cells}).items():
         _check_interval(summary, name, number)
@@ -312,19 +313,17 @@ def _check_numbers(summary: RunSummary) -> None:
 
 def _check_near(value: float | None, expected: float | None, why: str, key: str) -> None:
     if (value is None) != (expected is None) or abs((value or 0) - (expected or 0)) > NEAR:
-        raise ValidationError(f"is {value}, {why} {expected if expected is None else format(expected, '.6g')}").under(
-            key
-        )
+        raise Mismatch(f"is {value}, {why} {expected if expected is None else format(expected, '.6g')}").under(key)
 
 
 def _check_coverage(summary: RunSummary, counted: int) -> None:
     coverage = summary.coverage
     if not 0 < coverage.videos <= coverage.of:
-        raise ValidationError(f"is {coverage.videos} of {coverage.of} videos").under("coverage")
+        raise Mismatch(f"is {coverage.videos} of {coverage.of} videos").under("coverage")
     if (coverage.classes or 0) > (coverage.of_classes or 0):
-        raise ValidationError(f"is {coverage.classes} of {coverage.of_classes} classes").under("coverage")
+        raise Mismatch(f"is {coverage.classes} of {coverage.of_classes} classes").under("coverage")
     if summary.counted.cells != counted or counted > summary.counted.of:
-        raise ValidationError(
+        raise Mismatch(
             f"is {summary.counted.cells} of {summary.counted.of} cells, and {counted} of those listed count"
         ).under("counted")
 
@@ -334,22 +333,20 @@ def _check_interval(summary: RunSummary, name: str, number: Number | CellNumber)
     if ends is None:
         return
     if value is None or not (summary.draws or summary.has_pm_k):
-        raise ValidationError(f"has an interval {list(ends)} without {'a value' if value is None else 'draws'}").under(
-            name
-        )
+        raise Mismatch(f"has an interval {list(ends)} without {'a value' if value is None else 'draws'}").under(name)
     if ends[0] > ends[1] or (name != "relative" and ends[1] > 1):
-        raise ValidationError(f"has {list(ends)} as interval, which is none of shares").under(name)
+        raise Mismatch(f"has {list(ends)} as interval, which is none of shares").under(name)
     # Draws of a mean average precision may all lie above it, those of a share of videos lie on both sides.
     share = summary.metric_kind.mean_over and name != "relative" and summary.draws >= ENOUGH_DRAWS
     if share and not ends[0] - NEAR <= value <= ends[1] + NEAR:
-        raise ValidationError(f"is {value}, outside of its interval {list(ends)}").under(name)
+        raise Mismatch(f"is {value}, outside of its interval {list(ends)}").under(name)
 
 
 def _check_recipe(summary: RunSummary) -> None:
-    """Raise ValidationError unless the cells, counts and scores of a record are possible by its benchmark."""
+    """Raise Mismatch unless the cells, counts and scores of a record are possible by its benchmark."""
     facts, content = summary.facts, summary.facts.content
     if content_fingerprint(json.loads(json.dumps(asdict(content)))) != facts.fingerprint:
-        raise ValidationError(f"is not that of the benchmark's content, {facts.fingerprint[:19]}").under("fingerprint")
+        raise Mismatch(f"is not that of the benchmark's content, {facts.fingerprint[:19]}").under("fingerprint")
     measure = metrics[content.metric].label(content) if content.metric in metrics else summary.metric
     for key, own, known in (
         ("benchmark", facts.benchmark, content.name),
@@ -358,26 +355,26 @@ def _check_recipe(summary: RunSummary) -> None:
         ("metric", summary.metric, measure),
     ):
         if own != known:
-            raise ValidationError(f"is {own!r}, and the benchmark has {known!r}").under(key)
+            raise Mismatch(f"is {own!r}, and the benchmark has {known!r}").under(key)
     defined = {one.cell: one.counted for one in content.cells if one.cell != CLEAN}
     for one in summary.cells:
         if defined.get(one.cell) != one.counted:
             has = "does not have it" if one.cell not in defined else f"has it with counted {defined[one.cell]}"
-            raise ValidationError(f"have {one.cell!r}, and the benchmark {has}").under("cells")
+            raise Mismatch(f"have {one.cell!r}, and the benchmark {has}").under("cells")
     if summary.counted.of != sum(defined.values()):
-        raise ValidationError(
-            f"is out of {summary.counted.of} cells, and the benchmark has {sum(defined.values())}"
-        ).under("counted")
+        raise Mismatch(f"is out of {summary.counted.of} cells, and the benchmark has {sum(defined.values())}").under(
+            "counted"
+        )
     kind = datasets[facts.dataset] if facts.dataset in datasets else None  # noqa: SIM401
     listed = 0 if kind is None else kind.videos.get(facts.subset, 0)
     if summary.coverage.of < listed:
-        raise ValidationError(f"is of {summary.coverage.of} videos, and {facts.dataset} has {listed}").under("coverage")
+        raise Mismatch(f"is of {summary.coverage.of} videos, and {facts.dataset} has {listed}").under("coverage")
     if isinstance(summary.metric_kind, TopKAccuracy):
         _check_answers(summary, content.k or 1)
     elif isinstance(summary.metric_kind, AnswerAccuracy):
         _check_chance(summary)
     elif summary.guesses != Chance(summary.chance or 0.0, None).explains(summary.clean.value, summary.clean.interval):
-        raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
+        raise Mismatch(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 
 def _check_chance(summary: RunSummary) -> None:
@@ -385,11 +382,11 @@ def _check_chance(summary: RunSummary) -> None:
     if summary.chance is None:  # a metric of one's own
         return
     if not 1 / MAX_OPTIONS - NEAR <= summary.chance <= 0.5 + NEAR:
-        raise ValidationError(f"is {summary.chance}, and questions have 2 to {MAX_OPTIONS} options").under("chance")
+        raise Mismatch(f"is {summary.chance}, and questions have 2 to {MAX_OPTIONS} options").under("chance")
     clean = summary.clean
     expected = Chance(summary.chance, None).explains(clean.value, clean.interval)
     if clean.interval is not None and summary.guesses != expected:
-        raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
+        raise Mismatch(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 
 def _check_answers(summary: RunSummary, k: int) -> None:
@@ -398,14 +395,14 @@ def _check_answers(summary: RunSummary, k: int) -> None:
     for name, value in (("clean", summary.clean.value), *((one.cell, one.value) for one in summary.cells)):
         right = (value or 0) * videos
         if abs(right - round(right)) > NEAR * videos:
-            raise ValidationError(f"is {value}, which is no number of {videos} videos").under(name)
+            raise Mismatch(f"is {value}, which is no number of {videos} videos").under(name)
     classes = k / summary.chance if summary.chance else summary.coverage.of_classes
     if classes is None:
         return
     if abs(classes - round(classes)) > NEAR * classes or round(classes) < (summary.coverage.classes or k):
-        raise ValidationError(f"is {summary.chance}, which is not {k} of any number of classes").under("chance")
+        raise Mismatch(f"is {summary.chance}, which is not {k} of any number of classes").under("chance")
     if summary.guesses != Chance(k / classes, videos).explains(summary.clean.value, None):
-        raise ValidationError(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
+        raise Mismatch(f"is {summary.guesses}, and the clean score says otherwise").under("guesses")
 
 
 def _checksum(record: dict[str, Any]) -> str:

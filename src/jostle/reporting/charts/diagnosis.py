@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jostle.core.schema import parse
 from jostle.evaluation.results.record import CellDiagnosis
-from jostle.io.files.records import parse_record
 from jostle.reporting.analysis.error_profile import ProfileSide, side_of
 from jostle.reporting.charts.bars import COLUMN, draw_impact, draw_missed_shares, draw_splits
 from jostle.reporting.charts.characteristics import draw_missed, draw_sensitivity
@@ -53,4 +53,4 @@ def draw_clean_against_corrupted(
 
 
 def _read(diagnosis: Json) -> ProfileSide:
-    return side_of(parse_record(CellDiagnosis, diagnosis))
+    return side_of(parse(CellDiagnosis, diagnosis))

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from jostle.core.config import read_settings
 from jostle.core.registry import Registry
 from jostle.core.results import Result
+from jostle.core.settings import read_settings
 from jostle.core.tables import Column, Table
 from jostle.errors import BadValue
 

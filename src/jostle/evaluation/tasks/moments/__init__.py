@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.schema import Mismatch
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import RANGES, MomentItem, MomentPrediction, MomentPredictions, MomentSet
 from jostle.core.types.segments import Segments
@@ -20,7 +21,6 @@ from jostle.evaluation.tasks.language import LanguageTask, Plain, failures_of
 from jostle.evaluation.tasks.task import Item, task
 from jostle.evaluation.tasks.views import TimelineView
 from jostle.evaluation.tasks.words import Words
-from jostle.io.files.records import ValidationError
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -39,7 +39,7 @@ class DescribedVideos:
     def __post_init__(self) -> None:
         check_spans(self.actions)
         if not self.moments:
-            raise ValidationError("must not be empty").under("moments")
+            raise Mismatch("must not be empty").under("moments")
 
     def annotations(self) -> MomentSet:
         """Return the sentences whose windows are known."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
+from jostle.core.schema import Bounds, Mismatch
 from jostle.core.types.boxes import Boxes, FrameBoxes
 from jostle.core.types.frame_sets import BoxSets
 from jostle.datasets.dataset import Dataset
@@ -21,7 +22,6 @@ from jostle.evaluation.tasks.similar_frames import SimilarFramesTask, check_sets
 from jostle.evaluation.tasks.task import Array, Need, task
 from jostle.evaluation.tasks.views import BoxedFrame, BoxesView
 from jostle.evaluation.tasks.words import Words
-from jostle.io.files.records import Bounds, ValidationError
 from jostle.io.formats.boxes import boxes_to_lists, boxes_to_table, read_boxes, table_to_boxes, write_boxes
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class BoxedFrames:
         check_sets(self.sets, self.boxes, "boxes")
         for frame, rows in self.boxes.items():
             if not all(row[0] in range(len(self.classes)) and row[1] <= row[3] and row[2] <= row[4] for row in rows):
-                raise ValidationError("has an invalid box or class").under(frame).under("boxes")
+                raise Mismatch("has an invalid box or class").under(frame).under("boxes")
 
     def annotations(self) -> BoxSets:
         """Return the sets that were stored."""

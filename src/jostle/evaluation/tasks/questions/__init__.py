@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jostle.core.results import plain
+from jostle.core.schema import Mismatch
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.datasets.dataset import Dataset
@@ -23,7 +24,6 @@ from jostle.evaluation.tasks.questions.view import draw_answers
 from jostle.evaluation.tasks.task import Item, task
 from jostle.evaluation.tasks.views import ItemTableView
 from jostle.evaluation.tasks.words import Words
-from jostle.io.files.records import ValidationError
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -39,7 +39,7 @@ class QuestionedVideos:
     def __post_init__(self) -> None:
         check_spans(self.actions)
         if not self.questions:
-            raise ValidationError("must not be empty").under("questions")
+            raise Mismatch("must not be empty").under("questions")
 
     def annotations(self) -> QuestionSet:
         """Return the questions whose right option is known."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from jostle.core.schema import Mismatch
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.score_table import ScoreTable
 from jostle.core.types.video_labels import VideoLabels
@@ -26,7 +27,6 @@ from jostle.evaluation.tasks.score_tables import read_table, write_table
 from jostle.evaluation.tasks.task import Array, Item, Need, Task, task
 from jostle.evaluation.tasks.views import ClassScoresView
 from jostle.evaluation.tasks.words import Words
-from jostle.io.files.records import ValidationError
 from jostle.metrics.accuracy import guesses, videos_within_top_k
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ class LabelledVideos:
         check_spans(self.actions)
         known = set(self.classes)
         if not known or len(known) < len(self.classes):
-            raise ValidationError("must be distinct and not empty").under("classes")
+            raise Mismatch("must be distinct and not empty").under("classes")
         for video, labels in self.videos.items():
             if not known.issuperset(labels):
                 raise (
-                    ValidationError(f"has the class {min(set(labels) - known)!r}, which is not among the classes")
+                    Mismatch(f"has the class {min(set(labels) - known)!r}, which is not among the classes")
                     .under(video)
                     .under("videos")
                 )

@@ -1,4 +1,4 @@
-"""Settings from TOML files and `key=value` overrides, converted to frozen dataclasses and validated."""
+"""Settings that people write: TOML files and `key=value`, converted to dataclasses, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import math
 import re
 import stat
 import tomllib
-import types
 import typing
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, TypeVar
 
+from jostle.core.formatting import MAX_VALUE_CHARS
+from jostle.core.schema import RENAMED_KEYS, Mismatch, MissingKeys, UnknownKey, current_key, parse
 from jostle.errors import BadValue
 
 S = TypeVar("S")
-
-RENAMED_KEYS = {"released_faults": "reproduce_bugs"}  # former key: present key; files keep the former one
 
 MAX_BYTES = 1 << 20  # of a settings file
 _MAX_DEPTH = 32  # of nested tables and lists
@@ -29,7 +28,6 @@ _LONG_KEY = re.compile(
 )
 _NUMBERS = re.compile(r"\s*[-+.\w]+(\s*,\s*[-+.\w]+)+\s*")  # several, as 0.5,0.5,0.5
 _TOO_DEEP = "tables or lists are nested too deeply; no setting needs that"
-_MAX_VALUE_CHARS = 200  # of a value, in messages
 
 
 def read_settings(kind: type[S], path: str | Path, overrides: Iterable[str] = ()) -> S:
@@ -98,8 +96,7 @@ def make_settings(kind: type[S], content: Mapping[str, Any], overrides: Iterable
             if not isinstance(target, dict):
                 raise BadValue(f"{text!r}: {table!r} is a value, not a table")
         target[name] = _parse_value(value.strip(), key)
-    settings = _build(kind, merged, where, _setting_paths(kind))
-    assert isinstance(settings, kind)
+    settings: S = convert_value(kind, merged, where)
     return settings
 
 
@@ -117,12 +114,6 @@ def parse_pairs(pairs: Iterable[str]) -> dict[str, Any]:
         parsed = _parse_value(value.strip(), key)
         values[key.strip()] = None if parsed == "none" else _to_tuples(parsed)
     return values
-
-
-def current_key(key: str, fields: Collection[str]) -> str:
-    """Return the present name of a key that files written by earlier versions call by a former one."""
-    renamed = RENAMED_KEYS.get(key, key)
-    return renamed if renamed in fields else key
 
 
 def convert_settings(kind: type[Any], changes: Mapping[str, Any], *, where: str) -> dict[str, Any]:
@@ -172,7 +163,7 @@ def _parse_value(text: str, location: str) -> Any:
 def _check_plain(value: Any, location: str, depth: int = 0) -> Any:
     """Copy a value from outside, and check that it holds only types that settings may have."""
     if depth > _MAX_DEPTH:
-        raise BadValue(f"{location[:_MAX_VALUE_CHARS]}: {_TOO_DEEP}", fault="F103")
+        raise BadValue(f"{location[:MAX_VALUE_CHARS]}: {_TOO_DEEP}", fault="F103")
     if isinstance(value, Mapping):
         return {
             name: _check_plain(item, f"{location}: {name}" if location else str(name), depth + 1)
@@ -191,7 +182,7 @@ def _check_plain(value: Any, location: str, depth: int = 0) -> Any:
 
 def _setting_paths(kind: Any, above: str = "") -> list[str]:
     """Return the dotted path of every setting, such as `optimiser.lr`."""
-    paths = []
+    paths: list[str] = []
     for name, hint in typing.get_type_hints(kind).items():
         paths.append(f"{above}{name}")
         for type_ in (hint, *typing.get_args(hint)):
@@ -212,82 +203,21 @@ def _nearest(name: str, fields: Iterable[str], paths: Iterable[str]) -> str:
     return " or ".join(by_leaf[near[0]][:2]) if near else ""
 
 
-def _build(kind: Any, content: Mapping[str, Any], where: str, paths: Sequence[str] = ()) -> Any:
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    hints = typing.get_type_hints(kind)
-    values = {}
-    for key, value in content.items():
-        location = f"{where}: {key}" if where else key
-        name = current_key(key, fields)
-        if name not in fields:
-            near = _nearest(name, fields, paths)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(fields)}"
-            raise BadValue(f"{location}: no such setting: {hint}", fault="F59")
-        values[name] = convert_value(hints[name], value, location, paths)
-    missing = [
-        name
-        for name, field in fields.items()
-        if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise BadValue(f"{where or kind.__name__}: {', '.join(missing)} must be given", fault="F59")
-    return kind(**values)
+def convert_value(kind: Any, value: Any, where: str) -> Any:
+    """Convert a plain value to a type: lists to tuples, integers to floats, tables to dataclasses.
 
-
-def convert_value(hint: Any, value: Any, location: str, paths: Sequence[str] = ()) -> Any:
-    """Convert a value to a field's type: lists to tuples, integers to floats, tables to dataclasses."""
-    origin, choices = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, types.UnionType):
-        return _convert_union(choices, value, location, paths)
-    if dataclasses.is_dataclass(hint):
-        if not isinstance(value, dict):
-            raise _type_error(location, value, "a table")
-        return _build(hint, value, location, paths)
-    if origin is Literal:
-        if value not in choices:
-            near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise _type_error(location, value, f"one of {', '.join(map(repr, choices))}{hint}")
-        return value
-    if origin in (tuple, Sequence, Iterable):
-        if not isinstance(value, list | tuple):
-            raise _type_error(location, value, "a list")
-        return tuple(convert_value(choices[0], item, location) for item in value)
-    if origin in (dict, Mapping):
-        if not isinstance(value, dict):
-            raise _type_error(location, value, "a table")
-        return value
-    if hint is Any:
-        return value
-    if hint is Path and isinstance(value, str):
-        return Path(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise _type_error(location, value, _TYPE_NAMES.get(hint, getattr(hint, "__name__", str(hint))))
-    return value
-
-
-def _convert_union(choices: tuple[Any, ...], value: Any, location: str, paths: Sequence[str]) -> Any:
-    errors = []
-    for choice in choices:
-        if choice is type(None):
-            if value in (None, "none"):  # TOML has no null
-                return None
-            continue
-        try:
-            return convert_value(choice, value, location, paths)
-        except BadValue as error:
-            errors.append(error)
-    raise errors[0]
-
-
-def _type_error(location: str, value: Any, expected: str) -> BadValue:
-    text = repr(value)
-    return BadValue(
-        f"{location}: {text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + '...'} is not {expected}",
-        fault="F59",
-    )
-
-
-_TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+    Raises:
+        BadValue: F59 if the type does not take it.
+    """
+    try:
+        return parse(kind, value, strict=True)
+    except Mismatch as error:
+        names = [str(key) for key in error.path if isinstance(key, str)]
+        problem = error.problem
+        if isinstance(error, UnknownKey):
+            paths = _setting_paths(kind) if dataclasses.is_dataclass(kind) else []
+            near = _nearest(current_key(names[-1], error.fields), error.fields, paths)
+            problem = f"no such setting: {f'did you mean {near}?' if near else 'there are ' + ', '.join(error.fields)}"
+        if isinstance(error, MissingKeys) and not where and not names:
+            where = error.kind
+        raise BadValue(": ".join([*([where] if where else []), *names, problem]), fault="F59") from None
