@@ -20,7 +20,6 @@ import typer
 
 from jostle import errors
 from jostle.cli import app
-from jostle.core.registry import Registry
 from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.spec import Entry, Profile, profiles
@@ -38,9 +37,7 @@ from jostle.models.detection.frame_detector import FrameConfig
 from jostle.models.extractors.extractor import ExtractorKind, extractors
 from jostle.models.input_spec import InputSpec
 from jostle.models.language.loading import describe_language_models
-from jostle.models.objects.object_detector import object_detectors
 from jostle.models.recognition.recogniser import RecogniserKind, recognisers
-from jostle.models.weights.packaged import FOLDER
 from jostle.reporting.published.table import PublishedTable, published
 from jostle.training.detection_config import ClipDropConfig, FrameTrainingConfig, TrainingConfig
 from jostle.training.inspection_config import InspectionConfig
@@ -63,16 +60,6 @@ def write_pages(folder: Path) -> list[Path]:
             path.write_text(text, encoding="utf-8")
         paths.append(path)
     return paths
-
-
-def write_names(path: Path) -> None:
-    """Write the names of jostle's own networks and benchmarks, for code that must not import the packages."""
-    registries: Sequence[Registry[Any]] = (detectors, extractors, recognisers, object_detectors, datasets)
-    names: dict[str, Any] = {
-        registry.plural: [name for name in registry if registry.part(name) is None] for registry in registries
-    }
-    names["benchmarks"] = [name for name in benchmarks if benchmarks.part(name) is None]
-    path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
 
 
 def corruptions_page() -> str:
@@ -1037,5 +1024,3 @@ PAGES: dict[str, Callable[[], str]] = {
 
 if __name__ == "__main__":
     write_pages(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS / "reference")
-    if len(sys.argv) == 1:
-        write_names(FOLDER / "names.json")

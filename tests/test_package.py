@@ -15,7 +15,7 @@ import jostle
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
-DATA = {".py", ".pyi", ".typed", ".safetensors", ".jinja", ".css", ".js", ".html", ".json", ".svg", ".toml", ".txt"}
+DATA = {".py", ".pyi", ".typed", ".safetensors", ".jinja", ".css", ".js", ".html", ".svg", ".toml", ".txt"}
 
 # The keys at the top of the Citation File Format that a software citation without a release may use.
 CITATION_KEYS = {

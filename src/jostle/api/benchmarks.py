@@ -15,7 +15,6 @@ from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.api.config import RunConfig
 from jostle.api.results import draw_stability, stability
 from jostle.core.options import takes
-from jostle.core.settings import is_toml
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, UnknownName
 from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.probing.options import ProbeConfig
@@ -269,15 +268,13 @@ def check_model_name(benchmark: str | Path, model: object) -> Recipe:
 
 def _check_names(config: RunConfig | ProbeConfig, data: DataSpec) -> tuple[Recipe, tuple[Cell, ...]]:
     """Check names before anything large, such as torch, is imported."""
-    from jostle.models.loading.names import check_known
-
     try:
-        if not is_toml(config.benchmark):
-            check_known("benchmarks", str(config.benchmark))
         own = check_model_name(config.benchmark, config.model)
         config.check()
         if data.dataset is not None:
-            check_known("datasets", data.dataset)
+            from jostle.datasets.dataset import datasets
+
+            datasets.check(data.dataset)
         from jostle.evaluation.recipes.selection import select_cells
         from jostle.evaluation.tasks.task import tasks
 

@@ -71,7 +71,9 @@ def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfi
         check_known("detectors", config.detector)
     elif config.model is None:
         check_known("models", config.recogniser)
-    check_known("datasets", config.data.dataset)
+    from jostle.datasets.dataset import datasets
+
+    datasets.check(config.data.dataset)
 
 
 def export(

@@ -20,7 +20,7 @@ from jostle.errors import BadValue, JostleError
 from jostle.evaluation.probing.options import ProbeConfig
 from jostle.gate.options import StopOptions
 from jostle.models.adaptation.options import AdaptOptions
-from jostle.models.loading.names import check_known, registry_of
+from jostle.models.loading.names import registry_of
 from jostle.models.options import ModelOptions
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def _fetch_all(options: Mapping[str, Any], entries: Sequence[ModelEntry]) -> Non
     """Download the weights that are requested by name, once all names are known to be right."""
     benchmark = options["benchmark"]
     if not is_toml(benchmark):
-        check_known("benchmarks", benchmark)
+        from jostle.evaluation.recipes.recipe import benchmarks
+
+        benchmarks.check(benchmark)
     for one in entries:
         # With several models, one that is wrong or cannot be fetched is reported with the others.
         with suppress(JostleError) if len(entries) > 1 else nullcontext():

@@ -59,11 +59,13 @@ class Registry(Generic[T]):
         return plugins.get_part(self.plural, name)
 
     def __getitem__(self, name: str) -> T:
-        self._discover()
-        try:
-            return self._entries[name]
-        except KeyError:
-            raise UnknownName(self.kind, name, self._entries, plugins.missing_plugins_hint()) from None
+        self.check(name)
+        return self._entries[name]
+
+    def check(self, name: str) -> None:
+        """Raise UnknownName unless an object is registered under the name."""
+        if name not in self:
+            raise UnknownName(self.kind, name, self._entries, plugins.missing_plugins_hint())
 
     def __iter__(self) -> Iterator[str]:
         self._discover()

@@ -11,14 +11,15 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
-import jostle.api
+import jostle.api.catalogue  # before a test replaces what it imports
 from helpers.refusals import refused
 from jostle.cli import app
 from jostle.errors import BadValue, CheckpointError, JostleError, Tampered, UnknownName
 from jostle.models.checkpoints import write_weights
 from jostle.models.input_spec import InputSpec
+from jostle.models.loading.name_index import own_names
 from jostle.models.recognition.recogniser import RecogniserKind, changed, recognisers, with_weights
-from jostle.models.weights.packaged import index_of_names, sources
+from jostle.models.weights import sources
 from jostle.models.weights.resolve import cached_file, weights_path
 from jostle.models.weights.sources import WeightSource, is_fetched
 
@@ -210,12 +211,12 @@ def test_paths_and_shipped_weights_are_resolved_without_download(tmp_path: Path)
 
 def test_every_weight_source_belongs_to_a_registered_network() -> None:
     for registry, rows in sources.read_sources().items():
-        assert set(rows) <= set(index_of_names()[registry]), registry
+        assert set(rows) <= set(own_names()[registry]), registry
 
 
 def test_describe_lists_input_and_weights_of_every_network() -> None:
     for registry in ("models", "extractors", "detectors", "objectdetectors"):
-        names = index_of_names()[registry]
+        names = own_names()[registry]
         descriptions = {description.name: description for description in jostle.api.describe(registry)}
         assert set(names) <= set(descriptions)
         assert all(description.sees and description.weights for description in descriptions.values())

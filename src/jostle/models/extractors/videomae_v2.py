@@ -8,8 +8,7 @@ VideoMAE, in another size. Public weights use other names and layouts;
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -138,20 +137,24 @@ def _of_block(layer: str, name: str, tensor: Tensor, expected: Tensors) -> dict[
     return {f"{layer}.{PARTS.get(part, part)}.{which}": tensor}
 
 
-def _register(name: str, stride: int) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
-    """Register the network for windows at a stride: frames are resized to a square, with values from 0 to 1."""
-    spec = InputSpec(frames=16, stride=stride, resize=(224, 224), size=224, layout="TCHW", antialias=False)
-    ways: dict[str, Any] = {"dim": 1408, "least_frames": 16, "most_frames": 16}
-    return extractor(name, spec=spec, source=SOURCE, translate=rename_public_weights, **ways)
+# Frames are resized to a square, with values from 0 to 1.
+SPEC = InputSpec(frames=16, stride=4, resize=(224, 224), size=224, layout="TCHW", antialias=False)
+_ABOUT: dict[str, Any] = {
+    "dim": 1408,
+    "least_frames": 16,
+    "most_frames": 16,
+    "source": SOURCE,
+    "translate": rename_public_weights,
+}
 
 
-@_register("videomae_v2_g", 4)
+@extractor("videomae_v2_g", spec=SPEC, **_ABOUT)
 def videomae_v2_g() -> VideoMaeV2:
     """As THUMOS14 features are made: windows of 16 frames every 4."""
     return VideoMaeV2()
 
 
-@_register("videomae_v2_g_anet", 16)
+@extractor("videomae_v2_g_anet", spec=replace(SPEC, stride=16), **_ABOUT)
 def videomae_v2_g_anet() -> VideoMaeV2:
     """The same network as ActivityNet features are made: windows that do not overlap."""
     return VideoMaeV2()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from jostle.core.plugins import check_entry_points, is_import_path, missing_plugins_hint
 from jostle.core.plugins import plugin_names as foreign_names
 from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
+from jostle.models.loading.name_index import own_names
 from jostle.models.weights.packaged import (
     TREATMENTS,
     default_weights,
-    index_of_names,
     is_missing,
     packaged_names,
     trained_weights,
@@ -32,18 +32,12 @@ def need_torch(what: str) -> None:
     check_entry_points()
 
 
-KIND = {
-    "benchmarks": "benchmark",
-    "datasets": "data set",
-    "detectors": "detector",
-    "models": "model",
-    "objectdetectors": "object detector",
-}
+KIND = {"detectors": "detector", "models": "model", "objectdetectors": "object detector"}
 TITLES = {"detectors": "detector", "models": "recogniser", "objectdetectors": "object detector"}
 
 
 def check_known(registry: str, name: str) -> None:
-    """Raise unless a registry has the name."""
+    """Raise unless a registry of networks has the name."""
     known = names_of(registry)
     if name not in known and "/" not in name:  # names with a slash belong to a registered library
         raise UnknownName(KIND[registry], name, known, missing_plugins_hint())
@@ -71,8 +65,8 @@ def check_weights(model: str, weights: str | Path | None) -> None:
 
 
 def names_of(registry: str) -> list[str]:
-    """Return the names in a registry."""
-    return [*index_of_names()[registry], *foreign_names(registry)]
+    """Return the names in a registry of networks."""
+    return [*own_names()[registry], *foreign_names(registry)]
 
 
 def registry_of(model: str) -> str:

@@ -267,12 +267,13 @@ MULTISCALE: dict[str, Row] = {
     ),
     "mvit_base_32x3": ("The same on twice as many frames.", ("MVIT_B_32x3_f294077834.pyth", 32, 3, 224, 224)),
 }
-for _load, _rows, _published in (
-    (_residual, RESIDUAL, THIRTY),
-    (_two_paths, TWO_PATHS, THIRTY),
-    (_channelwise, CHANNELWISE, THIRTY),
-    (_multiscale, MULTISCALE, FIVE),
+for _load, _rows in (
+    (_residual, RESIDUAL),
+    (_two_paths, TWO_PATHS),
+    (_channelwise, CHANNELWISE),
+    (_multiscale, MULTISCALE),
 ):
+    _published = FIVE if _load is _multiscale else THIRTY
     for _name, (_summary, (_file, _frames, _step, _size, _crop)) in _rows.items():
         _others = MINI_KINETICS if _name in ("slowfast_r50", "x3d_m") else None
         add_recogniser(

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,13 +17,6 @@ TREATMENTS = ("clean", "robust")  # how a packaged model was trained
 FOLDER = Path(__file__).parent
 # Networks that are trained on the puppets, with the treatment where they have two.
 _OF_PUPPETS = re.compile(r"(puppet_\w+|\w+_puppets)(-\w+)?")
-
-
-@cache
-def index_of_names() -> dict[str, Collection[str]]:
-    """Return the names of jostle's networks and benchmarks by registry."""
-    names: dict[str, Collection[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
-    return names
 
 
 @cache
