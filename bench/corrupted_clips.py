@@ -26,7 +26,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.evaluation.recipes.recipe import benchmarks as recipes
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.models.detection.detector import detectors, load_detector
+from jostle.models.detection.detector import detectors, make_detector
 
 CELLS = tuple(select_cells(recipes["puppets-c"])[1:])
 MAX_RATIO = 4.0  # target: cost of all cells, in clean videos
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     small = [name for name in detectors if name.endswith("_puppets") and detectors[name].model.looks_at == "frames"]
     for name in options.detectors or small:
         torch.manual_seed(0)
-        detector: Any = load_detector(name)
+        detector: Any = make_detector(name)
         predictor = ClipDetectionPredictor(detector)
         rows = []
         for number in range(options.videos):

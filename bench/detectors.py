@@ -34,7 +34,7 @@ from bench.timing import (
 from bench.transcriptions import detector_steps as plain
 from bench.transcriptions.detectors import Original, Sizes
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import Detector, load_detector
+from jostle.models.detection.detector import Detector, make_detector
 from jostle.models.detection.outputs import suppress
 
 NAMES = ("actionformer", "tridet", "temporalmaxer")
@@ -95,7 +95,7 @@ class DetectorPair:
 
     def __init__(self, name: str, device: str) -> None:
         self.name, self.device = name, device
-        self.ours: Detector[Any] = load_detector(f"{name}_thumos_i3d")
+        self.ours: Detector[Any] = make_detector(f"{name}_thumos_i3d")
         randomize_weights(self.ours)
         sizes = Sizes(max_segments=self.ours.config.max_segments)
         self.plain = Original(name, sizes).eval()

@@ -29,7 +29,8 @@ from jostle.evaluation.recipes.selection import select_cells
 from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost
 from jostle.io.video.decode import Reader
-from jostle.models.extractors.extractor import Extractor, load_extractor
+from jostle.models.extractors.extractor import Extractor
+from jostle.models.loading.extractors import load_extractor
 
 CELLS = {cell.name: (cell.parsed, cell.placement) for cell in select_cells(recipes["puppets-c"])[1:]}
 MAX_RATIO = 1.0  # target: cost of all cells, in clean videos

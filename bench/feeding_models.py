@@ -190,8 +190,8 @@ def load_predictor(name: str, device: str, precision: str, clips: int = 4) -> An
 
     guard = partial(compute_context, device, precision)
     if model.task == "detection":
-        from jostle.models.loading.extractor import load_extractor
-        from jostle.models.loading.models import load_detector
+        from jostle.models.loading.detectors import load_detector
+        from jostle.models.loading.extractors import load_extractor
 
         detector: Any = load_detector("temporalmaxer_puppets", weights="clean").to(device)
         return FeatureDetectionPredictor(load_extractor("puppet_net", device=device), detector, guard)
@@ -200,7 +200,7 @@ def load_predictor(name: str, device: str, precision: str, clips: int = 4) -> An
 
 
 def _puppet_spec() -> RemoteInputSpec:
-    from jostle.models.loading.extractor import load_extractor
+    from jostle.models.loading.extractors import load_extractor
 
     spec = RemoteInputSpec.of(load_extractor("puppet_net").spec)
     assert spec is not None

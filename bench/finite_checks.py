@@ -24,8 +24,10 @@ from jostle.core.types.clip import Clip
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.features.engine import VideoFeatures
 from jostle.models.finite import OutputCheck, check_weights
-from jostle.models.loading.extractor import load_extractor
-from jostle.models.loading.models import load_detector, load_object_detector, load_recogniser
+from jostle.models.loading.detectors import load_detector
+from jostle.models.loading.extractors import load_extractor
+from jostle.models.loading.objects import load_object_detector
+from jostle.models.loading.recognisers import load_recogniser
 
 TARGET = 0.01
 DETECTORS = ("actionformer_thumos_i3d", "tridet_thumos_i3d", "temporalmaxer_thumos_i3d", "vsgn_thumos_tsn")

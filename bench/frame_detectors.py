@@ -38,7 +38,7 @@ from jostle.models.detection import afsd, e2e_tad
 from jostle.models.detection.blocks import afsd as coarse_to_fine
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.e2e_tad import DeformableAttention
-from jostle.models.detection.detector import Detector, load_detector
+from jostle.models.detection.detector import Detector, make_detector
 from jostle.models.networks.layers import FrameConvolution
 
 NAMES = {
@@ -105,7 +105,7 @@ def build_detector(name: str, device: str) -> Detector[Any]:
     """Return a detector with random weights and no dropout, so that outputs of both sides can be compared."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        detector = load_detector(name)
+        detector = make_detector(name)
     for module in detector.modules():
         if isinstance(module, nn.Dropout | nn.MultiheadAttention):
             setattr(module, "p" if isinstance(module, nn.Dropout) else "dropout", 0.0)

@@ -21,10 +21,10 @@ from torch.nn import functional as F
 from jostle.core.random import key_for
 from jostle.datasets.puppets.film import CLASSES, SIZE
 from jostle.models.checkpoints import write_weights
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.devices import channels_last_on_gpu
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.recognition.puppets import SPEC, PuppetRecogniser
-from jostle.models.recognition.recogniser import load_recogniser
 from studies.drawn_films import BACKGROUND, CLIP_FRAMES, POINTS, DrawnClips, Films, draw_films
 from studies.fitting import Losses, RandomCrops, descend, fit, report, training_device
 from studies.harness import start_process, wait_for_processes
@@ -143,7 +143,7 @@ def _pretrain_backbone(name: str, films: Films, folder: Path, minutes: float) ->
     device = training_device()
     torch.set_num_threads(1)
     torch.manual_seed(key_for(0, "begin", name) % 2**63)
-    detector: Any = load_detector(f"{name}_puppets").to(device).train()
+    detector: Any = make_detector(f"{name}_puppets").to(device).train()
     channels_last_on_gpu(detector, device)
     encoder = BackboneEncoder(name, detector)
     config, stride = detector.config, round(FPS / detector.config.fps)

@@ -278,10 +278,10 @@ def train_detector(config: Any, folder: Path) -> Any:
 def load_trained(name: str, weights: Path, **settings: Any) -> Any:
     """Load a detector for inference with trained weights, the classes that they know and changed settings."""
     from jostle.models.checkpoints import read_note
-    from jostle.models.detection.detector import load_detector
+    from jostle.models.detection.detector import make_detector
 
     classes: list[str] = read_note(weights, "classes", [])
-    return load_detector(name, weights=weights, class_names=tuple(classes), **settings).to(harness.get_device()).eval()
+    return make_detector(name, weights=weights, class_names=tuple(classes), **settings).to(harness.get_device()).eval()
 
 
 def measure(run: DetectorRun, place: Place) -> harness.Record:

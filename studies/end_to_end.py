@@ -82,14 +82,14 @@ def main() -> None:
 
 def make_films(place: Place, detectors: Collection[str], jobs: int) -> None:
     """Prepare training data: frames for end-to-end detectors, features of the shipped extractor for VSGN."""
-    from jostle.models.detection.detector import load_detector
+    from jostle.models.detection.detector import make_detector
     from jostle.training.detection_config import FramesConfig
     from jostle.training.frame_store import load_films
 
     for detector in [name for name in FRAMES if name in detectors]:
         name = f"{detector}_puppets"
         config = FramesConfig(jobs=jobs)
-        load_films(config, "training", load_detector(name), seeds=config.seeds, name=name, settings={})
+        load_films(config, "training", make_detector(name), seeds=config.seeds, name=name, settings={})
     if set(FEATURES) & set(detectors):
         place.take_network()
         make_training_features(place, 0, jobs, fixed=())

@@ -93,7 +93,7 @@ def load_extractor_file(name: str, weights: Path) -> Any:
     import torch
 
     from jostle.models.checkpoints import read_weights
-    from jostle.models.extractors.extractor import load_extractor
+    from jostle.models.loading.extractors import load_extractor
 
     register_extractor(name)
     torch.set_num_threads(1)

@@ -89,7 +89,8 @@ def settings_for(run: FilmRun, footage: Path, work: Path) -> RecognitionConfig:
 def load_network(run: FilmRun, weights: Path) -> tuple[Any, Any]:
     """Return the trained network of a run and its input spec."""
     from jostle.models.checkpoints import read_weights
-    from jostle.models.recognition.recogniser import load_recogniser, load_user_recogniser
+    from jostle.models.loading.recognisers import load_recogniser
+    from jostle.models.recognition.recogniser import load_user_recogniser
 
     tensors = read_weights(weights)
     if run.network in OWN:

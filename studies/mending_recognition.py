@@ -83,7 +83,7 @@ def load_models(models: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any
     import cv2
 
     from jostle.mending.loading import MendingOptions
-    from jostle.models.loading.models import load_recogniser
+    from jostle.models.loading.recognisers import load_recogniser
 
     cv2.setNumThreads(1)
     device = harness.get_device()

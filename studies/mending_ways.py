@@ -59,7 +59,7 @@ WAYS = (
 def load_networks() -> tuple[Any, dict[str, Any]]:
     """Load the shipped extractor and detectors."""
     from jostle.models.checkpoints import read_weights
-    from jostle.models.extractors.extractor import load_extractor
+    from jostle.models.loading.extractors import load_extractor
     from jostle.models.weights.packaged import trained_weights, weights_file
 
     detectors = {

@@ -148,7 +148,7 @@ def prepare_clips(runs: Iterable[RecogniserRun], work: Path, jobs: int) -> None:
 def measure(run: RecogniserRun, work: Path) -> harness.Record:
     """Train a recogniser, and score it on the test clips in every cell."""
     from jostle.models.checkpoints import read_weights
-    from jostle.models.recognition.recogniser import load_recogniser
+    from jostle.models.loading.recognisers import load_recogniser
 
     weights = harness.train_run(settings_for(run, work), run.folder_in(work), one_shape=True)
     recogniser = load_recogniser(run.recogniser, weights=read_weights(weights))

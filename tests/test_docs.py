@@ -50,7 +50,8 @@ from jostle.metrics.diagnosis import MENDED_FAULTS, styles
 from jostle.metrics.metric import metrics, statistics
 from jostle.metrics.protocol import protocols
 from jostle.models.detection.detector import detectors
-from jostle.models.extractors.extractor import extractors, load_extractor
+from jostle.models.extractors.extractor import extractors
+from jostle.models.loading.extractors import load_extractor
 from jostle.models.recognition.recogniser import recognisers
 from jostle.training.detection_config import TrainingConfig
 from jostle.training.recognition_config import RecognitionConfig
@@ -399,7 +400,7 @@ import jostle, numpy as np, torch
 from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.metrics.metric import metrics
-from jostle.models.recognition.recogniser import load_recogniser
+from jostle.models.loading.recognisers import load_recogniser
 
 clip = np.full((2, 40, 48, 3), 200, np.uint8)
 assert (jostle.corrupt(clip, "dimmed_rows:5")[:, ::4] == 90).all()

@@ -44,8 +44,8 @@ from jostle.errors import JostleError as JostleError
 from jostle.mending.loading import load_inspector as load_inspector
 from jostle.mending.watcher import Watcher as Watcher
 from jostle.metrics.streaming import TemporalMeanAP as TemporalMeanAP
-from jostle.models.loading.extractor import load_extractor as load_extractor
-from jostle.models.loading.models import load_detector as load_detector
-from jostle.models.loading.models import load_recogniser as load_recogniser
+from jostle.models.loading.detectors import load_detector as load_detector
+from jostle.models.loading.extractors import load_extractor as load_extractor
+from jostle.models.loading.recognisers import load_recogniser as load_recogniser
 
 __version__: str

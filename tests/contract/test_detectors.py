@@ -15,7 +15,7 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.evaluation.inference.jobs import same_bits
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import detectors, load_detector
+from jostle.models.detection.detector import detectors, make_detector
 
 OF_ACTIONS = {"afsd": ["quality"], "e2e_tad": ["iou"], "vsgn": ["adjustment"]}  # further terms of the loss
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -40,7 +40,7 @@ def test_every_network_is_here() -> None:
 def test_saved_weights_are_loaded_unchanged(form: str, tmp_path: Path) -> None:
     detector, (name, own) = build(form), FORMS[form]
     write_weights(detector.state_dict(), tmp_path / "a.safetensors")
-    loaded: Any = load_detector(name, weights=tmp_path / "a.safetensors", **(SMALL[name] | own))
+    loaded: Any = make_detector(name, weights=tmp_path / "a.safetensors", **(SMALL[name] | own))
     assert type(loaded) is detectors[name].model
     assert same_bits(loaded.raw(video(loaded, 12)), detector.raw(video(detector, 12)))
 
@@ -91,7 +91,7 @@ def test_loss_without_actions_is_only_background(form: str) -> None:
 def test_weights_of_another_form_are_refused(name: str, other: str, tmp_path: Path) -> None:
     write_weights(small(name).state_dict(), tmp_path / "a.safetensors")
     with pytest.raises(CheckpointError, match=f"do not fit {name}"):
-        load_detector(name, weights=tmp_path / "a.safetensors", **(SMALL[name] | FORMS[other][1]))
+        make_detector(name, weights=tmp_path / "a.safetensors", **(SMALL[name] | FORMS[other][1]))
 
 
 @pytest.mark.parametrize(

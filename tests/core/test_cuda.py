@@ -68,7 +68,7 @@ def test_replays_call_the_method_on_a_cpu() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_graph_replays_of_a_network_equal_eager_calls(precision: str) -> None:
-    from jostle.models.loading.extractor import load_extractor
+    from jostle.models.loading.extractors import load_extractor
 
     rows = np.random.default_rng(0).integers(0, 256, (5, 40, 90, 120, 3), np.uint8)
     eager, replayed = (load_extractor("puppet_net", device="cuda") for _ in range(2))
@@ -100,7 +100,7 @@ def test_a_graph_is_not_replayed_after_weights_moved() -> None:
 @pytest.mark.parametrize("name", ["actionformer", "temporalmaxer", "tridet"])
 def test_graph_replays_of_a_detector_equal_eager_calls(name: str) -> None:
     """Videos of different lengths share a graph, and outputs still in use are not overwritten."""
-    from jostle.models.loading.models import load_detector
+    from jostle.models.loading.detectors import load_detector
 
     detector = load_detector(f"{name}_puppets", weights="clean").to("cuda")
     rng = np.random.default_rng(0)

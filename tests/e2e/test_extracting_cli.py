@@ -13,10 +13,10 @@ import jostle
 from helpers.command_line import assert_refused, call, succeed
 from helpers.numpy_extractor import write_video
 from jostle.models.checkpoints import read_weights, write_weights
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.devices import one_thread
-from jostle.models.extractors.extractor import load_extractor
-from jostle.models.recognition.recogniser import load_recogniser
+from jostle.models.loading.extractors import load_extractor
+from jostle.models.loading.recognisers import load_recogniser
 
 LENGTHS = {"one": 60, "two": 41, "three": 9}
 SETTINGS = {"input_dim": 128, "dim": 16, "classes": 2, "max_length": 64, "levels": 4, "min_score": 0.0}
@@ -38,7 +38,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_weights(load_extractor("puppet_net", weights="random").network.state_dict(), folder / "net.safetensors")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        detector = load_detector("temporalmaxer", **SETTINGS)
+        detector = make_detector("temporalmaxer", **SETTINGS)
         for values in detector.parameters():
             torch.nn.init.normal_(values, std=0.2)
     metadata = {"detector": "temporalmaxer", "extractor": "puppet_net", "settings": json.dumps(SETTINGS)}
@@ -165,7 +165,7 @@ def test_invalid_input_is_explained(workspace: Path, code: int, message: str, wo
 
 
 def test_weights_without_an_extractor_need_one(workspace: Path) -> None:
-    plain = load_detector("temporalmaxer", **SETTINGS)
+    plain = make_detector("temporalmaxer", **SETTINGS)
     write_weights(plain.state_dict(), workspace / "plain.safetensors")
     sizes = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     message = "the weights of temporalmaxer record none; name it with --extractor NAME"

@@ -29,8 +29,10 @@ from jostle.mending.inspected_video import InspectedVideo
 from jostle.mending.loading import load_inspector
 from jostle.models.checkpoints import read_metadata, read_weights, tensors_fingerprint, write_weights
 from jostle.models.finite import check_weights
-from jostle.models.loading.extractor import load_extractor
-from jostle.models.loading.models import load_detector, load_object_detector, load_recogniser
+from jostle.models.loading.detectors import load_detector
+from jostle.models.loading.extractors import load_extractor
+from jostle.models.loading.objects import load_object_detector
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.recognition.recogniser import Recogniser
 from jostle.models.weights.packaged import weights_file
 

@@ -20,7 +20,7 @@ from helpers.refusals import refused
 from jostle.core.state_dict import describe_mismatch
 from jostle.errors import CheckpointError, JostleError
 from jostle.models.checkpoints import read_metadata, read_note, read_weights, write_weights
-from jostle.models.loading.models import load_detector
+from jostle.models.loading.detectors import load_detector
 
 
 def assert_refused(path: Path, fault: str, message: str | None = None) -> None:

@@ -243,7 +243,7 @@ def test_clips_with_different_corruptions_share_a_batch() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_a_recogniser_on_a_gpu_scores_deferred_and_sent_corruptions_alike(job: VideoJob) -> None:
-    from jostle.models.recognition.recogniser import load_recogniser
+    from jostle.models.loading.recognisers import load_recogniser
 
     model = load_recogniser("puppet_c3d", weights="random").to("cuda")
     predictor = RecognitionPredictor(model, SAMPLING, ClassMatch("by number", None))
@@ -261,7 +261,7 @@ def test_a_recogniser_on_a_gpu_scores_deferred_and_sent_corruptions_alike(job: V
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_an_extractor_on_a_gpu_encodes_deferred_and_sent_corruptions_alike(job: VideoJob) -> None:
-    from jostle.models.loading.extractor import load_extractor
+    from jostle.models.loading.extractors import load_extractor
 
     extractor = remote.LoadedExtractor(load_extractor("puppet_net", device="cuda"))
     with open_footage(job) as footage:

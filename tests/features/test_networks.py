@@ -11,7 +11,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost
-from jostle.models.extractors.extractor import load_extractor
+from jostle.models.loading.extractors import load_extractor
 
 
 def test_a_network_in_two_parts() -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.detection.outputs import Losses
 
 FEATURES: dict[str, Any] = {"input_dim": 12, "dim": 32, "classes": 3, "max_length": 320, "levels": 4}
@@ -41,7 +41,7 @@ def small(name: str, **changes: Any) -> Any:
     """Build a small detector: on features with large random weights, so that every layer affects the outputs."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        detector: Any = load_detector(name, **(SMALL[name] | changes))
+        detector: Any = make_detector(name, **(SMALL[name] | changes))
     return randomise(detector) if detector.looks_at == "features" else detector
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers.refusals import refused
 from jostle.core.types import Truth
 from jostle.errors import BadValue
-from jostle.models.loading.models import name_classes
+from jostle.models.loading.detectors import name_classes
 
 
 @dataclass

@@ -7,9 +7,9 @@ import hashlib
 import numpy as np
 import pytest
 
-from jostle.models.extractors.extractor import load_extractor
 from jostle.models.extractors.flow import STILL, flow_between, grey, tv_l1
 from jostle.models.input_spec import InputSpec
+from jostle.models.loading.extractors import load_extractor
 
 HEIGHT, WIDTH = 60, 80
 

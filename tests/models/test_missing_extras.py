@@ -13,10 +13,10 @@ pytest.importorskip("torch")
 
 import jostle
 from jostle.errors import MissingExtra
-from jostle.models.extractors.extractor import load_extractor
 from jostle.models.language.loading import load_question_model
-from jostle.models.objects.object_detector import load_object_detector
-from jostle.models.recognition.recogniser import load_recogniser
+from jostle.models.loading.extractors import load_extractor
+from jostle.models.loading.objects import load_object_detector
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.weights.resolve import fetch_from_hub
 
 SCALE: dict[str, Any] = {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.4)}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue, CheckpointError
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.recognition.onnx import spec_of
-from jostle.models.recognition.recogniser import load_recogniser
 
 needs_onnx = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime") is None or importlib.util.find_spec("onnx") is None,

@@ -17,8 +17,9 @@ from helpers.tiny_transformers import config_of
 from jostle.errors import BadValue
 from jostle.models.extractors.extractor import as_extractor
 from jostle.models.input_spec import InputSpec
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.recognition.puppets import NETWORKS
-from jostle.models.recognition.recogniser import Recogniser, load_recogniser
+from jostle.models.recognition.recogniser import Recogniser
 from jostle.models.recognition.transformers import FAMILIES, from_config
 
 needs_transformers = pytest.mark.skipif(

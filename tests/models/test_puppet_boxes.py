@@ -11,9 +11,9 @@ from jostle.datasets.puppets import similar_frames as puppets
 from jostle.datasets.puppets.untrimmed import Video
 from jostle.errors import BadValue, CheckpointError
 from jostle.metrics.pm_k_detection import pm_k_detection
-from jostle.models.loading.models import load_object_detector
+from jostle.models.loading.objects import load_object_detector
+from jostle.models.loading.objects import load_object_detector as load_with
 from jostle.models.objects.object_detector import ObjectDetector, as_object_detector
-from jostle.models.objects.object_detector import load_object_detector as load_with
 from jostle.models.objects.puppet_boxes import CLASSES, BoxNetwork, _peaks
 
 

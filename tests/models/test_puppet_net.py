@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.errors import BadValue
-from jostle.models.extractors.extractor import FRAMES_AT_ONCE, Extractor, load_extractor
+from jostle.models.extractors.extractor import FRAMES_AT_ONCE, Extractor
+from jostle.models.loading.extractors import load_extractor
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.recognition.puppet_frames import FrameClassifier
 from jostle.models.recognition.puppets import NETWORKS, SPEC, Apart, shifted
-from jostle.models.recognition.recogniser import load_recogniser
 
 SHIPPED_BYTES = 8e6
 

@@ -15,13 +15,13 @@ from jostle import names
 from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
 from jostle.models.extractors.extractor import ExtractorKind
 from jostle.models.input_spec import InputSpec
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.recognition.image_classifier import OneFrame
 from jostle.models.recognition.recogniser import (
     CROPS_AT_ONCE,
     Recogniser,
     as_recogniser,
     changed,
-    load_recogniser,
     recognisers,
     with_weights,
 )

@@ -11,7 +11,8 @@ import torch
 from helpers.refusals import refused
 from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.models.extractors.extractor import as_extractor
-from jostle.models.recognition.recogniser import find_kind, load_recogniser, recognisers
+from jostle.models.loading.recognisers import load_recogniser
+from jostle.models.recognition.recogniser import find_kind, recognisers
 from jostle.models.recognition.timm import _load, settings_of, spec_of
 
 # They cover centre crops, squashing, a separate test size, other means, crops larger than the frame and bilinear.

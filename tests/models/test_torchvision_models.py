@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from jostle.errors import ResourceError
-from jostle.models.recognition.recogniser import load_recogniser, recognisers
+from jostle.models.loading.recognisers import load_recogniser
+from jostle.models.recognition.recogniser import recognisers
 
 PRESETS = {
     "r3d_18": "R3D_18_Weights",

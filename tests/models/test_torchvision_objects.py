@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.objects.object_detector import load_object_detector, object_detectors
+from jostle.models.loading.objects import load_object_detector
+from jostle.models.objects.object_detector import object_detectors
 from jostle.models.objects.torchvision import COCO
 from jostle.models.weights.sources import read_sources
 

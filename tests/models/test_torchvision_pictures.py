@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from jostle.errors import CheckpointError, UnknownName
-from jostle.models.recognition.recogniser import find_kind, load_recogniser
+from jostle.models.loading.recognisers import load_recogniser
+from jostle.models.recognition.recogniser import find_kind
 
 
 @pytest.fixture(scope="session")

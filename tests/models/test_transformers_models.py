@@ -12,7 +12,7 @@ import torch
 
 from helpers.tiny_transformers import config_of
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.recognition.recogniser import load_recogniser
+from jostle.models.loading.recognisers import load_recogniser
 from jostle.models.recognition.transformers import FAMILIES, HALF, from_config
 from jostle.models.transformers_folder import scale_of
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.objects.object_detector import load_object_detector
+from jostle.models.loading.objects import load_object_detector
 from jostle.models.objects.transformers import ObjectPreprocessing, resized
 
 needs_transformers = pytest.mark.skipif(

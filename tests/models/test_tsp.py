@@ -13,8 +13,9 @@ from torch.nn import functional as F
 
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import read_weights
-from jostle.models.extractors.extractor import extractors, load_extractor
+from jostle.models.extractors.extractor import extractors
 from jostle.models.extractors.tsp import SPEC, R2Plus1D34, rename_public_weights
+from jostle.models.loading.extractors import load_extractor
 
 # Output channels, blocks and the channels between the halves of the first convolution and of all others.
 LAYERS = {1: (64, 3, 144, 144), 2: (128, 4, 230, 288), 3: (256, 6, 460, 576), 4: (512, 3, 921, 1152)}

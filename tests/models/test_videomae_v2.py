@@ -15,9 +15,10 @@ from torch.nn import functional as F
 from helpers.refusals import refused
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import read_weights
-from jostle.models.extractors.extractor import Extractor, ExtractorKind, build_with_weights, extractors, load_extractor
+from jostle.models.extractors.extractor import Extractor, ExtractorKind, build_with_weights, extractors
 from jostle.models.extractors.videomae_v2 import VideoMaeV2, VideoMaeV2Config, rename_public_weights
 from jostle.models.input_spec import InputSpec
+from jostle.models.loading.extractors import load_extractor
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"

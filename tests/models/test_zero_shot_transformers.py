@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 
 from helpers.refusals import refused
 from jostle.errors import BadValue, CheckpointError, UnknownName
-from jostle.models.recognition.recogniser import find_kind, load_recogniser
+from jostle.models.loading.recognisers import load_recogniser
+from jostle.models.recognition.recogniser import find_kind
 from jostle.models.recognition.zero_shot import FAMILIES, ZeroShotRecogniser, class_words, write_prompts
 
 needs_transformers = pytest.mark.skipif(

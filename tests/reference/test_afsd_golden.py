@@ -20,7 +20,7 @@ from jostle.models.detection.afsd import AFSD, AfsdOutputs
 from jostle.models.detection.blocks.afsd import Cut, answers, end_maps, frame_regions, level_regions
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.boundaries import boundary_max_pool
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.detection.nms import soft_nms, soft_nms_until_one
 
 Build = Callable[..., AFSD]
@@ -48,7 +48,7 @@ def build_detector(tmp_path_factory: pytest.TempPathFactory) -> Build:
         if form not in files:
             files[form] = tmp_path_factory.mktemp("weights") / "checkpoint-15.ckpt"
             torch.save({key: torch.from_numpy(value) for key, value in afsd_rule.weights(form).items()}, files[form])
-        detector = load_detector(afsd_rule.NAMES[form], weights=files[form], **afsd_rule.SIZES[form], **changes)
+        detector = make_detector(afsd_rule.NAMES[form], weights=files[form], **afsd_rule.SIZES[form], **changes)
         assert isinstance(detector, AFSD)
         return detector
 
@@ -226,7 +226,7 @@ def test_loss_terms_and_input_gradients(form: str) -> None:
     """Compare the gradient of every loss term for every input; quality has gradients for distances and shifts too."""
     expected = golden(form, "ops")
     with torch.random.fork_rng():
-        detector = load_detector(afsd_rule.NAMES[form], dim=32, backbone_width=0.1, **afsd_rule.SIZES[form])
+        detector = make_detector(afsd_rule.NAMES[form], dim=32, backbone_width=0.1, **afsd_rule.SIZES[form])
     assert isinstance(detector, AFSD)
     inputs = {
         ours: torch.from_numpy(expected[f"in_{theirs}"]).requires_grad_() for ours, theirs in OUTPUT_NAMES.items()

@@ -27,7 +27,7 @@ from jostle.models.detection.blocks.basictad import (
     softmax_focal,
 )
 from jostle.models.detection.blocks.convolution import DeformableConv
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.detection.nms import (
     hard_nms,
     weighted_nms,
@@ -56,7 +56,7 @@ def build_detector(tmp_path_factory: pytest.TempPathFactory) -> Build:
             assert len(tensors) == {"ab6": 774}.get(form, 671)
             torch.save({key: torch.from_numpy(value) for key, value in tensors.items()}, files[form])
         sizes = basictad_rule.SIZES[form]
-        detector = load_detector(
+        detector = make_detector(
             f"basictad_thumos_{form}", weights=files[form], **(sizes | {"reproduce_bugs": True} | changes)
         )
         assert isinstance(detector, BasicTAD)
@@ -326,7 +326,7 @@ def test_weighted_nms_and_suppression(ops: Arrays, build_detector: Build) -> Non
 
 def test_preprocessing(ops: Arrays, build_detector: Build) -> None:
     frames = np.floor(basictad_rule.uniform((15, 36, 51, 3), 40, 0, 256)).astype(np.uint8)[..., ::-1]
-    detector = load_detector(
+    detector = make_detector(
         "basictad",
         max_length=8,
         levels=2,

@@ -23,7 +23,7 @@ from bench.transcriptions.vsgn import plain_vsgn
 
 from golden.public_checkpoints import drawn
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 
 SIZES = {"input_dim": 32, "dim": 64, "classes": 5, "max_length": 576, "mlp": 256, "sgp_mlp": 96}
 
@@ -97,7 +97,7 @@ def test_vsgn_with_graph_edges_equals_vsgn(stitch: bool) -> None:
     """The operators that the benchmark uses in VSGN give the same outputs, losses and gradients."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        detector = load_detector("vsgn_puppets", input_dim=12, dim=32, max_length=160, stitch=stitch).train()
+        detector = make_detector("vsgn_puppets", input_dim=12, dim=32, max_length=160, stitch=stitch).train()
     draw = torch.Generator().manual_seed(1)
     features, lengths = torch.randn(2, 12, 160, generator=draw), torch.tensor([160, 50])
     features[1, :, 50:] = 0

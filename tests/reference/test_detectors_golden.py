@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from golden.public_checkpoints import NORMALISER, drawn, write_opentad, write_original
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import Detector, load_detector
+from jostle.models.detection.detector import Detector, make_detector
 
 
 @pytest.fixture(scope="module", params=DETECTORS)
@@ -38,7 +38,7 @@ def weights(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def build_detector(name: str, weights: Path, rules: str = "original", **more: Any) -> Detector[Any]:
     if rules == "opentad" and name != "temporalmaxer":
         more["max_segments"] = 2000
-    return load_detector(name, weights=weights, rules=rules, **SIZES[name], **more)
+    return make_detector(name, weights=weights, rules=rules, **SIZES[name], **more)
 
 
 def check_raw(detector: Detector[Any], golden: dict[str, Any], video: str, prefix: str = "") -> None:
@@ -114,8 +114,8 @@ def test_losses_targets_and_gradients(name: str, golden: dict[str, Any], weights
 
 def test_public_checkpoints(name: str, golden: dict[str, Any], tmp_path: Path) -> None:
     """Checkpoints of the originals and of OpenTAD give equal results: averaged weights are chosen, names mapped."""
-    original = load_detector(name, weights=write_original(name, tmp_path), **SIZES[name])
-    opentad_detector = load_detector(name, weights=write_opentad(name, tmp_path), **SIZES[name])
+    original = make_detector(name, weights=write_original(name, tmp_path), **SIZES[name])
+    opentad_detector = make_detector(name, weights=write_opentad(name, tmp_path), **SIZES[name])
     assert opentad_detector.config.rules == "opentad"
     assert opentad_detector.loss_normalizer.item() == NORMALISER
     for video in VIDEOS:

@@ -26,7 +26,7 @@ from jostle.models.detection.blocks.e2e_tad import (
     roi_align,
 )
 from jostle.models.detection.blocks.trunks import ShiftTrunk, SlowFastTrunk, four_to_one, shifted, twice_as_fine
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.detection.e2e_tad import E2ETAD, PARTS, E2eTadOutputs
 from jostle.models.detection.nms import (
     hard_nms_rows,
@@ -47,7 +47,7 @@ def build_detector(tmp_path_factory: pytest.TempPathFactory) -> Build:
     @cache
     def build(**changes: Any) -> E2ETAD:
         sizes = e2e_tad_rule.SIZES | {"reproduce_bugs": True} | changes
-        detector = load_detector("e2e_tad_thumos_slowfast", weights=file, **sizes)
+        detector = make_detector("e2e_tad_thumos_slowfast", weights=file, **sizes)
         assert isinstance(detector, E2ETAD)
         return detector
 
@@ -341,7 +341,7 @@ def test_suppression(ops: Arrays) -> None:
 
 
 def test_clips_start_at_the_slices_of_the_program() -> None:
-    detector = load_detector("e2e_tad", backbone="tsm18", backbone_width=0.02, dim=32, heads=4)
+    detector = make_detector("e2e_tad", backbone="tsm18", backbone_width=0.02, dim=32, heads=4)
     assert isinstance(detector, E2ETAD)
     slices = json.loads((by_rule.GOLDEN / "detectors2/e2e_tad/slices.json").read_text())
     for number, count in enumerate(slices["lengths"]):
@@ -353,7 +353,7 @@ def test_clips_start_at_the_slices_of_the_program() -> None:
 def test_preprocessing(ops: Arrays) -> None:
     frames = np.floor(e2e_tad_rule.uniform((2, 60, 81, 3), 70, 0, 256)).astype(np.uint8)[..., ::-1]
     sizes = {"frame_size": 22, "crop": 16, "max_length": 2, "clip_stride": 2}
-    detector = load_detector("e2e_tad", backbone="tsm18", backbone_width=0.02, dim=32, heads=4, **sizes)
+    detector = make_detector("e2e_tad", backbone="tsm18", backbone_width=0.02, dim=32, heads=4, **sizes)
     assert isinstance(detector, E2ETAD)
     prepared = detector.prepare(np.ascontiguousarray(frames))
     assert_close(detector.clip(prepared, 0)[0], ops["img_out"], 1e-3)

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from golden.public_checkpoints import drawn
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import Detector, load_detector
+from jostle.models.detection.detector import Detector, make_detector
 from jostle.training.consistency import consistency_loss
 from jostle.training.detection_config import ConsistencyConfig
 from jostle.training.optimisation import Average, decayed_parameters, make_optimiser
@@ -39,7 +39,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def build_detector(name: str, weights: Path, **changes: Any) -> Detector[Any]:
     """Load a detector without input noise; only its top module is in training mode, as for the golden results."""
     quiet = {"input_noise": 0.0} if name == "tridet" else {}
-    detector = load_detector(name, weights=weights, **SIZES[name], **quiet, **changes)
+    detector = make_detector(name, weights=weights, **SIZES[name], **quiet, **changes)
     detector.train()
     for child in detector.children():
         child.eval()

@@ -25,7 +25,7 @@ from jostle.models.detection.blocks.vsgn import (
     make_anchors,
     nearest,
 )
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.detection.nms import hard_nms, soft_nms
 from jostle.models.detection.outputs import Candidates
 from jostle.models.detection.vsgn import VSGN, VsgnOutputs
@@ -53,7 +53,7 @@ def detector(form: str, loaded: dict[str, Any], tmp_path: Path) -> Any:
         drawn = {f"module.{key}": torch.from_numpy(value) for key, value in vsgn_rule.weights(form).items()}
         torch.save({"epoch": 9, "state_dict": drawn, "optimizer": {"state": {}, "param_groups": []}}, path)
         with pytest.warns(UserWarning, match="no averaged weights"):
-            loaded[form] = load_detector(vsgn_rule.NAMES[form], weights=path, **vsgn_rule.SIZES[form])
+            loaded[form] = make_detector(vsgn_rule.NAMES[form], weights=path, **vsgn_rule.SIZES[form])
     return loaded[form]
 
 
@@ -346,7 +346,7 @@ def test_loss_terms_and_input_gradients(ops: dict[str, Any]) -> None:
     total.backward()
     torch.testing.assert_close(total, ops["focal_sum"], **CLOSE)
     torch.testing.assert_close(logits.grad, ops["focal_grad"], **CLOSE)
-    network = load_detector("vsgn", **vsgn_rule.SIZES["thumos"])
+    network = make_detector("vsgn", **vsgn_rule.SIZES["thumos"])
     assert isinstance(network, VSGN)
     curve = ops["bce_pred"].requires_grad_()
     total = network._curve(curve, ops["bce_gt"] > 0.5, 1e-5)
@@ -366,8 +366,8 @@ def test_suppression(ops: dict[str, Any]) -> None:
 
 
 def test_saved_weights_have_the_layout_of_thumos14(tmp_path: Any) -> None:
-    network = load_detector("vsgn_anet_i3d", **vsgn_rule.SIZES["anet"])
+    network = make_detector("vsgn_anet_i3d", **vsgn_rule.SIZES["anet"])
     write_weights(network.state_dict(), tmp_path / "a.safetensors")
-    again = load_detector("vsgn_anet_i3d", weights=tmp_path / "a.safetensors", **vsgn_rule.SIZES["anet"])
+    again = make_detector("vsgn_anet_i3d", weights=tmp_path / "a.safetensors", **vsgn_rule.SIZES["anet"])
     tensors = again.state_dict()
     assert all(torch.equal(value, tensors[key]) for key, value in network.state_dict().items())

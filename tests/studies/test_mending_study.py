@@ -94,12 +94,12 @@ def test_a_plan_can_be_limited_to_one_unseen_kind(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", DETECTORS)
 def test_batched_detection_equals_single_detection(name: str) -> None:
     from jostle.models.checkpoints import read_note
-    from jostle.models.detection.detector import load_detector
+    from jostle.models.detection.detector import make_detector
     from jostle.models.weights.packaged import trained_weights
 
     weights = trained_weights(f"{name}_puppets", "clean")
     classes: list[str] = read_note(weights, "classes", [])
-    detector = load_detector(f"{name}_puppets", weights=weights, class_names=tuple(classes))
+    detector = make_detector(f"{name}_puppets", weights=weights, class_names=tuple(classes))
     rows = np.random.default_rng(0).normal(0, 1, (3, 300, detector.config.input_dim)).astype(np.float32)
     facts = {"fps": 24.0, "duration": 51.0}
     together = find_in_states(detector, list(rows), **facts)

@@ -10,7 +10,7 @@ import torch
 
 from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.training.consistency import consistency_loss, divergence, select_points
 from jostle.training.detection_config import ConsistencyConfig
 
@@ -44,7 +44,7 @@ def test_extreme_probabilities_stay_finite(kind) -> None:
 def outputs_of(name: str):
     """Return a detector, its outputs for clean and corrupted features, and the actions in them."""
     torch.manual_seed(0)
-    detector = load_detector(name, **(SIZES | ALL[name]))
+    detector = make_detector(name, **(SIZES | ALL[name]))
     rng = np.random.default_rng(0)
     features = [rng.standard_normal((n, 8)).astype(np.float32) for n in (40, 64)]
     rough = [x.copy() for x in features]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.small_world import make_config
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.training.loop import train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -56,7 +56,7 @@ def test_resumed_run_continues_at_its_step(world: Path, tmp_path: Path) -> None:
 def test_gpu_outputs_equal_the_cpu(detector: str) -> None:
     torch.manual_seed(0)
     sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4} | SIZES[detector]
-    network = load_detector(detector, **sizes)
+    network = make_detector(detector, **sizes)
     x, lengths = network.batch([torch.randn(n, 8).numpy() for n in (40, 96)])
     with torch.inference_mode():
         expected = network(x, lengths)
@@ -67,8 +67,8 @@ def test_gpu_outputs_equal_the_cpu(detector: str) -> None:
 def test_compiled_outputs_equal_eager() -> None:
     torch.manual_seed(0)
     sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
-    eager = load_detector("temporalmaxer", **sizes).cuda()
-    compiled = load_detector("temporalmaxer", compiled=True, **sizes).cuda()
+    eager = make_detector("temporalmaxer", **sizes).cuda()
+    compiled = make_detector("temporalmaxer", compiled=True, **sizes).cuda()
     compiled.load_state_dict(eager.state_dict())
     features = torch.randn(60, 8).numpy()
     one, other = (model.raw(features) for model in (eager, compiled))

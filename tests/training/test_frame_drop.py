@@ -18,7 +18,8 @@ from jostle.corruptions.engine.placement import Timeline, parse_placement
 from jostle.errors import BadValue, DataError
 from jostle.features.windows import WindowGrid
 from jostle.models.checkpoints import write_weights
-from jostle.models.extractors.extractor import Extractor, load_extractor
+from jostle.models.extractors.extractor import Extractor
+from jostle.models.loading.extractors import load_extractor
 from jostle.training.detection_config import DataConfig, TrainingConfig
 from jostle.training.feature_crops import load_videos
 from jostle.training.frame_drop import FrameDrop

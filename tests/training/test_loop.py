@@ -20,7 +20,7 @@ from helpers.stopped_work import Stop, assert_resumes, logged_rows, spoil, stop_
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
 from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import read_weights, write_weights
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.training.checkpoint import CHECKPOINT
 from jostle.training.detection_config import TrainingConfig
 from jostle.training.loop import Trainer, train
@@ -36,7 +36,7 @@ def test_training_reduces_the_loss_and_selects_by_held_out_videos(world: Path, t
     assert result.score > 0.5
     assert result.weights == tmp_path / "best.safetensors"
     settings = {"input_dim": 8, "dim": 16, "classes": 2, "max_length": 64, "levels": 4}
-    detector = load_detector("temporalmaxer", weights=result.weights, **settings)
+    detector = make_detector("temporalmaxer", weights=result.weights, **settings)
     features = np.load(world / "clean" / "video13.npy")
     assert len(detector.detect(features, fps=25.0, duration=10.0)) > 0
 

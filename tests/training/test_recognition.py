@@ -18,7 +18,7 @@ from jostle.api import train as api_train
 from jostle.core.settings import settings_as_dict
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
 from jostle.models.checkpoints import read_metadata, read_weights
-from jostle.models.loading.models import ImportedModel
+from jostle.models.loading.reference import ModelRef
 from jostle.models.recognition.puppets import NETWORKS
 from jostle.training import clips as clips_module
 from jostle.training.clips import Preparation, list_videos, load_clips
@@ -222,12 +222,12 @@ def test_imported_network_is_trained_and_loaded(clips: Path, tmp_path: Path, mon
     input_settings = {"frames": 4, "size": 16, "mean": [0.5, 0.5, 0.5]}
     config = make_config(clips, model="net_of_test:make", input=input_settings, data={"classes": ["right", "left"]})
     result = train(config, tmp_path / "run")
-    model = ImportedModel("net_of_test:make", result.weights).get()
+    model = ModelRef("recogniser", "net_of_test:make", result.weights).get()
     assert model.classes == ("right", "left")
     assert (model.spec.frames, model.spec.size, model.spec.resize) == (4, 16, 16)
     assert model(np.zeros((1, 4, 20, 20, 3), np.uint8)).shape == (1, 2)
     with pytest.raises(BadValue, match=r"holds weights of net_of_test:make; give those that `jostle train` wrote"):
-        ImportedModel("net_of_test:other", result.weights).get()
+        ModelRef("recogniser", "net_of_test:other", result.weights).get()
     with pytest.raises(BadValue, match=r"say what it wants to see: frames and size in \[input\]"):
         train(make_config(clips, model="net_of_test:make"), tmp_path / "no spec")
     with pytest.raises(BadValue, match=r"model is package\.module:attribute"):

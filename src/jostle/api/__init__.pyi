@@ -64,6 +64,6 @@ from jostle.api.streams import serve_watch_metrics as serve_watch_metrics
 from jostle.api.streams import watch as watch
 from jostle.api.video import read as read
 from jostle.mending.loading import load_inspector as load_inspector
-from jostle.models.loading.extractor import load_extractor as load_extractor
-from jostle.models.loading.models import load_detector as load_detector
-from jostle.models.loading.models import load_recogniser as load_recogniser
+from jostle.models.loading.detectors import load_detector as load_detector
+from jostle.models.loading.extractors import load_extractor as load_extractor
+from jostle.models.loading.recognisers import load_recogniser as load_recogniser

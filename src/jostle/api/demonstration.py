@@ -256,15 +256,15 @@ def _models(kinds: tuple[str, ...]) -> DetectorGroup:
     """The shipped extractor and detectors, one thread each: the bits then do not depend on the machine."""
     from jostle.mending.loading import MendingOptions
     from jostle.models.checkpoints import read_note, read_weights
-    from jostle.models.detection.detector import load_detector
+    from jostle.models.detection.detector import make_detector
     from jostle.models.devices import one_thread
-    from jostle.models.extractors.extractor import load_extractor
+    from jostle.models.loading.extractors import load_extractor
 
     detectors = {}
     for how in kinds:
         path = trained_weights(DETECTOR, HOW[how][0])
         names: list[str] = read_note(path, "classes", [])
-        detectors[how] = load_detector(DETECTOR, weights=path, class_names=names)
+        detectors[how] = make_detector(DETECTOR, weights=path, class_names=names)
     mending = {how: MendingOptions(mend).get("cpu") for how in kinds if (mend := HOW[how][1]) is not None}
     extractor = load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR)))
     return DetectorGroup(extractor, detectors, one_thread, mending=mending)
@@ -363,7 +363,7 @@ class _Gauge:
         """None where nothing can be measured."""
         try:
             from jostle.models.checkpoints import read_weights
-            from jostle.models.extractors.extractor import load_extractor
+            from jostle.models.loading.extractors import load_extractor
         except ImportError:
             return None
         extractor = load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR)))

@@ -15,7 +15,7 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.mending.loading import MendingOptions
-from jostle.models.loading.models import load_detector, looks_at_frames, name_classes
+from jostle.models.loading.detectors import load_detector, looks_at_frames, name_classes
 
 if TYPE_CHECKING:
     from jostle.evaluation.inference.feature_detection import VideoScores
@@ -144,7 +144,7 @@ class DetectorSpec:
         """
         from jostle.evaluation.inference.detection import ClipDetectionPredictor, FeatureDetectionPredictor
         from jostle.models.devices import one_thread
-        from jostle.models.loading.extractor import load_extractor
+        from jostle.models.loading.extractors import load_extractor
 
         model: Any = self.moved(self.get() if loaded is None else loaded, device)
         if looks_at_frames(model):

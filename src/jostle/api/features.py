@@ -16,8 +16,8 @@ from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.mending.loading import MendingOptions
-from jostle.models.loading.extractor import ExtractorSpec
 from jostle.models.loading.names import need_torch
+from jostle.models.loading.reference import ModelRef
 
 if TYPE_CHECKING:
     from jostle.features.folder import CorruptionOptions, ExtractionSummary
@@ -47,7 +47,7 @@ def extract(config: ExtractConfig) -> ExtractionSummary:
     with video_path(config.source, config.video_id, config.fps) as path:
         videos, corrupting = videos_and_corruptions(config, path, config.truth, config.subset)
         changes = {} if config.stride is None else {"stride": config.stride}
-        spec = ExtractorSpec(config.extractor, config.weights)
+        model = ModelRef("extractor", config.extractor, config.weights, changes)
         with place_of(
             "local",
             config.device,
@@ -56,7 +56,7 @@ def extract(config: ExtractConfig) -> ExtractionSummary:
             model_processes=config.model_processes,
             picklable=isinstance(config.extractor, str),
         ) as place:
-            load: Callable[[], FeatureExtractor] = partial(spec.get, device=place.device, **changes)
+            load: Callable[[], FeatureExtractor] = partial(model.get, place.device)
             with place.serving(partial(load_extractor_predictor, load, one_thread)) as served:
                 if served is not None:
                     load = partial(connect_extractor, served)
@@ -65,8 +65,8 @@ def extract(config: ExtractConfig) -> ExtractionSummary:
                     videos,
                     load,
                     Path(config.out),
-                    name=spec.name,
-                    weights=spec.fingerprint(),
+                    name=model.name,
+                    weights=model.identity()[0],
                     corrupting=corrupting,
                     rule=config.rule,
                     reproduce_bugs=config.reproduce_bugs,

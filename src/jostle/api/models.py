@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from jostle.core.progress import Progress
 from jostle.errors import BadValue, UnknownName
 from jostle.mending.loading import BUNDLED, load_inspector
-from jostle.models.loading.models import load_detector, load_recogniser
+from jostle.models.loading.detectors import load_detector
 from jostle.models.loading.names import need_torch
+from jostle.models.loading.recognisers import load_recogniser
 
 if TYPE_CHECKING:
     from jostle.core.types.clip import Clip, Frames

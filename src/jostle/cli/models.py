@@ -48,8 +48,8 @@ def detect(
     from jostle.evaluation.results.detections import DetectedActions
     from jostle.features.folder import mending_warnings
     from jostle.io.files.annotations import read_truth, write_predictions
-    from jostle.models.loading.extractor import recorded_extractor
-    from jostle.models.loading.models import looks_at_frames
+    from jostle.models.loading.detectors import looks_at_frames
+    from jostle.models.loading.extractors import recorded_extractor
 
     config = DetectConfig(**given.keywords())
     source, name = Path(config.source), str(config.detector)

@@ -14,7 +14,7 @@ from jostle.core.random import key_for
 from jostle.errors import BadValue
 from jostle.features.store import read_extractor_name
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import detectors, load_detector
+from jostle.models.detection.detector import detectors, make_detector
 from jostle.models.detection.feature_detector import FeatureDetector, PointDetector
 from jostle.models.detection.outputs import Outputs
 from jostle.models.detection.tridet import TriDet
@@ -131,7 +131,7 @@ class DetectionLearner(Learner):
             settings["centre_radius"] = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
-            built = load_detector(config.detector, weights=config.weights, **settings)
+            built = make_detector(config.detector, weights=config.weights, **settings)
         if not isinstance(built, FeatureDetector):
             raise BadValue(f"{config.detector} takes {built.looks_at}; this task trains detectors on features")
         built.positives_of_all = self.processes.total

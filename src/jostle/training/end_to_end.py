@@ -31,7 +31,7 @@ from jostle.models.checkpoints import read_weights
 from jostle.models.detection.afsd import AFSD
 from jostle.models.detection.blocks.afsd import draw_cut
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.detection.frame_detector import FrameDetector
 from jostle.models.devices import channels_last_on_gpu, half_on_gpu
 from jostle.parallel.workers import available_cpus
@@ -233,7 +233,7 @@ class EndToEndLearner(Learner):
         config = self.config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
-            built = load_detector(config.detector, weights=config.weights, **config.settings)
+            built = make_detector(config.detector, weights=config.weights, **config.settings)
         if not isinstance(built, FrameDetector):
             raise BadValue(
                 f"{config.detector} takes {built.looks_at}, and end-to-end training is for detectors on frames; "

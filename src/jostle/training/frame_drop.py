@@ -20,7 +20,7 @@ from jostle.errors import BadValue, DataError
 from jostle.features.windows import WindowGrid
 from jostle.io.files.arrays import read_features
 from jostle.models.checkpoints import read_weights
-from jostle.models.extractors.extractor import Extractor, load_extractor
+from jostle.models.extractors.extractor import Extractor, build_extractor
 from jostle.models.weights.packaged import weights_file
 from jostle.training.detection_config import DataConfig, DropConfig
 from jostle.training.feature_crops import Features, FeatureVideo
@@ -62,7 +62,7 @@ class FrameDrop:
         if config is None:
             return None
         path = weights_file(config.extractor) if config.weights is None else Path(config.weights)
-        extractor = load_extractor(config.extractor, weights=read_weights(path), device=str(device))
+        extractor = build_extractor(config.extractor, read_weights(path), str(device))
         if extractor.frame_dim is None:
             raise BadValue(
                 f"data.drop: {config.extractor} processes whole windows, so a drop needs the videos; extract "

@@ -31,7 +31,7 @@ from jostle.io.files.atomic import write_text
 from jostle.io.files.text import read_json
 from jostle.io.video.decode import Reader
 from jostle.io.video.source import source_state
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 from jostle.models.detection.frame_detector import FrameDetector
 from jostle.parallel.workers import available_cpus, map_unordered
 from jostle.training.detection_config import FramesConfig
@@ -177,7 +177,7 @@ def _start_reader(name: str, settings: dict[str, Any]) -> Callable[[_ReadJob], N
 
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
-    detector: Any = load_detector(name, **settings)
+    detector: Any = make_detector(name, **settings)
     return partial(_write_pixels, detector)
 
 

@@ -20,7 +20,8 @@ from jostle.errors import BadValue, DataError
 from jostle.models.checkpoints import read_weights
 from jostle.models.devices import half_on_gpu
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import Recogniser, Scores, find_kind, load_recogniser, load_user_recogniser
+from jostle.models.loading.recognisers import load_recogniser
+from jostle.models.recognition.recogniser import Recogniser, Scores, find_kind, load_user_recogniser
 from jostle.models.weights.resolve import weights_path
 from jostle.parallel.workers import available_cpus
 from jostle.training.clip_augmentation import ClipLoader, View, draw_patterns, draw_view, plain_view, prepare_batch

@@ -60,7 +60,7 @@ def test_cells_differ_and_a_video_is_decoded_once(video: Path) -> None:
 
 def test_thirty_views_decode_a_video_once(video: Path) -> None:
     torch = pytest.importorskip("torch")
-    from jostle.models.recognition.recogniser import load_recogniser
+    from jostle.models.loading.recognisers import load_recogniser
 
     tensors = load_recogniser("x3d_xs", weights="random").network.state_dict()
     tensors |= {name: tensors[name][:3] for name in ("blocks.5.proj.weight", "blocks.5.proj.bias")}

@@ -26,7 +26,7 @@ from jostle.evaluation.inference.detection import (
 from jostle.evaluation.inference.jobs import VideoJob, WorkerFactory
 from jostle.evaluation.inference.remote import connect_predictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.models.extractors.extractor import load_extractor
+from jostle.models.loading.extractors import load_extractor
 from jostle.parallel.serialization import dump_reply, dumps, load_reply, loads
 from jostle.parallel.serving.client import batching_of
 from jostle.parallel.workers import map_unordered

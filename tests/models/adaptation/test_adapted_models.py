@@ -24,7 +24,7 @@ from jostle.evaluation.runner.treatments import add_adaptation
 from jostle.models.adaptation.adapted_models import AdaptedExtractor
 from jostle.models.adaptation.method import AdaptationOptions
 from jostle.models.extractors.extractor import Extractor, as_extractor
-from jostle.models.loading.extractor import load_extractor
+from jostle.models.loading.extractors import load_extractor
 from jostle.models.recognition.recogniser import Recogniser
 
 

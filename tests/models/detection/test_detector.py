@@ -14,7 +14,7 @@ from helpers.detector_forms import descend
 from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.detector import detectors, is_opentad, load_detector, opentad_names
+from jostle.models.detection.detector import detectors, is_opentad, make_detector, opentad_names
 from jostle.models.detection.outputs import Candidates, with_video_scores
 
 NAMES = ("actionformer", "tridet", "temporalmaxer")  # point-based detectors
@@ -36,7 +36,7 @@ def test_every_variant_is_registered() -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name in detectors if detectors[name].model.looks_at == "features"))
 def test_every_variant_detects(name: str, rows: Make) -> None:
-    detector = load_detector(name, **(TINY if name.startswith(NAMES) else {"dim": 32}))
+    detector = make_detector(name, **(TINY if name.startswith(NAMES) else {"dim": 32}))
     assert detector.looks_at == "features"
     width = detector.config.input_dim
     segments = detector.detect(rows(40, width), fps=30, duration=6.0)
@@ -70,22 +70,22 @@ def test_numbers_of_parameters_are_the_published_ones(name: str, millions: float
 
 
 def test_multithumos_shares_one_norm_over_all_levels() -> None:
-    keys = load_detector("temporalmaxer_multithumos_i3d", **TINY).state_dict()
+    keys = make_detector("temporalmaxer_multithumos_i3d", **TINY).state_dict()
     assert {f"neck.fpn_norms.{level}.weight" for level in range(6)} <= set(keys)
     assert "backbone.embd.2.conv.weight" in keys
 
 
 def test_unknown_names_and_settings_are_refused() -> None:
     with pytest.raises(UnknownName, match="did you mean actionformer_thumos_i3d"):
-        load_detector("actionformer_thumos_i3")
+        make_detector("actionformer_thumos_i3")
     with pytest.raises(BadValue, match=r"tridet has no setting heads: did you mean head_dim\?"):
-        load_detector("tridet", heads=4)
+        make_detector("tridet", heads=4)
     with pytest.raises(BadValue, match="dim must be a whole number from 1, not 0"):
-        load_detector("tridet", dim=0)
+        make_detector("tridet", dim=0)
     with pytest.raises(BadValue, match="a window is an odd number of steps, not 4"):
-        load_detector("actionformer", window=4)
+        make_detector("actionformer", window=4)
     with pytest.raises(BadValue, match="rules: 'mine' is not one of 'original', 'opentad'"):
-        load_detector("actionformer", rules="mine")
+        make_detector("actionformer", rules="mine")
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -134,7 +134,7 @@ def test_mismatched_weights_are_listed(small: Make, tmp_path: Any) -> None:
     path = tmp_path / "weights.safetensors"
     write_weights(weights, path)
     with pytest.raises(CheckpointError) as caught:
-        load_detector("temporalmaxer", weights=path, input_dim=13, dim=32, classes=3, levels=4)
+        make_detector("temporalmaxer", weights=path, input_dim=13, dim=32, classes=3, levels=4)
     message = str(caught.value)
     assert "the weights do not fit temporalmaxer" in message
     assert "1 missing: reg_head.offset_head.conv.bias" in message
@@ -186,7 +186,7 @@ def test_candidates_are_selected_per_level(small: Make, rows: Make) -> None:
 
 
 def test_class_agnostic_proposals_get_video_classes(rows: Make) -> None:
-    detector = load_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
+    detector = make_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
     scores = np.zeros(200)
     scores[[7, 150]] = 0.5, 0.25
     plain = detector.detect(rows(90, 512), fps=15, duration=97, stride=16, window=16)
@@ -200,10 +200,10 @@ def test_class_agnostic_proposals_get_video_classes(rows: Make) -> None:
     with pytest.raises(BadValue, match="video_scores must be one finite number from 0 for each class"):
         detector.detect(rows(90, 512), fps=15, duration=97, video_scores=[np.nan])
     with pytest.raises(BadValue, match="2 class_names were given for 200 classes"):
-        load_detector("actionformer_anet_tsp", class_names=("a", "b"), **TINY).detect(
+        make_detector("actionformer_anet_tsp", class_names=("a", "b"), **TINY).detect(
             rows(90, 512), fps=15, duration=97, video_scores=scores
         )
-    thumos = load_detector("temporalmaxer_puppets", **TINY)
+    thumos = make_detector("temporalmaxer_puppets", **TINY)
     with pytest.raises(BadValue, match="this one has 16 classes"):
         thumos.detect(rows(9, 128), fps=24, duration=2, video_scores=scores)
 
@@ -218,7 +218,7 @@ def test_both_rules_for_video_scores() -> None:
 
 def test_resized_features_give_segments_in_seconds(rows: Make) -> None:
     """90 rows of 16 frames are resized to 192 rows of 7.5 frames; the last row ends with the video."""
-    detector = load_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
+    detector = make_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
     assert [len(mask) for mask in detector.raw(rows(90, 512))["mask"]] == [192, 96, 48, 24, 12, 6]
     grid = detector.candidates(rows(90, 512)).segments
     segments = detector.detect(rows(90, 512), fps=15, duration=1e6, stride=16, window=16)
@@ -249,6 +249,6 @@ def test_bfloat16_has_no_side_effects(window: int, small: Make, rows: Make) -> N
 
 def test_compiled_is_ignored_on_cpu() -> None:
     sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
-    detector = load_detector("temporalmaxer", compiled=True, **sizes)
+    detector = make_detector("temporalmaxer", compiled=True, **sizes)
     detector.raw(np.ones((20, 8), np.float32))
     assert detector._fast is None

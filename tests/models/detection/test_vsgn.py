@@ -13,7 +13,7 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions, match
 from jostle.models.detection.blocks.vsgn import Stitching, nearest
-from jostle.models.detection.detector import load_detector
+from jostle.models.detection.detector import make_detector
 
 Make = Callable[..., Any]
 
@@ -163,4 +163,4 @@ def test_settings_without_a_graph_and_rows_beyond_a_window(small: Make) -> None:
 def test_opentad_weights_are_detected(small: Make, tmp_path: Any) -> None:
     write_weights({"rpn_head.cls_head.weight": torch.zeros(1)}, tmp_path / "a.safetensors")
     with pytest.raises(CheckpointError, match="OpenTAD's VSGN is another network than the original"):
-        load_detector("vsgn", weights=tmp_path / "a.safetensors")
+        make_detector("vsgn", weights=tmp_path / "a.safetensors")

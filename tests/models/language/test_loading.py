@@ -14,11 +14,11 @@ from jostle.errors import BadValue
 from jostle.models.language.interface import Answer, Question, QuestionModel
 from jostle.models.language.loading import (
     WAYS,
-    NamedQuestionModel,
     is_question_model_name,
     language_models,
     load_question_model,
 )
+from jostle.models.loading.reference import ModelRef
 
 
 class FirstOptionModel:
@@ -56,13 +56,13 @@ def test_unknown_models_are_refused(name: object) -> None:
 
 def test_identity_depends_on_folder_content_but_not_on_a_server(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    source = NamedQuestionModel(f"{tmp_path}?answers=text")
+    source = ModelRef("language", f"{tmp_path}?answers=text")
     assert is_question_model_name(source.name)
     before = source.identity()
     assert before[1] == "folder"
     (tmp_path / "config.json").write_text("[]")
     assert source.identity()[0] != before[0]
-    server = NamedQuestionModel("openai:http://localhost:1/v1#m", frames=8)
+    server = ModelRef("language", "openai:http://localhost:1/v1#m", changes={"frames": 8})
     assert server.identity() == (None, "nothing")
     assert pickle.loads(pickle.dumps(server)).get().frames == 8
 

@@ -21,7 +21,7 @@ from jostle.datasets.puppets.untrimmed import Video
 from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.models.language import puppet_language
 from jostle.models.language.interface import MomentModel, Question, QuestionModel, Sentence
-from jostle.models.language.loading import NamedQuestionModel, load_question_model
+from jostle.models.language.loading import load_question_model
 from jostle.models.language.puppet_language import (
     FRAMES,
     FrameFeatures,
@@ -29,6 +29,7 @@ from jostle.models.language.puppet_language import (
     find_windows,
     load_puppet_language,
 )
+from jostle.models.loading.reference import ModelRef
 from jostle.models.weights.packaged import TREATMENTS, weights_file
 
 FILMS = 6  # the first ones of the test split
@@ -154,9 +155,9 @@ def test_find_windows_ranks_the_best_window_first() -> None:
 def test_weights_are_small_and_loaded_by_name(tmp_path: Path) -> None:
     files = [weights_file(f"puppet_language-{treatment}") for treatment in TREATMENTS]
     assert sum(file.stat().st_size for file in files) < 3_000_000
-    source = NamedQuestionModel("puppet_language", weights="robust")
+    source = ModelRef("language", "puppet_language", weights="robust")
     assert source.get().describe()["treatment"] == "robust"
-    assert source.identity()[0] != NamedQuestionModel("puppet_language").identity()[0]
+    assert source.identity()[0] != ModelRef("language", "puppet_language").identity()[0]
     model = load_question_model("puppet_language")
     assert isinstance(model, QuestionModel)
     assert isinstance(model, MomentModel)

@@ -168,8 +168,8 @@ def test_F192_code_of_a_users_own_is_recognised() -> None:
     from jostle.evaluation.inference.single_frames import NamedObjectModel
     from jostle.evaluation.recipes.sampling import Sampling
     from jostle.models.language.callables import callable_model
-    from jostle.models.loading.extractor import load_extractor
-    from jostle.models.loading.models import load_detector
+    from jostle.models.loading.detectors import load_detector
+    from jostle.models.loading.extractors import load_extractor
     from jostle.models.recognition.recogniser import Recogniser
 
     torch = pytest.importorskip("torch")

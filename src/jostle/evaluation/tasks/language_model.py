@@ -11,13 +11,13 @@ from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.requested_model import identify, own_model, refuse_others
-from jostle.models.loading.models import ModelSource
+from jostle.models.loading.reference import ModelRef
 from jostle.models.options import Precision
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig, LanguageInput
 
-Loader = Callable[["ModelSource", "LanguageInput"], Any]  # of a predictor
+Loader = Callable[["ModelRef", "LanguageInput"], Any]  # of a predictor
 
 
 def build_language_model(
@@ -36,20 +36,21 @@ def build_language_model(
         named: refuses a named model that does not suit the task.
         more: further facts of how words are put to it.
     """
-    from jostle.models.language.loading import SHIPPED, WAYS, NamedQuestionModel, is_question_model_name
+    from jostle.models.language.loading import SHIPPED, WAYS, is_question_model_name
 
     shipped = config.model == SHIPPED
     refuse_others(recipe, config, "extractor", "spec", *(() if shipped else ("weights",)))
     language_input = config.language_input()
     precision: Precision = "float32"
-    source: ModelSource | None
+    source: ModelRef | None
     if isinstance(config.model, str) and is_question_model_name(config.model):
         if named is not None and not shipped:
             named(config.model)
         precision = precision if shipped else config.precision
-        source = NamedQuestionModel(config.model, device, precision, language_input.frames, config.weights)
+        changes = {"precision": precision, "frames": language_input.frames, "device": device}
+        source = ModelRef("language", config.model, config.weights, changes)
     else:
-        source = own_model(config)
+        source = own_model("language", config)
     if source is None:
         raise BadValue(f"{config.model}: no model of {recipe.task} has this name; give {WAYS}")
     load = partial(load_predictor, source, language_input)

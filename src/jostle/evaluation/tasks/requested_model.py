@@ -11,8 +11,8 @@ from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
-from jostle.models.loading.models import ImportedModel, ModelObject, ModelSource
 from jostle.models.loading.names import need_torch
+from jostle.models.loading.reference import Kind, ModelRef
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig
@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 _TITLES = {"extractor": "an extractor"}
 
 
-def own_model(config: InferenceConfig) -> ModelSource | None:
+def own_model(kind: Kind, config: InferenceConfig) -> ModelRef | None:
     """Return the model of the caller; None for a registered name."""
     if isinstance(config.model, str) and not is_import_path(config.model):
         return None
-    if isinstance(config.model, str):
-        return ImportedModel(config.model, config.weights)
-    if config.weights is not None:
+    if config.weights is not None and not isinstance(config.model, str):
         raise BadValue("weights are for named models; a model object has its weights already; leave them out")
-    return ModelObject(config.model)
+    return ModelRef(kind, config.model, config.weights)
 
 
-def identify(source: ModelSource) -> dict[str, Any]:
+def identify(source: ModelRef) -> dict[str, Any]:
     """Return the facts of a run that name a model and its weights."""
     weights, weights_from = source.identity()
     return {"model": source.name, "weights": weights, "weights_from": weights_from}
@@ -75,7 +73,7 @@ def whole_video_model(recipe: Recipe, config: InferenceConfig, check: Callable[[
         BadValue: if it is a name, or options of other models are given.
     """
     refuse_others(recipe, config, "extractor", "spec", "input")
-    source = own_model(config)
+    source = own_model("recogniser", config)
     if source is None:
         raise BadValue(
             f"{config.model}: no model of {recipe.task} has this name; give a callable or package.module:name"
@@ -83,7 +81,7 @@ def whole_video_model(recipe: Recipe, config: InferenceConfig, check: Callable[[
     return BenchmarkModel(partial(_load_predictor, source, check), **identify(source))
 
 
-def _load_predictor(source: ModelSource, check: Callable[[Any], Any]) -> WholeVideoPredictor[Any]:
+def _load_predictor(source: ModelRef, check: Callable[[Any], Any]) -> WholeVideoPredictor[Any]:
     from jostle.evaluation.inference.detection import WholeVideoPredictor
 
     return WholeVideoPredictor(source.get(), one_thread(), check=check)

@@ -210,8 +210,8 @@ def detector_variants(model: type[Detector[C]], variants: Mapping[str, tuple[str
         detectors.add(name, Variant(name, model, partial(dataclasses.replace, config), summary))
 
 
-def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, **config: Any) -> Detector[Any]:
-    """Load a detector by name, ready for inference.
+def make_detector(name: str, *, weights: str | os.PathLike[str] | None = None, **config: Any) -> Detector[Any]:
+    """Build a registered detector, ready for inference, with weights in their own layout and its own settings.
 
     Args:
         name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`, `vsgn`, `afsd`,

@@ -365,6 +365,51 @@ class PointDetector(FeatureDetector[P]):
         return replace(_copy_tensors(outputs), points=_copy_tensors(outputs.points))
 
 
+class PointwiseDetector(PointDetector[P]):
+    """Base of detectors of one's own that predict at every step of the features: classes, and distances to both ends.
+
+    Their author makes the network, whose settings have `levels=1`, and writes `predict`; losses, decoding and
+    suppression are those of point detectors.
+    """
+
+    def predict(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Return class logits (B, T, K), and the distances to start and end (B, T, 2) in steps, not below 0.
+
+        Args:
+            features: (B, C, T); in training with zeros after the end of a video.
+        """
+        raise NotImplementedError
+
+    def padded(self, length: int) -> int:
+        """Return the length itself: nothing is padded."""
+        return length
+
+    def forward(self, features: Tensor, lengths: Tensor) -> Outputs:
+        """Return the predictions at every step as raw outputs."""
+        batch, _, steps = features.shape
+        config = self.config
+        if config.levels != 1:
+            raise BadValue(f"{type(self).__name__}: predicts at one level; set levels=1 in its settings")
+        logits, distances = self.predict(features)
+        for what, found, width in (("logits", logits, config.classes), ("distances", distances, 2)):
+            if tuple(found.shape) != (batch, steps, width):
+                raise BadValue(
+                    f"{type(self).__name__}: predict returned {what} of shape {tuple(found.shape)} for features of "
+                    f"{tuple(features.shape)}; {(batch, steps, width)} is needed"
+                )
+        return Outputs(
+            points=Points.of([steps], config.level_ranges, features.device),
+            mask=torch.arange(steps, device=lengths.device) < lengths[:, None],
+            logits=logits,
+            offsets=distances,
+            padded=(steps,),
+        )
+
+    def launcher_for(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
+        """Return `forward` as it is: padding would change what a network without masks predicts at the end."""
+        return self.forward, features
+
+
 def _copy_tensors(holder: H) -> H:
     """Return a data class with copies of the tensors that are its fields."""
     copies: dict[str, Any] = {name: value.clone() for name, value in vars(holder).items() if isinstance(value, Tensor)}

@@ -301,13 +301,11 @@ def flow_for(spec: InputSpec, first: Frames, second: Frames, *, threads: int = 1
     return flow_between(first, second, spec.resized_to(*first.shape[1:3]), threads=threads)
 
 
-def load_extractor(
-    name: str, *, weights: Tensors | Literal["random"] | None = None, device: str = "cpu", **changes: Any
-) -> Extractor:
-    """Load an extractor by name, with the given weights.
+def build_extractor(name: str, weights: Tensors | str | None, device: str = "cpu", **changes: Any) -> Extractor:
+    """Build a registered extractor around its network.
 
     Args:
-        weights: tensors by name; `random` for weights that mean nothing but are the same every time, for tests.
+        weights: tensors by name; `random` for weights that mean nothing but are the same every time.
         changes: fields of its `InputSpec` to replace, such as `stride=8`.
 
     Raises:
@@ -322,8 +320,6 @@ def load_extractor(
         raise BadValue(f"{name}: features of an untrained network mean nothing; give its weights: {kind.source}{more}")
     if not isinstance(weights, str):
         return Extractor(kind, build_with_weights(kind, weights).to(device))
-    if weights != "random":
-        raise BadValue(f"{name}: weights are tensors by name or 'random', not {weights!r}; read the file first")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = kind.build()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.core.plugins import import_object, is_import_path
@@ -10,7 +9,7 @@ from jostle.errors import BadValue
 from jostle.io.video.source import file_fingerprint
 from jostle.models.language.callables import as_question_model
 from jostle.models.language.interface import QuestionModel
-from jostle.models.loading.models import Identity, folder_fingerprint
+from jostle.models.loading.identity import Identity, folder_fingerprint
 from jostle.models.loading.names import ModelDescription, need_torch
 from jostle.models.weights.packaged import TREATMENTS, trained_weights
 from jostle.models.weights.resolve import fetch_from_hub
@@ -103,27 +102,11 @@ def load_question_model(
     raise BadValue(f"--model {name}: is no video-language model; give {WAYS}")
 
 
-@dataclass(frozen=True)
-class NamedQuestionModel:
-    """Picklable source of a video-language model that has a name, which loads it in any process."""
-
-    name: str
-    device: str = "cpu"
-    precision: str = "float32"
-    frames: int | None = None
-    weights: str | Path | None = None  # of the shipped model
-
-    def get(self) -> QuestionModel:
-        """Load and return the model."""
-        return load_question_model(
-            self.name, device=self.device, precision=self.precision, frames=self.frames, weights=self.weights
-        )
-
-    def identity(self) -> Identity:
-        """Return the fingerprint of shipped weights or of a folder; weights behind a server are not known."""
-        if self.name == SHIPPED:
-            return file_fingerprint(trained_weights(SHIPPED, self.weights or TREATMENTS[0])), "file"
-        plain = self.name.partition("?")[0]
-        if plain.startswith(HUB):
-            return folder_fingerprint(fetch_from_hub(plain, folder=True)), "folder"
-        return (folder_fingerprint(Path(plain)), "folder") if _is_folder(plain) else (None, "nothing")
+def identify_question_model(name: str, weights: str | Path | None) -> Identity:
+    """Return the fingerprint of shipped weights or of a folder; weights behind a server are not known."""
+    if name == SHIPPED:
+        return file_fingerprint(trained_weights(SHIPPED, weights or TREATMENTS[0])), "file"
+    plain = name.partition("?")[0]
+    if plain.startswith(HUB):
+        return folder_fingerprint(fetch_from_hub(plain, folder=True)), "folder"
+    return (folder_fingerprint(Path(plain)), "folder") if _is_folder(plain) else (None, "nothing")

@@ -16,7 +16,6 @@ from jostle.core.registry import Registry
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue
 from jostle.models.input_spec import Frames
-from jostle.models.weights.sources import fetch_hint, source_of
 
 Weights = Mapping[str, Tensor] | str | PathLike[str]
 
@@ -105,21 +104,6 @@ def add_object_detector(name: str, summary: str, load: Callable[..., ObjectDetec
     loader = partial(load, name)
     loader.__doc__ = summary
     object_detector(name, **about)(loader)
-
-
-def load_object_detector(name: str, *, weights: Weights | None = None, device: str = "cpu") -> ObjectDetector:
-    """Load an object detector by name, with the given weights.
-
-    Raises:
-        BadValue: if no weights are given; the message says where they come from.
-        CheckpointError: F54 if they belong to another network.
-        MissingExtra: if the library that the network comes from is not installed.
-    """
-    kind = object_detectors[name]
-    if weights is None:
-        more = fetch_hint(source_of("objectdetectors", name))
-        raise BadValue(f"{name}: an untrained network finds nothing; give its weights: {kind.source}{more}")
-    return kind.load(weights).to(device)
 
 
 def as_object_detector(thing: Any, name: str) -> Any:

@@ -26,7 +26,7 @@ from jostle.models.devices import inference_mode
 from jostle.models.finite import check_weights
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.models.rows import RowBatches
-from jostle.models.weights.sources import WeightSource, fetch_hint, source_of
+from jostle.models.weights.sources import WeightSource
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
 # Of a clip that is cut several times fewer fit.
@@ -324,27 +324,6 @@ def find_kind(name: str) -> RecogniserKind:
         assert named is not None
         return named(inner)
     return recognisers[name]
-
-
-def load_recogniser(name: str, *, weights: Weights | None = None, device: str = "cpu", **changes: Any) -> Recogniser:
-    """Load a recogniser by name, with the given weights.
-
-    Args:
-        weights: tensors by name, or the path of a folder or a file, as the reference says for each; `random`, where a
-            network can be had without, for weights that mean nothing but are the same every time.
-        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`; `views`, a named way of
-            looking at a video, and settings of the network, where the reference lists them.
-
-    Raises:
-        BadValue: if no weights are given; the message says where the public ones are.
-        CheckpointError: F54 if they belong to another network.
-        MissingExtra: if the library that the network comes from is not installed.
-    """
-    kind = find_kind(name)
-    if weights is None:
-        more = fetch_hint(kind.place or source_of("models", name))
-        raise BadValue(f"{name}: scores of an untrained network mean nothing; give its weights: {kind.source}{more}")
-    return kind.load(weights, changes).to(device)
 
 
 def changed(name: str, spec: InputSpec, changes: Changes) -> InputSpec:

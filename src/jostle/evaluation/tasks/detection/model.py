@@ -12,8 +12,8 @@ from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.tasks.requested_model import identify, one_thread, own_model, refuse_features
-from jostle.models.loading.extractor import ExtractorSpec
-from jostle.models.loading.models import ModelSource, load_detector, name_classes
+from jostle.models.loading.detectors import load_detector, name_classes
+from jostle.models.loading.reference import ModelRef
 from jostle.models.weights.resolve import weights_path
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def build_detector(truth: Truth, config: InferenceConfig, device: str, *, here: 
     for name, value in (("spec", config.spec), ("input", config.input)):
         if value is not None:
             raise BadValue(f"{name} is for recognisers, and this benchmark is of detection; leave it out")
-    user_model = own_model(config)
+    user_model = own_model("detector", config)
     if user_model is None:
         return _build_registered_detector(config, truth, device, here)
     features = None if config.extractor is None else _build_features(config, config.extractor)
@@ -47,7 +47,7 @@ def build_detector(truth: Truth, config: InferenceConfig, device: str, *, here: 
 def _build_registered_detector(config: InferenceConfig, truth: Truth, device: str, here: bool) -> BenchmarkModel:
     from jostle.io.video.source import file_fingerprint
     from jostle.models.detection.detector import detectors
-    from jostle.models.loading.extractor import recorded_extractor
+    from jostle.models.loading.extractors import recorded_extractor
 
     model = str(config.model)
     if config.weights is None:
@@ -75,7 +75,7 @@ def _build_registered_detector(config: InferenceConfig, truth: Truth, device: st
 class _Features:
     """Extractor of a detector, with its window options."""
 
-    extractor: ExtractorSpec
+    extractor: ModelRef
     rule: Rule
     reproduce_bugs: tuple[ReleasedBug, ...]
 
@@ -83,7 +83,7 @@ class _Features:
     def fields(self) -> dict[str, Any]:
         """Fields of the `BenchmarkModel` that describe the features."""
         windows = {"rule": self.rule, "reproduce_bugs": self.reproduce_bugs}
-        return {"extractor": self.extractor.name, "extractor_weights": self.extractor.fingerprint(), **windows}
+        return {"extractor": self.extractor.name, "extractor_weights": self.extractor.identity()[0], **windows}
 
     def predictor(self, detector: DetectsInFeatures, device: str) -> FeatureDetectionPredictor:
         """Return the predictor; one thread each, so that results do not depend on the machine or the processes."""
@@ -99,7 +99,7 @@ def _build_features(config: InferenceConfig, extractor: Any) -> _Features:
 
     faults = tuple(sorted(set(config.reproduce_bugs)))
     WindowGrid(1, 1, config.rule, faults)  # validates both
-    return _Features(ExtractorSpec(extractor, config.extractor_weights), config.rule, faults)
+    return _Features(ModelRef("extractor", extractor, config.extractor_weights), config.rule, faults)
 
 
 def _load_feature_detector(
@@ -121,7 +121,7 @@ def _load_frame_detector(model: str, weights: Path, device: str, truth: Truth) -
 
 
 def _load_user_detector(
-    user_model: ModelSource, features: _Features | None, device: str
+    user_model: ModelRef, features: _Features | None, device: str
 ) -> FeatureDetectionPredictor | WholeVideoPredictor[Segments]:
     from jostle.evaluation.inference.detection import CallableDetector, WholeVideoPredictor
 

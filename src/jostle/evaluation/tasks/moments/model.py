@@ -10,7 +10,7 @@ from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.language_model import build_language_model
 from jostle.evaluation.tasks.requested_model import one_thread
-from jostle.models.loading.models import ModelSource
+from jostle.models.loading.reference import ModelRef
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig, LanguageInput
@@ -29,7 +29,7 @@ def _refuse_named(benchmark: str, model: str) -> None:
     )
 
 
-def _load_predictor(source: ModelSource, language_input: LanguageInput) -> MomentPredictor:
+def _load_predictor(source: ModelRef, language_input: LanguageInput) -> MomentPredictor:
     from jostle.evaluation.inference.language import MomentPredictor
     from jostle.models.language.callables import as_moment_model
 

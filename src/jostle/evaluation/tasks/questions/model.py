@@ -8,7 +8,7 @@ from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.language_model import build_language_model
 from jostle.evaluation.tasks.requested_model import one_thread
-from jostle.models.loading.models import ModelSource
+from jostle.models.loading.reference import ModelRef
 
 if TYPE_CHECKING:
     from jostle.evaluation.config import InferenceConfig, LanguageInput
@@ -24,7 +24,7 @@ def _orders(language_input: LanguageInput) -> dict[str, Any]:
     return {"orders": language_input.orders}
 
 
-def _load_predictor(source: ModelSource, language_input: LanguageInput) -> QuestionPredictor:
+def _load_predictor(source: ModelRef, language_input: LanguageInput) -> QuestionPredictor:
     from jostle.evaluation.inference.language import QuestionPredictor
     from jostle.models.language.callables import as_question_model
 

@@ -15,7 +15,7 @@ from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.evaluation.tasks.requested_model import identify, one_thread, own_model, refuse_features
-from jostle.models.loading.models import ModelSource, NamedRecogniser
+from jostle.models.loading.reference import ModelRef
 from jostle.models.options import ClipsFrom
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class RequestedRecogniser:
     """Recogniser as requested for a benchmark: how it is loaded, and what a run records of it."""
 
-    source: ModelSource
+    source: ModelRef
     get: Callable[[], Recogniser]
     clips: ClipsFrom
 
@@ -43,12 +43,12 @@ class RequestedRecogniser:
         if config.extractor is not None:
             raise BadValue(f"an extractor is for detectors, and {recipe.name} is of {recipe.task}; leave it out")
         refuse_features(config, f"{recipe.name} is of {recipe.task}, which needs none")
-        source = own_model(config)
+        source = own_model("recogniser", config)
         if source is None:
             if config.spec is not None:
                 raise BadValue(f"{config.model} has an InputSpec of its own; change its fields by input, or --input")
-            source = NamedRecogniser(str(config.model), config.weights, config.changes())
-        changes = {} if isinstance(source, NamedRecogniser) else config.changes()
+            source = ModelRef("recogniser", str(config.model), config.weights, config.changes())
+        changes = {} if source.is_named else config.changes()
         sampling = recipe.sampling or Sampling()
         get = partial(_load_recogniser, source, config.spec, changes, sampling, config.clips, classes)
         return cls(source, get, config.clips)
@@ -80,7 +80,7 @@ def build_recogniser(recipe: Recipe, labels: VideoLabels, config: InferenceConfi
 
 
 def _load_recogniser(
-    source: ModelSource,
+    source: ModelRef,
     spec: InputSpec | None,
     changes: Mapping[str, Any],
     sampling: Sampling,
@@ -122,8 +122,8 @@ def _load_recognition_predictor(
     return RecognitionPredictor(model, chosen, match, model.at_once, one_thread())
 
 
-def _network_settings(source: ModelSource) -> dict[str, Any]:
+def _network_settings(source: ModelRef) -> dict[str, Any]:
     """Return the settings of a registered recogniser's network."""
     from jostle.models.recognition.recogniser import find_kind
 
-    return find_kind(source.name).settings(source.changes) if isinstance(source, NamedRecogniser) else {}
+    return find_kind(source.name).settings(source.changes) if source.is_named else {}
