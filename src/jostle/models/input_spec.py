@@ -114,33 +114,7 @@ class InputSpec:
             raise BadValue(f"InputSpec: {' and '.join(lacking)} must be given")
         if self.stride is None:
             object.__setattr__(self, "stride", self.frames * self.step)
-        for name in ("frames", "stride", "size", "step", "shrunk", "clips"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise BadValue(f"InputSpec: {name} must be at least 1, got {getattr(self, name)}")
-        for name, known in (
-            ("layout", AXES),
-            ("colours", ("rgb", "bgr")),
-            ("interpolation", get_args(Interpolation)),
-            ("crops", get_args(Crops)),
-            ("odd_margin", get_args(OddMargin)),
-            ("arithmetic", get_args(Arithmetic)),
-            ("fit", get_args(Fit)),
-            ("beyond", (*get_args(Beyond), None)),
-            ("spread", get_args(Spread)),
-            ("starts", get_args(Starts)),
-            ("joined", get_args(Joined)),
-        ):
-            if getattr(self, name) not in known:
-                allowed, value = ", ".join(map(str, known)), getattr(self, name)
-                raise BadValue(f"InputSpec: {name} is one of {allowed}, not {value!r}")
-        if self.layout == "CHW" and self.frames != 1:
-            raise BadValue(f"InputSpec: layout 'CHW' is for single images; frames must be 1, not {self.frames}")
-        if min(self.std) <= 0:
-            raise BadValue(f"InputSpec: std must be above 0, got {self.std}")
-        if self.spread in ("even", "first") and self.clips not in (None, 1):
-            raise BadValue(f"InputSpec: a clip spread '{self.spread}' covers the whole video; clips must be 1")
-        if self.starts == "parts" and self.spread != "span":
-            raise BadValue("InputSpec: starts 'parts' needs spread 'span'")
+        _check_settings(self)
 
     @classmethod
     def like(cls, transform: Transform, *, frames: int, **others: Any) -> InputSpec:
@@ -306,6 +280,37 @@ class InputSpec:
         border = border.repeat(len(video), 1, height, width)
         border[..., above : height - below, left : width - right] = video
         return border
+
+
+def _check_settings(spec: InputSpec) -> None:
+    """Raise BadValue unless each setting has a known value, and they go together."""
+    for name in ("frames", "stride", "size", "step", "shrunk", "clips"):
+        if getattr(spec, name) is not None and getattr(spec, name) < 1:
+            raise BadValue(f"InputSpec: {name} must be at least 1, got {getattr(spec, name)}")
+    for name, known in (
+        ("layout", AXES),
+        ("colours", ("rgb", "bgr")),
+        ("interpolation", get_args(Interpolation)),
+        ("crops", get_args(Crops)),
+        ("odd_margin", get_args(OddMargin)),
+        ("arithmetic", get_args(Arithmetic)),
+        ("fit", get_args(Fit)),
+        ("beyond", (*get_args(Beyond), None)),
+        ("spread", get_args(Spread)),
+        ("starts", get_args(Starts)),
+        ("joined", get_args(Joined)),
+    ):
+        if getattr(spec, name) not in known:
+            allowed, value = ", ".join(map(str, known)), getattr(spec, name)
+            raise BadValue(f"InputSpec: {name} is one of {allowed}, not {value!r}")
+    if spec.layout == "CHW" and spec.frames != 1:
+        raise BadValue(f"InputSpec: layout 'CHW' is for single images; frames must be 1, not {spec.frames}")
+    if min(spec.std) <= 0:
+        raise BadValue(f"InputSpec: std must be above 0, got {spec.std}")
+    if spec.spread in ("even", "first") and spec.clips not in (None, 1):
+        raise BadValue(f"InputSpec: a clip spread '{spec.spread}' covers the whole video; clips must be 1")
+    if spec.starts == "parts" and spec.spread != "span":
+        raise BadValue("InputSpec: starts 'parts' needs spread 'span'")
 
 
 def _checked(frames: Tensor) -> Tensor:

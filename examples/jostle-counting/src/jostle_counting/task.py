@@ -99,7 +99,6 @@ class CountingTask(Task[Counts, int]):
         self, name: str, clean: Any, corrupted: Any, *, tiou: float | None = None, brief: bool = False
     ) -> ItemTableView:
         """Return the video as one question with a number for an answer."""
-        self.check_video(name)
         options, true = tuple(map(str, range(MOST + 1))), self.annotations.events[name]
         answers = (
             GivenAnswer(given if given <= MOST else None, str(given), given == true, None, None)

@@ -269,6 +269,8 @@ class RunRecord:
         Raises:
             UnknownName: if the run has no such video or cell.
         """
+        if video not in self.task.videos:
+            raise UnknownName("video", video, self.task.videos)
         clean = self.predictions(CLEAN)
         corrupted = clean if cell == CLEAN else self.predictions(cell)
         return self.task.view(video, clean, corrupted, tiou=tiou, brief=brief)

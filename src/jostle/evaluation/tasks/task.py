@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from jostle.core.registry import Registry
@@ -20,12 +19,13 @@ from jostle.core.schema import Mismatch, parse
 from jostle.core.types.columns import Flags, Floats
 from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset, datasets
-from jostle.errors import BadValue, DataError, JostleError, UnknownName
+from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
 from jostle.evaluation.run_folder.metadata import Content
 from jostle.evaluation.tasks.actions import action_pairs, known_actions, segments_from_pairs
+from jostle.evaluation.tasks.storage import OutputStorage
 from jostle.evaluation.tasks.views import VideoView
 from jostle.evaluation.tasks.words import Words
 from jostle.io.files.atomic import write_text
@@ -64,13 +64,12 @@ class StoredTruth(Generic[Annotations]):
     spans: Mapping[str, Segments] | None  # actions of each video, for placements; None in older runs
 
 
-class Task(ABC, Generic[Annotations, Output]):
+class Task(OutputStorage[Output], ABC, Generic[Annotations, Output]):
     """One benchmark with its annotations: everything in a run that depends on the task.
 
     A task is made from a data set, for a run, or from the truth.json of a run folder.
 
     Attributes:
-        name: in recipes; the decorator sets it.
         words: what readers call things.
         reads: type of its annotations in a data set.
         models: registry that names its models, as `jostle names` lists it; None if they are not registered.
@@ -78,11 +77,9 @@ class Task(ABC, Generic[Annotations, Output]):
         refuses: why an option of a run does not suit its models, by the name of the option.
         stored: dataclass of what truth.json has, with `annotations()`, and `actions` where spans of actions are kept.
         indent: of truth.json.
-        suffix: of predictions files.
         clean_is_enough: whether a benchmark may consist of the clean cell alone.
     """
 
-    name: ClassVar[str] = ""
     words: ClassVar[Words]
     reads: ClassVar[type]
     models: ClassVar[str | None] = "models"
@@ -90,7 +87,6 @@ class Task(ABC, Generic[Annotations, Output]):
     refuses: ClassVar[Mapping[str, str]] = {}
     stored: ClassVar[type]
     indent: ClassVar[int | None] = None
-    suffix: ClassVar[str] = ".json"
     clean_is_enough: ClassVar[bool] = False
 
     def __init__(
@@ -137,7 +133,6 @@ class Task(ABC, Generic[Annotations, Output]):
         Args:
             classes: all classes of the run, where predictions files name them.
         """
-
         return cls(content, partial(_read_file, cls, path, tuple(classes)), missing)
 
     @classmethod
@@ -250,15 +245,6 @@ class Task(ABC, Generic[Annotations, Output]):
         """Whether a model is tried on one video before a run; `begun` says whether the run goes on."""
         return True
 
-    def portions(self, name: str) -> Sequence[int | None]:
-        """Return the numbers of the portions that results of a video are stored by; (None,) for the whole."""
-        return (None,)
-
-    def join_portions(self, outputs: Sequence[Output]) -> Output:
-        """Join the predictions for the portions of a video."""
-        (whole,) = outputs
-        return whole
-
     def make_job(
         self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None
     ) -> VideoJob:
@@ -266,63 +252,7 @@ class Task(ABC, Generic[Annotations, Output]):
         spans = self.truth.spans or {}
         return VideoJob(name, path, cells, seed, spans.get(name), fps=self.data.rate_of(name))
 
-    # Predictions; by default of one plain value a video, and JSON.
-
-    def to_plain(self, output: Output) -> Any:
-        """Convert the prediction for a video to plain values; by default it is one."""
-        return output
-
-    def from_plain(self, value: Any, /) -> Output:
-        """Convert the plain values of `to_plain` back; what is malformed raises KeyError, TypeError or ValueError."""
-        output: Output = value
-        return output
-
-    def pack(self, outputs: Mapping[str, Output]) -> tuple[dict[str, Array], list[str]]:
-        """Convert the predictions for a video, by cell, to arrays and the class names they index."""
-        texts = {cell: json.dumps(self.to_plain(output)).encode() for cell, output in outputs.items()}
-        return {cell: np.frombuffer(text, np.uint8) for cell, text in texts.items()}, []
-
-    def unpack(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Output]:
-        """Convert the arrays of `pack` back to predictions."""
-        return {cell: self.from_plain(json.loads(array.tobytes())) for cell, array in arrays.items()}
-
-    def write(self, path: Path, outputs: Mapping[str, Output]) -> None:
-        """Write the predictions of one cell, by video."""
-        write_text(path, [json.dumps({name: self.to_plain(output) for name, output in outputs.items()}), "\n"])
-
-    def read(self, path: Path) -> dict[str, Output]:
-        """Read the predictions that `write` wrote, by video."""
-        with self.refusing_rows(path):
-            return {name: self.from_plain(value) for name, value in read_json(path).items()}
-
-    @contextmanager
-    def refusing_rows(self, path: Path) -> Iterator[None]:
-        """Raise DataError F101 for whatever is wrong with the content of a predictions file."""
-        try:
-            yield
-        except (JostleError, KeyError, TypeError, ValueError, AttributeError) as error:
-            why = str(error).removeprefix(f"{path}: ").partition(";")[0]
-            raise DataError(
-                f"{path}: no predictions of {self.name}: {why}; delete it, and the cell is run again", fault="F101"
-            ) from None
-
-    def to_predictions(self, outputs: Mapping[str, Output]) -> Any:
-        """Join predictions by video to what the metric takes; by default a mapping."""
-        return dict(outputs)
-
-    def read_predictions(self, path: Path) -> Any:
-        """Read the predictions of a cell as the metric takes them."""
-        return self.to_predictions(self.read(path))
-
-    def videos_of(self, predictions: Any) -> Sequence[str]:
-        """Return the videos that predictions are about."""
-        return tuple(predictions)
-
-    def restrict(self, predictions: Any, names: Sequence[str]) -> Any:
-        """Return the predictions for these videos, where the metric does not leave out the others itself."""
-        return predictions
-
-    # What they are worth.
+    # What predictions are worth.
 
     @cached_property
     def metric(self) -> Metric:
@@ -380,16 +310,8 @@ class Task(ABC, Generic[Annotations, Output]):
         Args:
             tiou: overlap from which something in time is right; by default the benchmark's.
             brief: for a report, which has room for the most confident predictions only.
-
-        Raises:
-            UnknownName: if no such video is annotated.
         """
         return None
-
-    def check_video(self, name: str) -> None:
-        """Raise UnknownName unless a video is annotated."""
-        if name not in self.videos:
-            raise UnknownName("video", name, self.videos)
 
 
 def _read_data(kind: type[Task[Any, Any]], data: Dataset) -> StoredTruth[Any]:

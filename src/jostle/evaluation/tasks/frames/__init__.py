@@ -140,6 +140,5 @@ class FramesTask(SimilarFramesTask[FrameSets, Scores]):
     ) -> FrameSetsView | None:
         if brief:
             return None  # every set is a row, and a report has pictures of the video
-        self.check_video(name)
         held_to_anchor = self.benchmark.labels_of == "anchor"
         return draw_frame_sets(name, self.annotations, (clean, corrupted), self.benchmark.k or 0, held_to_anchor)

@@ -151,7 +151,6 @@ class MomentsTask(LanguageTask[MomentSet, MomentPrediction]):
         from jostle.evaluation.tasks.moments.view import draw_windows
         from jostle.metrics.moments import RECALL_TIOU
 
-        self.check_video(name)
         sides, overlap = (clean.predictions, corrupted.predictions), RECALL_TIOU if tiou is None else tiou
         return draw_windows(name, self.by_video[name], sides, overlap, most=1 if brief else None)
 

@@ -152,7 +152,6 @@ class ObjectsTask(SimilarFramesTask[BoxSets, ObjectPredictions]):
     ) -> BoxesView | None:
         if brief:
             return None  # boxes belong onto frames, of which a report has few
-        self.check_video(name)
         whole, sides = self.annotations, (clean.boxes, corrupted.boxes)
         frames = tuple(
             BoxedFrame(frame, frame in whole.sets, whole.boxes[frame], *(side.get(frame) for side in sides))

@@ -156,6 +156,5 @@ class RecognitionTask(Task[VideoLabels, Scores]):
     def view(
         self, name: str, clean: ScoreTable, corrupted: ScoreTable, *, tiou: float | None = None, brief: bool = False
     ) -> ClassScoresView:
-        self.check_video(name)
         sides = [self.restrict(side, [name]) for side in (clean, corrupted)]
         return draw_class_scores(self.truth_of([name]), sides, self.benchmark.k or 1)
