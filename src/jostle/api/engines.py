@@ -17,8 +17,8 @@ from jostle.parallel.workers import available_cpus, lower_priority, map_unordere
 if TYPE_CHECKING:
     from jostle.evaluation.inference.benchmark_model import BenchmarkModel
     from jostle.evaluation.inference.jobs import JobEngine, WorkerFactory
-    from jostle.evaluation.inference.remote import RemoteCall
     from jostle.evaluation.run_folder.journal import WorkDone
+    from jostle.parallel.serving.model_client import ModelClient
 
 ENGINES = ("local", "ray")
 LOCAL_S = 2.0  # about the time that workers take to start
@@ -50,7 +50,7 @@ class Engine:
             yield replace(model, load=partial(_remote_predictor, served), apart=True)
 
     @contextmanager
-    def serving(self, load: Callable[[], Any]) -> Iterator[RemoteCall | None]:
+    def serving(self, load: Callable[[], Any]) -> Iterator[ModelClient | None]:
         """Yield a client of the process that holds the model, or None if every worker loads it."""
         if self.model_stays:
             with _serve_here(load(), self.device) as served:
@@ -206,7 +206,7 @@ def map_around_model(
 
 
 @contextmanager
-def _serve_here(predictor: Any, device: str) -> Iterator[RemoteCall]:
+def _serve_here(predictor: Any, device: str) -> Iterator[ModelClient]:
     from jostle.core.cuda import CudaStreams
     from jostle.parallel.serving.processes import serving_here
     from jostle.parallel.serving.server import is_foreign
@@ -216,7 +216,7 @@ def _serve_here(predictor: Any, device: str) -> Iterator[RemoteCall]:
         yield served
 
 
-def _remote_predictor(served: RemoteCall) -> Any:
+def _remote_predictor(served: ModelClient) -> Any:
     from jostle.evaluation.inference.remote import connect_predictor
 
     lower_priority()  # a GPU stands still while the process with the model waits for a core

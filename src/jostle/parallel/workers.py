@@ -17,22 +17,18 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from jostle.core import compilation
 from jostle.core.interruption import Stopped, end_process, limit_native_calls
 from jostle.core.plugins import plugin_modules
 from jostle.errors import ResourceError
-from jostle.parallel.serialization import TaskHandler, dumps, load_reply
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from jostle.parallel.mapping import Item, Result, map_over
+from jostle.parallel.serialization import TaskHandler, dumps
 
 GRACE_S = 10.0  # for a terminated process to remove its partial files
-MAX_ITEM_CHARS = 100  # of an item, in messages
 MAX_DEATHS = 2  # workers that may die while processing the same item
 HINT = "use one job"
 NICENESS = 5  # of at most 19
@@ -98,61 +94,13 @@ def map_unordered(
         pool = _WorkerPool(dumps(start, HINT))
         try:
             pool.spawn(jobs)
-            yield from _iter_results(pool, items, jobs, lost)
+            yield from map_over(pool, items, jobs, lost)
         finally:
             pool.terminate()
     elif items:
         work = start()
         for item in items:
             yield item, work(item)
-
-
-@dataclass
-class _Task(Generic[Item]):
-    """An item, and the number of workers that died while processing it."""
-
-    item: Item
-    deaths: int = 0
-
-
-def _iter_results(
-    pool: _WorkerPool, items: Sequence[Item], jobs: int, lost: Callable[[Item, ResourceError], Result] | None
-) -> Generator[tuple[Item, Result], None, None]:
-    waiting = deque(_Task(item) for item in items)
-    busy: dict[Any, tuple[Worker, _Task[Item]]] = {}
-    ready: deque[tuple[Item, bytes | ResourceError]] = deque()
-    while True:
-        if busy:
-            for pipe in wait(busy, timeout=0 if ready else None):
-                worker, task = busy.pop(pipe)
-                reply = worker.receive()
-                if reply is not None:
-                    ready.append((task.item, reply))
-                    pool.idle.append(worker)
-                    continue
-                died = pool.reap(worker, task.item)
-                task.deaths += 1
-                if task.deaths < MAX_DEATHS:
-                    waiting.appendleft(task)
-                else:
-                    ready.append((task.item, died))
-        # Idle workers go on while the caller consumes results, but only a limited number of results is buffered.
-        while waiting and len(busy) < jobs and len(ready) + len(busy) < 2 * jobs:
-            if not pool.idle:
-                pool.spawn(1)
-            worker, task = pool.idle.popleft(), waiting.popleft()
-            worker.send(dumps(task.item, HINT))
-            busy[worker.pipe] = worker, task
-        if ready:
-            item, outcome = ready.popleft()
-            if not isinstance(outcome, ResourceError):
-                yield item, load_reply(outcome)
-            elif lost is not None:
-                yield item, lost(item, outcome)
-            else:
-                raise outcome
-        elif not busy:
-            return
 
 
 class OrphanSupervisor:
@@ -189,10 +137,12 @@ class OrphanSupervisor:
 
 
 class _WorkerPool:
-    """The worker processes of one `map_unordered` call."""
+    """The worker processes of one `map_unordered` call; see `Pool`."""
+
+    hint, max_deaths = HINT, MAX_DEATHS
 
     def __init__(self, factory: bytes) -> None:
-        self.idle: deque[Worker] = deque()
+        self._idle: deque[Worker] = deque()
         self._all: list[Worker] = []
         self._factory = factory
         try:
@@ -205,18 +155,41 @@ class _WorkerPool:
         for _ in range(count):
             worker = Worker(report_compiling=not self._all)  # one report is enough: the others wait for its kernels
             self._all.append(worker)
-            self.idle.append(worker)
+            self._idle.append(worker)
             self._update_supervisor()
         for worker in self._all[-count:]:
             worker.send(self._factory)
 
-    def reap(self, worker: Worker, item: object) -> ResourceError:
-        """Remove a worker that died while processing an item; return the error to report."""
+    def take_idle(self) -> Worker:
+        """Return an idle worker, which is started if there is none."""
+        if not self._idle:
+            self.spawn(1)
+        return self._idle.popleft()
+
+    def put_idle(self, worker: Worker) -> None:
+        """Take a worker back."""
+        self._idle.append(worker)
+
+    def send(self, worker: Worker, payload: bytes) -> Connection:
+        """Send a serialized item; return the socket that its reply comes from."""
+        worker.send(payload)
+        return worker.pipe
+
+    def wait(self, busy: Collection[Any], *, block: bool) -> Sequence[Any]:
+        """Return the sockets that have a reply, or whose worker died."""
+        return wait(busy, timeout=None if block else 0) if busy else []
+
+    def receive(self, pipe: Connection, worker: Worker) -> bytes | None:
+        """Return a serialized reply; None if the worker died."""
+        return worker.receive()
+
+    def replace(self, worker: Worker, reason: str | None, item: str, deaths: int) -> ResourceError:
+        """Remove a worker that died; another is started when one is needed."""
         self._all.remove(worker)
         self._update_supervisor()
         status = worker.exit_status()
         hint = _HINTS.get(worker.exit_signal, "if memory ran out, run again with fewer jobs")
-        return ResourceError(f"a worker process died {status} at {str(item)[:MAX_ITEM_CHARS]}; {hint}", fault="F63")
+        return ResourceError(f"a worker process died {status} at {item}; {hint}", fault="F63")
 
     def terminate(self) -> None:
         """Terminate all workers and wait for them to exit."""

@@ -170,9 +170,9 @@ def test_local_requests_do_not_go_through_ray(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     through_ray: list[object] = []
-    submit = model_actors.RemoteModelClient._submit_to_ray
+    submit = model_actors.RayClient._submit_to_ray
     monkeypatch.setattr(
-        model_actors.RemoteModelClient, "_submit_to_ray", lambda *arguments: through_ray.append(1) or submit(*arguments)
+        model_actors.RayClient, "_submit_to_ray", lambda *arguments: through_ray.append(1) or submit(*arguments)
     )
     with Cluster(jobs=1) as cluster, cluster.serving(small_serving.adder, STREAMS, count=1, gpus_each=0) as served:
         answers = [served.submit(small_serving.add, PICTURE + np.uint8(n), together=4) for n in range(12)]
@@ -212,7 +212,7 @@ def test_requests_wait_for_a_restarting_server(refused: int | None, monkeypatch:
     monkeypatch.setattr(model_actors, "node_id", lambda: "here")
     monkeypatch.setattr(model_actors, "RETRY_S", 0.001)
     monkeypatch.setattr(pool, "TIMEOUT_S", 0.2 if refused is None else 300.0)
-    remote = model_actors.RemoteModelClient(("one",), ("elsewhere",), ("",), b"")
+    remote = model_actors.RayClient(("one",), ("elsewhere",), ("",), b"")
     if refused is None:
         with pytest.raises(ResourceError, match=r"no model server answers: .*restarting"):
             remote(small_serving.worker_id)

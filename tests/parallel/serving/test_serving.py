@@ -34,7 +34,7 @@ from helpers.small_serving import (
 from jostle.errors import BadValue, CheckpointError, ResourceError, SourceChanged
 from jostle.parallel.serving import client as client_module
 from jostle.parallel.serving import server as server_module
-from jostle.parallel.serving.client import ModelClient
+from jostle.parallel.serving.client import SocketClient
 from jostle.parallel.serving.processes import serving, serving_here
 from jostle.parallel.serving.server import is_foreign
 from jostle.parallel.workers import map_unordered
@@ -47,12 +47,12 @@ def serve_adder(count: int = 1, load: Callable[[], object] = small_serving.adder
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[ModelClient]:
+def served() -> Iterator[SocketClient]:
     with serve_adder() as served:
         yield served
 
 
-def test_replies_can_be_awaited_in_any_order(served: ModelClient) -> None:
+def test_replies_can_be_awaited_in_any_order(served: SocketClient) -> None:
     """Large arrays go through shared memory; small ones and other values are part of the request."""
     answers = [served.submit(add, np.full((1, n, 400, 3), n, np.uint8)) for n in (1, 200, 3, 150)]
     for n, answer in reversed(list(zip((1, 200, 3, 150), answers, strict=True))):
@@ -99,7 +99,7 @@ def test_a_failing_thread_answers_all_requests(monkeypatch: pytest.MonkeyPatch) 
                 answer()
 
 
-def test_requests_share_a_bounded_number_of_segments(served: ModelClient) -> None:
+def test_requests_share_a_bounded_number_of_segments(served: SocketClient) -> None:
     pictures = [np.full((1, 200 + n, 400, 3), n, np.uint8) for n in range(3 * client_module.MAX_SEGMENTS)]
     answers = [served.submit(add, picture) for picture in pictures]
     for n, answer in enumerate(answers):
@@ -116,13 +116,13 @@ def test_similar_requests_are_batched() -> None:
         assert 1 < max(together) <= 4
 
 
-def test_a_failing_request_does_not_affect_its_batch(served: ModelClient) -> None:
+def test_a_failing_request_does_not_affect_its_batch(served: SocketClient) -> None:
     shades = [1, 2, 255, 4, 5, 6, 7]
     answers = [served.submit(add, np.full((1, 8, 8, 3), shade, np.uint8), together=8) for shade in shades]
     assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [2, 3, 0, 5, 6, 7, 8]
 
 
-def test_replies_that_are_not_awaited_are_discarded(served: ModelClient) -> None:
+def test_replies_that_are_not_awaited_are_discarded(served: SocketClient) -> None:
     for _ in range(40):
         served.submit(add, PICTURE)
     assert (served(add, PICTURE) == 6).all()
@@ -188,20 +188,20 @@ def test_F192_code_of_a_users_own_is_recognised() -> None:
     assert NamedObjectModel(len, "len").foreign
 
 
-def test_a_model_may_write_into_its_input(served: ModelClient) -> None:
+def test_a_model_may_write_into_its_input(served: SocketClient) -> None:
     frames = PICTURE.copy()
     assert served(small_serving.write_into, frames) == 7 * frames.size
     assert (frames == 5).all()
 
 
-def test_errors_are_raised_in_the_client(served: ModelClient) -> None:
+def test_errors_are_raised_in_the_client(served: SocketClient) -> None:
     with refused("F9", SourceChanged, match="gone"):
         served(fail, "gone")
     with pytest.raises(CheckpointError, match="no such weights"), serve_adder(load=small_serving.unreadable):
         pass
 
 
-def test_functions_that_cannot_be_pickled_are_refused(served: ModelClient) -> None:
+def test_functions_that_cannot_be_pickled_are_refused(served: SocketClient) -> None:
     with pytest.raises(BadValue, match="--model-processes 0"):
         served(lambda thing: thing)
 
@@ -213,12 +213,12 @@ def test_several_processes_share_the_work() -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_workers_send_requests(served: ModelClient, jobs: int) -> None:
+def test_workers_send_requests(served: SocketClient, jobs: int) -> None:
     results = dict(map_unordered(partial(asking, served), range(7), jobs))
     assert results == {n: n + 1 for n in range(7)}
 
 
-def test_a_worker_that_is_killed_is_replaced(served: ModelClient, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_replaced(served: SocketClient, tmp_path: Path) -> None:
     start = partial(dying_while_asking, served, tmp_path / "died")
     results = dict(map_unordered(start, range(6), 2))
     assert results == {n: n + 1 for n in range(6)}
@@ -267,7 +267,7 @@ def test_missing_weights_at_a_restart_are_a_resource_error(tmp_path: Path) -> No
         served(die)
 
 
-def test_clients_without_the_key_are_refused(served: ModelClient) -> None:
+def test_clients_without_the_key_are_refused(served: SocketClient) -> None:
     """A client without the key is refused, and the server keeps running."""
     from multiprocessing import AuthenticationError
     from multiprocessing.connection import Client
@@ -277,7 +277,7 @@ def test_clients_without_the_key_are_refused(served: ModelClient) -> None:
     assert served(worker_id) > 0
 
 
-def test_missing_shared_memory_is_an_error(served: ModelClient) -> None:
+def test_missing_shared_memory_is_an_error(served: SocketClient) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, limit[1]))
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,29 +28,9 @@ from jostle.features.deferred_corruption import (
     corrupt_to_host,
 )
 from jostle.models.extractors.protocol import Features
+from jostle.parallel.serving.model_client import ModelClient
 
 TOGETHER = 4  # clips of a worker per request: they are corrupted together, and few requests fill a batch
-
-
-class RemoteCall(Protocol):
-    """Protocol of calls to the process that holds a predictor with its models.
-
-    `serving.client.Served` does that on this machine, `cluster.model_actors.Served` on a cluster.
-    """
-
-    def __hash__(self) -> int:
-        """Return a hash: answers are cached by it."""
-
-    def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
-        """Return `function(predictor, *arguments)`, computed there."""
-
-    def submit(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
-        """Send a request without waiting; the returned function waits for the answer.
-
-        Args:
-            together: rows of the first argument that `function.together` may process in one call, of this and of
-                similar requests.
-        """
 
 
 @dataclass(frozen=True)
@@ -68,18 +48,18 @@ def load_extractor_predictor(
     return LoadedExtractor(load(), guard)
 
 
-def connect_extractor(ask: RemoteCall) -> RemoteExtractor:
+def connect_extractor(ask: ModelClient) -> RemoteExtractor:
     """Return a proxy for the extractor that a remote process holds."""
     extractor: RemoteExtractor = connect_predictor(ask).extractor
     return extractor
 
 
-def connect_predictor(ask: RemoteCall) -> Any:
+def connect_predictor(ask: ModelClient) -> Any:
     """Return the remote predictor with proxies in place of its models."""
     return ask(_replace_models_by_proxies, ask)
 
 
-def _replace_models_by_proxies(predictor: Any, ask: RemoteCall) -> Any:
+def _replace_models_by_proxies(predictor: Any, ask: ModelClient) -> Any:
     """Return a picklable copy of a predictor with proxies for its models; runs where the models are."""
     changes: dict[str, Any] = {"guard": nullcontext}  # the guard is entered where the models are
     for part in (one.name for one in fields(predictor)):
@@ -125,7 +105,7 @@ def _forward(part: str, method: str) -> Callable[..., Any]:
 class RemoteExtractor:
     """Proxy for a remote extractor."""
 
-    ask: RemoteCall
+    ask: ModelClient
     spec: RemoteInputSpec
     dim: int
     frame_dim: int | None
@@ -185,7 +165,7 @@ class DetectionOptions:
 class RemoteDetector:
     """Proxy for a remote feature detector."""
 
-    ask: RemoteCall
+    ask: ModelClient
     at_once: int = 1  # videos per batch
 
     def detect(self, features: npt.ArrayLike, **facts: Any) -> Segments:
@@ -208,7 +188,7 @@ class ClipLength:
 class RemoteClipDetector:
     """Proxy for a remote `ClipDetector`; frame encodings are kept by the worker, as bytes."""
 
-    ask: RemoteCall
+    ask: ModelClient
     config: Any
 
     sample_indices, clips = _forward("detector", "sample_indices"), _forward("detector", "clips")
@@ -232,7 +212,7 @@ class RemoteClipDetector:
 class RemoteLanguageModel:
     """Proxy for a remote model that answers questions or finds sentences."""
 
-    ask: RemoteCall
+    ask: ModelClient
     frames: int  # number of frames that it wants
 
     def answer(self, questions: Sequence[Any], corruption: DeferredCorruption | None = None) -> Any:
@@ -252,7 +232,7 @@ class RemoteLanguageModel:
 class RemoteModel:
     """Proxy for a remote recogniser or object detector."""
 
-    ask: RemoteCall
+    ask: ModelClient
     name: str
     spec: RemoteInputSpec | None
     most: int = 1  # clips per batch
@@ -343,7 +323,7 @@ def _call(predictor: Any, frames: Frames, facts: dict[str, Any]) -> Any:
 
 
 @lru_cache(1024)
-def _corrupts_remotely(ask: RemoteCall, part: str, spec: str) -> bool:
+def _corrupts_remotely(ask: ModelClient, part: str, spec: str) -> bool:
     """Whether a remote model applies a corruption; requested once per corruption."""
     answer: bool = ask(_can_corrupt, part, spec)
     return answer

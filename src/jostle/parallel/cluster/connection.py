@@ -12,17 +12,15 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from jostle.errors import BadValue, MissingExtra, ResourceError
-from jostle.parallel.cluster.model_actors import RemoteModelClient, start_model_actors
-from jostle.parallel.cluster.pool import HINT, ActorPool, iter_results
+from jostle.parallel.cluster.model_actors import RayClient, start_model_actors
+from jostle.parallel.cluster.pool import HINT, ActorPool
+from jostle.parallel.mapping import Item, Result, map_over
 from jostle.parallel.serialization import dumps
 from jostle.parallel.serving.server import DeviceStreams
 from jostle.parallel.workers import available_cpus
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 ADDRESS = "RAY_ADDRESS"
 CONNECT_TIMEOUT_S = 10.0
@@ -89,16 +87,16 @@ class Cluster:
         if not items:
             return
         workers = min(jobs or max(self.cpus, 1), len(items))
-        pool = ActorPool(self._ray, dumps(start, HINT))
+        pool = ActorPool(self._ray, dumps(start, HINT), workers)
         try:
-            yield from iter_results(pool, items, workers, lost)
+            yield from map_over(pool, items, workers, lost)
         finally:
             pool.shutdown()
 
     @contextlib.contextmanager
     def serving(
         self, load: Callable[[], Any], streams: DeviceStreams, *, count: int | None = None, gpus_each: float = 1
-    ) -> Iterator[RemoteModelClient]:
+    ) -> Iterator[RayClient]:
         """Serve a model to the processes of `map_unordered` until the context ends.
 
         Args:

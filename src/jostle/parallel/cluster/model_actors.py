@@ -36,7 +36,7 @@ _pending: deque[_RayRequest] = deque()
 
 
 @dataclass(frozen=True)
-class RemoteModelClient:
+class RayClient:
     """Client of the model servers on a cluster; picklable, because servers are found by their names.
 
     Servers on the caller's own machine are preferred. Through Ray, a caller has at most `MAX_PENDING` requests.
@@ -81,12 +81,12 @@ class RemoteModelClient:
 
         return wait_for_result
 
-    def local_client(self, node: str) -> client.ModelClient:
+    def local_client(self, node: str) -> client.SocketClient:
         """Return a client of the servers on a node, without a timeout for restarts: Ray may restart them elsewhere."""
         addresses = tuple(
             address for address, own in zip(self.addresses, self.node_ids, strict=True) if own == node and address
         )
-        return client.ModelClient(addresses, self.key, timeout_s=0.0)
+        return client.SocketClient(addresses, self.key, timeout_s=0.0)
 
     def _submit_to_ray(
         self, function: Callable[..., Any], arguments: tuple[object, ...], together: int
@@ -112,7 +112,7 @@ class RemoteModelClient:
 class _RayRequest:
     """A request that is sent through Ray, with its reply."""
 
-    def __init__(self, remote: RemoteModelClient, payload: bytes) -> None:
+    def __init__(self, remote: RayClient, payload: bytes) -> None:
         self._payload: bytes | None = payload
         self._names = remote._iter_names()
         self._deaths_left = pool.MAX_DEATHS * len(remote.names)
@@ -181,7 +181,7 @@ def _start_server(load: bytes, streams: DeviceStreams, address: str, key: bytes)
 @contextlib.contextmanager
 def start_model_actors(
     ray: Any, load: bytes, streams: DeviceStreams, count: int, gpus_each: float
-) -> Iterator[RemoteModelClient]:
+) -> Iterator[RayClient]:
     """Serve a model from actors of the cluster until the context ends."""
     key = os.urandom(32)
     pool_id = uuid.uuid4().hex
@@ -191,7 +191,7 @@ def start_model_actors(
     options: dict[str, Any] = {"num_cpus": 0, "num_gpus": gpus_each, "max_restarts": RESTARTS, "max_task_retries": 0}
     options |= {"runtime_env": runtime_environment(), "max_concurrency": MAX_CONCURRENCY}
     servers: list[Any] = []
-    remote: RemoteModelClient | None = None
+    remote: RayClient | None = None
     try:
         for name, address in zip(names, addresses, strict=True):
             factory = dumps(partial(_start_server, load, streams, address, key), HINT)
@@ -209,9 +209,7 @@ def start_model_actors(
                 load_reply(ray.get(reply))
             except ray.exceptions.RayActorError as error:
                 raise ResourceError(f"the models cannot be loaded: {death_reason(error)}", fault="F70") from None
-        remote = RemoteModelClient(
-            names, tuple(ray.get([server.node_id.remote() for server in servers])), addresses, key
-        )
+        remote = RayClient(names, tuple(ray.get([server.node_id.remote() for server in servers])), addresses, key)
         yield remote
     finally:
         if remote is not None:

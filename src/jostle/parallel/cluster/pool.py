@@ -8,14 +8,14 @@ import platform
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from jostle.core.environment import library_versions
 from jostle.core.plugins import inherit_plugins, plugin_modules
 from jostle.errors import BadValue, ResourceError
-from jostle.parallel.serialization import TaskHandler, dump_reply, dumps, load_reply
+from jostle.parallel.serialization import TaskHandler, dump_reply, load_reply
 
 HINT = "work on this machine alone, with one job"
 
@@ -89,22 +89,10 @@ def runtime_environment() -> dict[str, Any]:
     return {"env_vars": named | ours}
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
 MAX_DEATHS = 3  # actors that may die while processing the same item; whole machines may disappear
 TIMEOUT_S = 300.0  # for a free CPU; the cluster may have to start machines first
 POLL_S = 5.0
-MAX_ITEM_CHARS = 100  # of an item, in messages
 MAX_REASON_CHARS = 200  # of Ray's reason for a death
-
-
-@dataclass
-class PoolTask(Generic[Item]):
-    """An item, and the number of actors that died while processing it."""
-
-    item: Item
-    deaths: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,17 +104,15 @@ class Member:
 
 
 class ActorPool:
-    """Worker actors of one `map_unordered` call.
+    """Worker actors of one `map_unordered` call; see `Pool`. Only started actors are handed items."""
 
-    Attributes:
-        idle: started actors without a task.
-        starting: actors that wait for a CPU or are loading, by the Ray reference of their start.
-    """
+    hint, max_deaths = HINT, MAX_DEATHS
 
-    def __init__(self, ray: Any, factory: bytes) -> None:
-        self.ray = ray
-        self.idle: deque[Member] = deque()
-        self.starting: dict[Any, Member] = {}
+    def __init__(self, ray: Any, factory: bytes, count: int) -> None:
+        self._ray = ray
+        self._idle: deque[Member] = deque()  # started actors without an item
+        self._starting: dict[Any, Member] = {}  # waiting for a CPU or loading, by reference
+        self._since = time.monotonic()  # when something was last done
         self._all: list[Member] = []
         self._factory = ray.put(factory)
         self._worker_setup = worker_setup()
@@ -137,48 +123,85 @@ class ActorPool:
             scheduling_strategy="SPREAD",
             runtime_env=runtime_environment(),
         )
+        for _ in range(count):
+            self._spawn()
 
-    def spawn(self, failed_before: int = 0) -> None:
+    def _spawn(self, failed_before: int = 0) -> None:
         """Request one more actor from Ray."""
         member = Member(self._actor_class.remote(self._factory, *self._worker_setup), failed_before)
         self._all.append(member)
-        self.starting[member.actor.begin.remote()] = member
+        self._starting[member.actor.begin.remote()] = member
 
-    def register_started(self, done: Any) -> None:
+    def _register_started(self, done: Any) -> None:
         """Add a started actor to the idle ones, or request another if it died while starting."""
-        member = self.starting.pop(done)
-        reply = self.fetch_reply(done)
+        member = self._starting.pop(done)
+        reply = self._fetch_reply(done)
         if isinstance(reply, bytes):
             load_reply(reply)
-            self.idle.append(member)
+            self._idle.append(member)
             return
         self._all.remove(member)
         if member.failed_before + 1 < MAX_DEATHS:
-            self.spawn(member.failed_before + 1)
+            self._spawn(member.failed_before + 1)
         elif not self._all:
             raise ResourceError(f"no process can be started on the cluster: {reply}", fault="F63")
 
-    def fetch_reply(self, done: Any) -> bytes | str:
+    def _fetch_reply(self, done: Any) -> bytes | str:
         """Return a serialized reply, or the reason that the actor or its machine died."""
-        errors = self.ray.exceptions
+        errors = self._ray.exceptions
         try:
-            reply: bytes = self.ray.get(done)
+            reply: bytes = self._ray.get(done)
         except errors.RayTaskError:
             raise  # a bug in jostle: errors of the work arrive as replies
         except errors.RayError as error:
             return death_reason(error)
         return reply
 
-    def reap(self, member: Member) -> None:
+    def take_idle(self) -> Member | None:
+        """Return a started actor without an item; None if there is none."""
+        return self._idle.popleft() if self._idle else None
+
+    def put_idle(self, member: Member) -> None:
+        """Take an actor back."""
+        self._idle.append(member)
+
+    def send(self, member: Member, payload: bytes) -> Any:
+        """Send a serialized item; return Ray's reference of the reply."""
+        return member.actor.work.remote(payload)
+
+    def wait(self, busy: Collection[Any], *, block: bool) -> Sequence[Any]:
+        """Return the references of items that are done; actors that started meanwhile become idle.
+
+        Raises:
+            ResourceError: F71 if no CPU of the cluster was free for a long time.
+        """
+        done = self._ray.wait([*busy, *self._starting], timeout=POLL_S if block else 0)[0]
+        if done or busy or not block:
+            self._since = time.monotonic()
+        elif time.monotonic() - self._since > TIMEOUT_S:
+            raise ResourceError(
+                f"no CPU of the cluster was free for {TIMEOUT_S:g} s; see `ray status`, then run again", fault="F71"
+            )
+        for reference in [reference for reference in done if reference in self._starting]:
+            self._register_started(reference)
+        return [reference for reference in done if reference in busy]
+
+    def receive(self, reference: Any, member: Member) -> bytes | str:
+        """Return a serialized reply, or the reason that the actor or its machine died."""
+        return self._fetch_reply(reference)
+
+    def replace(self, member: Member, reason: str | None, item: str, deaths: int) -> ResourceError:
         """Remove an actor that died, and request another."""
         self._all.remove(member)
-        self.ray.kill(member.actor)  # if only its reply was lost
-        self.spawn()
+        self._ray.kill(member.actor)  # if only its reply was lost
+        self._spawn()
+        message = f"{deaths} processes of the cluster died at {item}: {reason}; if memory ran out, use fewer jobs"
+        return ResourceError(message, fault="F63")
 
     def shutdown(self) -> None:
         """Kill all actors of the pool."""
         for member in self._all:
-            self.ray.kill(member.actor)
+            self._ray.kill(member.actor)
         self._all.clear()
 
 
@@ -187,63 +210,3 @@ def death_reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith(("The actor is dead because", "The actor died because"))]
     return (causes or lines or [type(error).__name__])[0].partition(" Worker exit")[0][:MAX_REASON_CHARS]
-
-
-def iter_results(
-    pool: ActorPool, items: Sequence[Item], jobs: int, lost: Callable[[Item, ResourceError], Result] | None
-) -> Generator[tuple[Item, Result], None, None]:
-    """Yield items with their results as they complete; only started actors receive items."""
-    waiting = deque(PoolTask(item) for item in items)
-    busy: dict[Any, tuple[Member, PoolTask[Item]]] = {}
-    ready: deque[tuple[Item, bytes | ResourceError]] = deque()
-    since = time.monotonic()
-    for _ in range(jobs):
-        pool.spawn()
-    while True:
-        done = pool.ray.wait([*busy, *pool.starting], timeout=0 if ready else POLL_S)[0]
-        for reply in done:
-            if reply in pool.starting:
-                pool.register_started(reply)
-            else:
-                _handle_reply(pool, *busy.pop(reply), pool.fetch_reply(reply), waiting, ready)
-        if done or busy or ready:
-            since = time.monotonic()
-        elif time.monotonic() - since > TIMEOUT_S:
-            raise ResourceError(
-                f"no CPU of the cluster was free for {TIMEOUT_S:g} s; see `ray status`, then run again", fault="F71"
-            )
-        # Idle actors go on while the caller consumes results, but only a limited number of results is buffered.
-        while waiting and pool.idle and len(ready) + len(busy) < 2 * jobs:
-            member, task = pool.idle.popleft(), waiting.popleft()
-            busy[member.actor.work.remote(dumps(task.item, HINT))] = member, task
-        if ready:
-            item, outcome = ready.popleft()
-            if not isinstance(outcome, ResourceError):
-                yield item, load_reply(outcome)
-            elif lost is not None:
-                yield item, lost(item, outcome)
-            else:
-                raise outcome
-        elif not busy and not waiting:
-            return
-
-
-def _handle_reply(
-    pool: ActorPool,
-    member: Member,
-    task: PoolTask[Item],
-    reply: bytes | str,
-    waiting: deque[PoolTask[Item]],
-    ready: deque[tuple[Item, bytes | ResourceError]],
-) -> None:
-    if isinstance(reply, bytes):
-        ready.append((task.item, reply))
-        pool.idle.append(member)
-        return
-    pool.reap(member)
-    task.deaths += 1
-    if task.deaths < MAX_DEATHS:
-        waiting.appendleft(task)
-        return
-    message = f"{task.deaths} processes of the cluster died at {str(task.item)[:MAX_ITEM_CHARS]}"
-    ready.append((task.item, ResourceError(f"{message}: {reply}; if memory ran out, use fewer jobs", fault="F63")))

@@ -32,7 +32,7 @@ Future = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class ModelClient:
+class SocketClient:
     """Client of the model servers on this machine; picklable, so that it can be sent to workers."""
 
     addresses: tuple[str, ...]  # sockets of the servers
@@ -63,16 +63,16 @@ class ModelClient:
         return _session(self).busy_s()
 
 
-_sessions: dict[ModelClient, _Session] = {}
+_sessions: dict[SocketClient, _Session] = {}
 
 
-def _session(client: ModelClient) -> _Session:
+def _session(client: SocketClient) -> _Session:
     if client not in _sessions:
         _sessions[client] = _Session(client)
     return _sessions[client]
 
 
-def close_session(client: ModelClient) -> None:
+def close_session(client: SocketClient) -> None:
     """Close this process's connections to the servers and free the shared memory, if there are any."""
     if client in _sessions:
         _sessions.pop(client).close()
@@ -141,7 +141,7 @@ class _ServerConnection:
 class _Session:
     """Connections and pending requests of this process; not thread-safe."""
 
-    def __init__(self, client: ModelClient) -> None:
+    def __init__(self, client: SocketClient) -> None:
         self._client = client
         self._connections: dict[int, _ServerConnection] = {}
         self._pending: dict[int, _PendingRequest] = {}

@@ -20,7 +20,7 @@ from typing import Any
 from jostle.core.interruption import end_process
 from jostle.errors import ResourceError
 from jostle.parallel.serialization import dump_reply, dumps, load_reply
-from jostle.parallel.serving.client import HINT, ModelClient, close_session
+from jostle.parallel.serving.client import HINT, SocketClient, close_session
 from jostle.parallel.serving.server import DeviceStreams, ModelServer, raise_error, start_server
 from jostle.parallel.workers import OrphanSupervisor, Worker
 
@@ -33,7 +33,7 @@ RESTARTS = 3  # of a server; memory may be too scarce for the model at the momen
 @contextlib.contextmanager
 def serving(
     load: Callable[[], Any], streams: DeviceStreams, environments: Sequence[Mapping[str, str]]
-) -> Iterator[ModelClient]:
+) -> Iterator[SocketClient]:
     """Serve a model from processes of this machine until the context ends.
 
     Args:
@@ -46,7 +46,7 @@ def serving(
     """
     with contextlib.ExitStack() as end:
         key = os.urandom(32)
-        client = ModelClient(_make_addresses(len(environments), end), key)
+        client = SocketClient(_make_addresses(len(environments), end), key)
         server_pool = _ServerPool(OrphanSupervisor())
         end.callback(server_pool.terminate)
         end.callback(close_session, client)
@@ -66,7 +66,7 @@ def serving(
 
 
 @contextlib.contextmanager
-def serving_here(model: Any, streams: DeviceStreams, *, foreign: bool) -> Iterator[ModelClient]:
+def serving_here(model: Any, streams: DeviceStreams, *, foreign: bool) -> Iterator[SocketClient]:
     """Serve a model from threads of this process until the context ends; it need not be picklable.
 
     Args:
@@ -74,7 +74,7 @@ def serving_here(model: Any, streams: DeviceStreams, *, foreign: bool) -> Iterat
     """
     with contextlib.ExitStack() as end:
         address, key = _make_addresses(1, end)[0], os.urandom(32)
-        client = ModelClient((address,), key, timeout_s=CONNECT_S)
+        client = SocketClient((address,), key, timeout_s=CONNECT_S)
         server = ModelServer(model, streams, address, key, foreign=foreign)
         end.callback(server.stop, STOP_S)
         end.callback(close_session, client)
