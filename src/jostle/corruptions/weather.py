@@ -268,11 +268,11 @@ def _lay_kept_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thick
     gain, lift = _fog_gain(rows, thickness)
     width, side = rows.shape[1] // 3, len(plane)
     # The plane is a torus: a row that leaves it on the right comes in again on the left.
-    seam = min(width, side - dx)
+    right = min(width, side - dx)
     for y in range(len(rows)):
         source = plane[(y + dy) % side]
-        _fogged(rows[y, : 3 * seam], out[y], source[dx:], gain, lift)
-        _fogged(rows[y, 3 * seam :], out[y, 3 * seam :], source, gain, lift)
+        _fogged(rows[y, : 3 * right], out[y], source[dx:], gain, lift)
+        _fogged(rows[y, 3 * right :], out[y, 3 * right :], source, gain, lift)
 
 
 @inlined

@@ -3,7 +3,7 @@
 A text is read as a person would read it, or it is unreadable: it is counted as such, never guessed, and no model
 judges it. The rules, in this order:
 
-1. Thinking (`<think>...</think>` and its kin) is left out; a text that ends while thinking is unreadable. Where
+1. Thinking (`<think>...</think>` and its variants) is left out; a text that ends while thinking is unreadable. Where
    there is an answer tag, a box (`\\boxed{C}`) or a JSON document with an answer, that is read, and nothing else.
 2. The whole text is a label (`B`, `(B)`, `B.`), an option, or both (`B. the dog`). A label comes before words: where
    options are letters themselves, `B` is option B. A label with the words of another option is unreadable.

@@ -92,7 +92,7 @@ def batch_sizes(largest: int, device: torch.device) -> tuple[int, ...]:
 
 @torch.no_grad()
 def rows_agree(step: Step, row: Tensor, size: int) -> bool:
-    """Return whether each row of a batch of a step has the same bits in every place and in any company.
+    """Return whether each row of a batch of a step has the same bits in every place and whatever the batch.
 
     Two rows are tried in every place of a batch, and all rows in three places, in other company. The rows are noise of
     always the same values, so that the outcome does not depend on what is computed first. Outputs that are the same for

@@ -64,7 +64,7 @@ def test_split_levels_keep_front_and_tail_apart(length: int, padded: int) -> Non
     for level, before in zip(levels[1:], levels, strict=False):
         assert level.padded == -(-before.padded // 2)
         assert level.columns <= level.padded
-        column, extra = level.seam
+        column, extra = level.cut
         assert before.columns // 2 + extra == level.columns
         if extra:
             assert level.points < column < level.columns - level.tail

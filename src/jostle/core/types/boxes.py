@@ -18,7 +18,7 @@ class Boxes:
     Attributes:
         box: (N, 4) float64 x1, y1, x2, y2; (0,) if there is none.
         label: (N,) int64 class numbers.
-        score: (N,) float64, larger is surer; None for the truth.
+        score: (N,) float64, larger is more confident; None for the truth.
 
     >>> Boxes([[0, 0, 10, 10]], [3], [0.9]).box.shape
     (1, 4)

@@ -26,7 +26,7 @@ class Predictions:
         start: (N,) float64 seconds.
         end: (N,) float64 seconds.
         label: (N,) int32, an index into `classes`.
-        score: (N,) float64, larger is surer; not necessarily a probability.
+        score: (N,) float64, larger is more confident; not necessarily a probability.
         numbered: whether labels are class numbers that only the ground truth can name.
         left_out: what the reader dropped on request, and how often.
 

@@ -9,7 +9,7 @@ Ego4D Moments Queries, moments of daily life in clips of eight minutes: `moments
 clips are `<clip_uid>.mp4`.
 
 EGTEA Gaze+, clips of cooking cut to one action each, with three official splits into training and test:
-`train_split1.txt` and its kin have lines `OP01-R01-PastaSalad-1002316-1004005-F024051-F024101 1 1 1`: the clip, its
+`train_split1.txt` and the like have lines `OP01-R01-PastaSalad-1002316-1004005-F024051-F024101 1 1 1`: the clip, its
 action, its verb and its nouns, counted from 1; `action_idx.txt`, lines `Inspect/Read recipe 1`, names the actions where
 it is there. `training` and `test` are those of split 1, `training-2` and `test-2` those of split 2, and so on.
 """

@@ -1,6 +1,6 @@
 """UCF101, HMDB51 and UCF101-DS: trimmed clips in a folder a class.
 
-Layouts of UCF101: `ucfTrainTestlist/testlist01.txt` and its kin; mmaction2's `ucf101_val_split_1_videos.txt` with
+Layouts of UCF101: `ucfTrainTestlist/testlist01.txt` and its variants; mmaction2's `ucf101_val_split_1_videos.txt` with
 `classInd.txt` beside it; no list at all, where the group in a name, `_g05_`, gives the split: groups 1 to 7 are the
 test set of the first, 8 to 14 of the second, 15 to 21 of the third.
 

@@ -82,9 +82,9 @@ class RecognitionPredictor:
                 if finding is None and corrupts_on_device(self.model, cell.parsed):
                     on_device.append(_CorruptedOnDevice(cell.name, every[rows], footage.deferred(cell)))
                     continue
-                came_from, belt = every[indices], SlidingFrames(top, indices)
+                came_from, frame_window = every[indices], SlidingFrames(top, indices)
                 for number, row in enumerate(indices):
-                    scorer.request((cell.name, number), came_from[number], row, belt)
+                    scorer.request((cell.name, number), came_from[number], row, frame_window)
                 if cell.name == CLEAN:
                     scorer.flush()
                     clean = scorer.cost(footage.decoded)
@@ -92,9 +92,9 @@ class RecognitionPredictor:
                 max(getattr(self.model, "most", 1) // batch, 1) if job.reuse else 1
             )  # so that copies of clips fill a batch
             for lo in range(0, len(on_device), copies):
-                belt = SlidingFrames(footage.clean, rows)
+                frame_window = SlidingFrames(footage.clean, rows)
                 for number, row in enumerate(rows):
-                    scorer.request_copies(number, on_device[lo : lo + copies], row, belt)
+                    scorer.request_copies(number, on_device[lo : lo + copies], row, frame_window)
             scorer.wait()
             outputs = {
                 cell.name: np.asarray(
@@ -170,20 +170,20 @@ class ClipScorer(Generic[Answer]):
         self._pending: list[tuple[list[int], Pending[Answer]]] = []
         self._clips = self._frames = 0
 
-    def request(self, slot_key: tuple[str, int], came_from: Indices, row: Indices, belt: SlidingFrames) -> None:
+    def request(self, slot_key: tuple[str, int], came_from: Indices, row: Indices, frame_window: SlidingFrames) -> None:
         """Queue the clip of frames `row` for scoring; `came_from` gives the clean frames they equal."""
         slot = self._add_slot(slot_key, came_from)
         if slot is not None:
-            self._enqueue((slot,), row, belt, ())
+            self._enqueue((slot,), row, frame_window, ())
 
     def request_copies(
-        self, number: int, cells: Sequence[_CorruptedOnDevice], row: Indices, belt: SlidingFrames
+        self, number: int, cells: Sequence[_CorruptedOnDevice], row: Indices, frame_window: SlidingFrames
     ) -> None:
         """Queue a clip of clean frames for scoring in several cells, whose corruptions the model's device applies."""
         slots = {cell: self._add_slot((cell.name, number), cell.came_from[number]) for cell in cells}
         new = {cell: slot for cell, slot in slots.items() if slot is not None}
         if new:
-            self._enqueue(tuple(new.values()), row, belt, tuple(cell.deferred for cell in new))
+            self._enqueue(tuple(new.values()), row, frame_window, tuple(cell.deferred for cell in new))
 
     def _add_slot(self, slot_key: tuple[str, int], came_from: Indices) -> int | None:
         """Add a slot for an answer and return it; None if another slot has the answer to the same frames."""
@@ -198,15 +198,19 @@ class ClipScorer(Generic[Answer]):
         return slot
 
     def _enqueue(
-        self, slots: tuple[int, ...], row: Indices, belt: SlidingFrames, deferred: tuple[DeferredCorruptionFactory, ...]
+        self,
+        slots: tuple[int, ...],
+        row: Indices,
+        frame_window: SlidingFrames,
+        deferred: tuple[DeferredCorruptionFactory, ...],
     ) -> None:
         if deferred != self._deferred:
             self.flush()
             self._deferred = deferred
         if self._clips_queued is None:
-            shape = (*row.shape, *belt.size, 3)
+            shape = (*row.shape, *frame_window.size, 3)
             self._clips_queued = np.empty((self._most_clips(shape), *shape), np.uint8)
-        belt.take(row, into=self._clips_queued[len(self._queue)])
+        frame_window.take(row, into=self._clips_queued[len(self._queue)])
         self._queue.append((slots, row))
         if len(self._queue) == len(self._clips_queued):
             self.flush()

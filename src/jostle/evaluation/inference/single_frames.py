@@ -46,9 +46,9 @@ def predict_frames(
         clean = Cost()
         for cell in job.cells:
             top = footage.under(cell)
-            came_from, belt = origins(top)[numbers], SlidingFrames(top, numbers[:, None])
+            came_from, frame_window = origins(top)[numbers], SlidingFrames(top, numbers[:, None])
             for i in in_time.tolist():
-                scorer.request((cell.name, i), came_from[i : i + 1], numbers[i : i + 1], belt)
+                scorer.request((cell.name, i), came_from[i : i + 1], numbers[i : i + 1], frame_window)
             if cell.name == CLEAN:
                 scorer.flush()
                 clean = scorer.cost(footage.decoded)

@@ -207,7 +207,7 @@ class FeatureDetector(Detector[C]):
             raise BadValue("a batch needs at least one video")
         return self._stacked([self._checked(video) for video in videos])
 
-    def launcher_for(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
+    def forward_function(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
         """Return the function to run instead of `forward`, and the features in its layout."""
         return self.forward, features
 
@@ -228,7 +228,7 @@ class FeatureDetector(Detector[C]):
             if steps != count or self.config.stretches:
                 x = F.interpolate(x, steps, mode="linear", align_corners=self.aligned_ends)
                 lengths = torch.full_like(lengths, steps)
-            run, x = self.launcher_for(x)
+            run, x = self.forward_function(x)
             with network_stream(x, lengths):
                 outputs: Outputs = self.infer(run, x, lengths)
         wait_for_networks(self.device)
@@ -348,7 +348,7 @@ class PointDetector(FeatureDetector[P]):
         """Apply soft-NMS, and voting for class-agnostic suppression."""
         return suppress(candidates, self.config)
 
-    def launcher_for(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
+    def forward_function(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
         """Return the network as a GPU runs it, compiled or recorded, with features padded to a few lengths."""
         if not features.is_cuda:
             return self.forward, features
@@ -405,7 +405,7 @@ class PointwiseDetector(PointDetector[P]):
             padded=(steps,),
         )
 
-    def launcher_for(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
+    def forward_function(self, features: Tensor) -> tuple[Callable[[Tensor, Tensor], Outputs], Tensor]:
         """Return `forward` as it is: padding would change what a network without masks predicts at the end."""
         return self.forward, features
 

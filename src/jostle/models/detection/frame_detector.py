@@ -225,7 +225,7 @@ class FrameDetector(Detector[C]):
 
     @final
     def encode_frames(self, frames: npt.ArrayLike) -> Tensor:
-        """(T, ...) seen of each frame, of (T, H, W, channels) uint8 of any size; the same bits in any company."""
+        """(T, ...) seen of each frame, of (T, H, W, channels) uint8 of any size; the same bits whatever the batch."""
         pictures = self.prepare(frames)
         size = self._pictures_at_once(self.scaled(pictures[:, :1]).transpose(0, 1))
         every = (pictures[:, lo : lo + size] for lo in range(0, pictures.shape[1], size))

@@ -287,7 +287,7 @@ class VSGN(FeatureDetector[VsgnConfig]):
         assert isinstance(outputs, VsgnOutputs)
         config = self.config
         inside = outputs.adjusted.clamp(0, config.max_length - 1)
-        heard = heights(outputs.curves[:, 1], inside[..., 0]) * heights(outputs.curves[:, 2], inside[..., 1])
+        boundary_score = heights(outputs.curves[:, 1], inside[..., 0]) * heights(outputs.curves[:, 2], inside[..., 1])
         likely = outputs.logits.sigmoid() if config.agnostic else outputs.logits.softmax(-1)[..., 1:]
         boxes = outputs.stitching.back(inside)
         if not config.reproduce_bugs:  # of what lies beside the video nothing is left, and it can match nothing
@@ -295,7 +295,7 @@ class VSGN(FeatureDetector[VsgnConfig]):
         decoded = []
         for i in range(len(boxes)):
             box, label = (likely[i] > config.min_probability).nonzero(as_tuple=True)
-            score = likely[i, box, label] * heard[i, box]
+            score = likely[i, box, label] * boundary_score[i, box]
             row = (boxes[i, box].cpu().numpy(), score.cpu().numpy(), label.cpu().numpy())
             if config.window_threshold is not None and len(box):
                 row = hard_nms(*row, threshold=config.window_threshold, max_segments=len(box))

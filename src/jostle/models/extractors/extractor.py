@@ -222,7 +222,7 @@ class Extractor:
         return FRAMES_AT_ONCE[kind], WINDOWS_AT_ONCE[kind]
 
     def see(self, frames: Frames) -> Features:
-        """Return (N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""
+        """Return (N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any batch."""
         return self.see_together([frames])[0]
 
     def see_together(self, parts: Sequence[Frames | Tensor]) -> list[Features]:
@@ -232,7 +232,7 @@ class Extractor:
         return self._in_batches("see", every, size, self.frame_dim or 0, self.spec.prepare_frames, network.see)
 
     def join(self, encodings: Features) -> Features:
-        """Return (B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
+        """Return (B, C) float32 from (B, T, frame_dim): each window by itself, the same bits whatever the batch."""
         return self.join_together([encodings])[0]
 
     def join_together(self, parts: Sequence[Features]) -> list[Features]:

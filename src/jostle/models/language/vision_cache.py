@@ -1,9 +1,9 @@
 """Reuse of a vision tower's outputs for pictures that it has seen before.
 
 Towers of the known families look at each picture (Qwen: each pair of pictures) by itself. Here they get them in batches
-of one size, filled up with black, in which the output for a picture is proved to have the same bits in any company: so
-it can be kept. Frames that a corruption left alone are computed once for all cells and
-questions of a video. What is kept is found by its content and compared value by value.
+of one size, filled up with black, in which the output for a picture is proved to have the same bits whatever the batch:
+so it can be kept. Frames that a corruption left alone are computed once for all cells and questions of a video. What
+is kept is found by its content and compared value by value.
 """
 
 from __future__ import annotations

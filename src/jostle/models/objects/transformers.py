@@ -53,7 +53,7 @@ class TransformersDetectorFamily:
     """Networks that are loaded under one name."""
 
     name: str
-    kin: Mapping[str, ModelType]  # by `model_type`
+    variants: Mapping[str, ModelType]  # by `model_type`
     defaults: Mapping[str, Any]  # settings without a `preprocessor_config.json`
 
 
@@ -153,15 +153,16 @@ def _load(name: str, weights: Weights) -> ObjectDetector:
         raise BadValue(f"{family.name}: weights are a folder with config.json and model.safetensors, not tensors")
     folder = Path(weights)
     model_type = str(read_settings(folder / "config.json", family.name).get("model_type"))
-    if model_type not in family.kin:
-        other = next((one.name for one in FAMILIES.values() if model_type in one.kin), None)
+    if model_type not in family.variants:
+        other = next((one.name for one in FAMILIES.values() if model_type in one.variants), None)
         hint = f"; load it as {other!r}" if other else ""
-        raise CheckpointError(f"{folder}: holds a {model_type!r}, not a {' or '.join(family.kin)}{hint}", fault="F54")
-    kin, file = family.kin[model_type], folder / "preprocessor_config.json"
+        known = " or ".join(family.variants)
+        raise CheckpointError(f"{folder}: holds a {model_type!r}, not a {known}{hint}", fault="F54")
+    variant, file = family.variants[model_type], folder / "preprocessor_config.json"
     settings = {**family.defaults, **(read_settings(file, family.name) if file.is_file() else {})}
     prepare = ObjectPreprocessing.of(str(file), settings)
-    network = pretrained(folder, family.name, kin.network, "head that finds boxes")
-    find = QueryBoxes(network, prepare, rest=kin.rest)
+    network = pretrained(folder, family.name, variant.network, "head that finds boxes")
+    find = QueryBoxes(network, prepare, rest=variant.rest)
     return ObjectDetector(network, find, classes=_names(network.config), name=family.name)
 
 

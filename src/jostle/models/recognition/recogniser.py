@@ -88,7 +88,7 @@ class Recogniser:
         self.head = head
 
     def __call__(self, clip_frames: Frames) -> Scores:
-        """Return (B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
+        """Return (B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip whatever the batch."""
         return self.together([clip_frames])[0]
 
     def together(self, parts: Sequence[Frames | Tensor]) -> list[Scores]:

@@ -22,7 +22,7 @@ from jostle.reporting.analysis.labels import short_name
 
 
 @dataclass(frozen=True)
-class FrailItem:
+class FragileItem:
     """An item with its breaking point and its frailty curve."""
 
     point: ItemBreakingPoint
@@ -70,7 +70,7 @@ def describe_probe(probe: Probe) -> str:
     return f"Of {one.items} items, {share} % are lost to one damaged frame ({short_name(worst)}); {half}."
 
 
-def frailest_items(record: RunRecord, probe: Probe, count: int) -> list[FrailItem]:
+def most_fragile_items(record: RunRecord, probe: Probe, count: int) -> list[FragileItem]:
     """Return the items that break first, by the kind that breaks each, one of each video before a second."""
     best: dict[tuple[str, int], ItemBreakingPoint] = {}
     for point in probe.breaking_points:
@@ -83,14 +83,14 @@ def frailest_items(record: RunRecord, probe: Probe, count: int) -> list[FrailIte
         ranked.append((seen.get(point.video, 0), *_order(point), point))
         seen[point.video] = seen.get(point.video, 0) + 1
     ranked.sort(key=lambda row: row[:-1])
-    return [frail_item(record, row[-1]) for row in ranked[:count]]
+    return [fragile_item(record, row[-1]) for row in ranked[:count]]
 
 
-def frail_item(record: RunRecord, point: ItemBreakingPoint) -> FrailItem:
+def fragile_item(record: RunRecord, point: ItemBreakingPoint) -> FragileItem:
     """Return an item with its curve, read from the file of its video."""
     video = read_video_probe(record.folder, point.video)
     curve = next(one for one in video.curves if (one.item, one.kind) == (point.item, point.kind))
-    return FrailItem(point, video.items[point.item], curve, video.fps)
+    return FragileItem(point, video.items[point.item], curve, video.fps)
 
 
 def lost_shares(probe: Probe) -> Mapping[str, Sequence[tuple[int, float]]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jostle.core.formatting import percent, time_of
 from jostle.mending.collection import InspectedFile
-from jostle.reporting.html.templates import dressed, templates
+from jostle.reporting.html.templates import inline_assets, templates
 
 MOST_PICTURES = 60  # stretches on the page, the longest first
 MOST_ROWS = 2000
@@ -29,7 +29,7 @@ def collection_page(files: Sequence[InspectedFile], title: str, false_alarms: st
         .get_template("collection.html.jinja")
         .render(
             title=title,
-            **dressed(("collection.css",)),
+            **inline_assets(("collection.css",)),
             files=ranked[:MOST_ROWS],
             more=max(len(ranked) - MOST_ROWS, 0),
             count=len(files),

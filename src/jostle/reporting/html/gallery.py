@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.io.files.atomic import write_text
-from jostle.reporting.html.templates import dressed, templates
+from jostle.reporting.html.templates import inline_assets, templates
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def write_gallery(path: Path, exhibits: Sequence[Exhibit], clean: Path, sheet: P
         about=about,
         clean=_embedded(clean, "video/mp4"),
         sheet=_embedded(sheet, "image/png"),
-        **dressed(("gallery.css",)),
+        **inline_assets(("gallery.css",)),
     )
     write_text(path, [page])
     return path

@@ -28,7 +28,7 @@ from jostle.reporting.analysis.loss_steps import step_of
 from jostle.reporting.analysis.summary import Number, RunSummary, write_summary
 from jostle.reporting.analysis.verdict import between, describe_mending, percent
 from jostle.reporting.html.blocks import Facts
-from jostle.reporting.html.templates import dressed, templates
+from jostle.reporting.html.templates import inline_assets, templates
 from jostle.reporting.published.table import PublishedModel
 
 Progress = Callable[[int, int], None]
@@ -232,7 +232,7 @@ def write_board(
     if out.exists() and not out.is_dir():
         raise DataError(f"{out}: is a file; name a folder for the board")
     boards = boards_of(sources, draws=draws, seed=seed, progress=progress)
-    clothes = dressed(("report.css", "board.css"), "board.js")
+    assets = inline_assets(("report.css", "board.css"), "board.js")
     files = Files({}, {})
     pages = {}
     for board in boards:
@@ -243,12 +243,12 @@ def write_board(
             published=published,
             self_reported=any(line.self_reported for table in measured for line in table.lines),
             title=title,
-            **clothes,
+            **assets,
         )
         pages[page_name(board)] = html
     cards = [(board, page_name(board)) for board in boards]
     pages[INDEX] = environment.get_template("board-index.html.jinja").render(
-        cards=cards, title=title, percent=percent, **clothes
+        cards=cards, title=title, percent=percent, **assets
     )
     for folder in (out, out / RECORDS, *([out / REPORTS] if files.reports else [])):
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from jostle.reporting.analysis.paper_tables import write_paper_tables
 from jostle.reporting.charts.save import save_drawing
 from jostle.reporting.html.blocks import Figure, figures_in
 from jostle.reporting.html.section import PlacedSection, Report, ReportedRun, compose_sections
-from jostle.reporting.html.templates import dressed, templates
+from jostle.reporting.html.templates import inline_assets, templates
 from jostle.reporting.options import ReportConfig
 from jostle.reporting.sections.videos import count_worst
 
@@ -86,7 +86,7 @@ def render(page: Page) -> str:
         return name
 
     template = templates().get_template("report.html.jinja")
-    styles = dressed(("report.css",), "report.js")
+    styles = inline_assets(("report.css",), "report.js")
     return str(template.render(page=page, register_table=register_table, texts=texts, **styles))
 
 

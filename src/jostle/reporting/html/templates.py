@@ -42,7 +42,7 @@ def _templates() -> Any:
     return environment
 
 
-def dressed(styles: tuple[str, ...], script: str = "") -> dict[str, str]:
+def inline_assets(styles: tuple[str, ...], script: str = "") -> dict[str, str]:
     """Style and script of a page with their hashes, from palette, looks and files in this folder, and who writes it."""
     style = "\n".join([all_colours(), style_sheet(), *map(_text, styles)])
     text = _text(script) if script else ""

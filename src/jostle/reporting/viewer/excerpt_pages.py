@@ -10,7 +10,7 @@ from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.spec import Entry, Spec, own_entry, profiles
 from jostle.errors import DataError
 from jostle.evaluation.results.run_analysis import processed_videos
-from jostle.reporting.analysis.breaking_points import describe_probe, frail_item, probe_of
+from jostle.reporting.analysis.breaking_points import describe_probe, fragile_item, probe_of
 from jostle.reporting.analysis.labels import short_name
 from jostle.reporting.viewer.pages import heading, page
 from jostle.reporting.viewer.runs import Snapshot, cell_key
@@ -91,7 +91,7 @@ def probe_page(snapshot: Snapshot) -> dict[str, Any]:
     if probe is None:
         raise DataError("this run was not probed; `jostle probe` finds its breaking points")
     points = sorted(probe.breaking_points, key=lambda one: (one.frames is None, one.frames or 0, one.video, one.item))
-    found = [frail_item(record, point) for point in points[:ITEMS]]
+    found = [fragile_item(record, point) for point in points[:ITEMS]]
     return page(
         "probe",
         "Breaking points",

@@ -83,7 +83,7 @@ def _failed(request: Request, status: int, message: str) -> Response:
 
 def _add_pages(app: FastAPI, collection: RunCollection) -> None:
     def page(path: str, find: Callable[[Request], Page]) -> None:
-        """A page and its twin: the page is the same shell everywhere, which fetches the twin and draws it."""
+        """A page and its JSON: the page is the same shell everywhere, which fetches the JSON and draws it."""
 
         def shell(request: Request) -> Response:
             find(request)  # so that an address without a page answers 404

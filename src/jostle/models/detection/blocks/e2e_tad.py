@@ -142,7 +142,7 @@ class FeedForward(nn.Module):
         self.linear1, self.linear2 = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
         self.dropout = nn.Dropout(dropout)
 
-    def thought(self, x: Tensor) -> Tensor:
+    def feed_forward(self, x: Tensor) -> Tensor:
         """Return the feed-forward update of (B, N, D)."""
         output: Tensor = self.dropout(self.linear2(self.dropout(F.relu(self.linear1(x)))))
         return output
@@ -159,7 +159,7 @@ class EncoderLayer(FeedForward):
     def forward(self, x: Tensor, position: Tensor, reference: Tensor, padded: Tensor | None) -> Tensor:
         """Return a tensor of shape (B, T, D)."""
         x = self.norm1(x + self.dropout(self.self_attn(x + position, reference, x, padded)))
-        output: Tensor = self.norm2(x + self.thought(x))
+        output: Tensor = self.norm2(x + self.feed_forward(x))
         return output
 
 
@@ -178,7 +178,7 @@ class DecoderLayer(FeedForward):
         query = x + position
         x = self.norm2(x + self.dropout(self.self_attn(query, query, x, need_weights=False)[0]))
         x = self.norm1(x + self.dropout(self.cross_attn(x + position, reference, memory, padded)))
-        output: Tensor = self.norm3(x + self.thought(x))
+        output: Tensor = self.norm3(x + self.feed_forward(x))
         return output
 
 

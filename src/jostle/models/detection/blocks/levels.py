@@ -32,7 +32,7 @@ class Level:
     tail: int  # how many of the last columns may differ from the constant padding before them
     mask: Tensor  # (B, 1, columns) which columns are valid
     # where columns of constant padding are put in after the step down to this level, and how many
-    seam: tuple[int, int] = (0, 0)
+    cut: tuple[int, int] = (0, 0)
 
     @property
     def missing(self) -> int:
@@ -53,7 +53,7 @@ class Level:
 
     def grow(self, x: Tensor) -> Tensor:
         """Return (B, C, columns) after the step down: constant columns put in, so that front and tail stay apart."""
-        place, extra = self.seam
+        place, extra = self.cut
         if not extra:
             return x
         between = x[..., place : place + 1].expand(*x.shape[:-1], extra)
@@ -100,10 +100,10 @@ def reaching_levels(
         # Three equal columns in a row leave one after the next pooling; a fourth lets them start anywhere.
         needed = length + max(front, beyond) + tail + 4
         columns = min(padded, max(-(-before // 2), needed + needed % 2))  # even, as the padded length is
-        seam = (0, 0)
+        cut = (0, 0)
         if level and result[-1].missing:
-            seam = ((before - tail_before - 2) // 2, columns - before // 2)
-        result.append(Level(2**level, length, columns, padded, tail, _mask(lengths, columns), seam))
+            cut = ((before - tail_before - 2) // 2, columns - before // 2)
+        result.append(Level(2**level, length, columns, padded, tail, _mask(lengths, columns), cut))
         lengths = (lengths + 1) // 2
         length, padded = -(-length // 2), -(-padded // 2)
     return tuple(result)

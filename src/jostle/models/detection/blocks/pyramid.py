@@ -158,7 +158,7 @@ class Tower(nn.Module):
         self.norm = nn.ModuleList(ChannelNorm(width, config.eps) for _ in range(2))
         self.clear = config.opentad
 
-    def climb(self, x: Tensor, row: Row) -> Tensor:
+    def hidden(self, x: Tensor, row: Row) -> Tensor:
         """Return (B, dim, S) after the layers; the gaps between levels are zero again."""
         mask = row.valid if self.clear else row.inside
         for conv, norm in zip(self.head, self.norm, strict=True):
@@ -185,7 +185,7 @@ class ClassTower(Tower):
             nn.init.constant_(self.cls_head.conv.bias, -math.log((1 - prior) / prior))
 
     def forward(self, x: Tensor, row: Row) -> Tensor:
-        return self.last(self.cls_head, self.climb(x, row), row)  # (B, classes, S)
+        return self.last(self.cls_head, self.hidden(x, row), row)  # (B, classes, S)
 
 
 class LearnedScale(nn.Module):
@@ -206,4 +206,4 @@ class OffsetTower(Tower):
 
     def forward(self, x: Tensor, row: Row) -> Tensor:
         scale = row.spread(torch.stack([level.get_parameter("scale") for level in self.scale]))
-        return F.relu(self.last(self.offset_head, self.climb(x, row), row) * scale)  # (B, outputs, S)
+        return F.relu(self.last(self.offset_head, self.hidden(x, row), row) * scale)  # (B, outputs, S)
