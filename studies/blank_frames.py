@@ -19,9 +19,10 @@ import numpy.typing as npt
 
 import jostle
 from jostle.core.types.segments import Segments
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
-from jostle.corruptions.engine.stages import ClipSource, chain, gather, origins
+from jostle.corruptions.engine.stages import chain, gather, origins
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.mending.blank_frames import MAX_GAP, find_blank, find_lost
 from jostle.mending.descriptor import describe_frames

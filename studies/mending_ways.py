@@ -22,7 +22,7 @@ from jostle.core.types.columns import Flags
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
-from jostle.corruptions.engine.stages import PipelineSource
+from jostle.core.types.video import VideoSource
 from jostle.evaluation.inference.feature_detection import FeatureGrid, submit_detection
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
@@ -199,10 +199,10 @@ class RecordingOracle:
     name, fingerprint = "known", None
     last: Any = None
 
-    def finder_for(self, clean: PipelineSource) -> RecordingOracle:
+    def finder_for(self, clean: VideoSource) -> RecordingOracle:
         return self
 
-    def find_damaged(self, top: PipelineSource, came_from: npt.NDArray[np.int64]) -> Flags:
+    def find_damaged(self, top: VideoSource, came_from: npt.NDArray[np.int64]) -> Flags:
         RecordingOracle.last = top
         return Mending().finder_for(top).find_damaged(top, came_from)
 

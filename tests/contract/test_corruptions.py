@@ -11,11 +11,12 @@ import pytest
 
 import jostle
 from jostle import Clip
+from jostle.core.types.video import ClipSource, VideoSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec, profiles
-from jostle.corruptions.engine.stages import ClipSource, PipelineSource, TimeStage, chain
+from jostle.corruptions.engine.stages import TimeStage, chain
 
 OWN = list(corruptions)
 PROFILED = [f"{table.name}/{name}" for table in profiles.values() for name in table.entries]
@@ -26,7 +27,7 @@ def strongest(name: str) -> str:
     return f"{name}:{len(Spec.parse(name).entry.values)}"
 
 
-def source_for(clip: Clip, spec: str) -> PipelineSource:
+def source_for(clip: Clip, spec: str) -> VideoSource:
     parsed = Spec.parse(spec)
     masks = masks_for([parsed], None, Timeline.of(clip.pts, clip.fps, None))
     return chain(ClipSource(clip), [parsed], masks, seed=3, video_id="v")

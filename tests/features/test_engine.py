@@ -15,8 +15,8 @@ from helpers.flow_extractor import Moving, extract_windows, make_features
 from helpers.numpy_extractor import DIM, FRAME_DIM, TwoParts, WindowsWhole, moving
 from jostle import Clip
 from jostle.core.types import Segments
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource
 from jostle.errors import BadValue
 from jostle.features.caches import CachedFrames, FrameFeatureCache, SlidingFrames
 from jostle.features.engine import VideoFeatures

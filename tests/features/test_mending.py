@@ -13,8 +13,8 @@ import jostle
 from helpers.flow_extractor import Moving, extract_windows, make_features
 from helpers.numpy_extractor import TwoParts, WindowsWhole, moving
 from jostle import Clip
+from jostle.core.types.video import ClipSource, VideoSource
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, PipelineSource
 from jostle.errors import BadValue
 from jostle.features.engine import VideoFeatures
 from jostle.features.interpolation import interpolate_rows, nearest_undamaged
@@ -33,10 +33,10 @@ class DarkFrameFinder:
     name = "too_dark"
     fingerprint = "x"
 
-    def finder_for(self, clean: PipelineSource) -> DarkFrameFinder:
+    def finder_for(self, clean: VideoSource) -> DarkFrameFinder:
         return self
 
-    def find_damaged(self, top: PipelineSource, came_from: np.ndarray) -> np.ndarray:
+    def find_damaged(self, top: VideoSource, came_from: np.ndarray) -> np.ndarray:
         return np.array([top.block(t, t + 1).mean() < self.below for t in range(len(top))])
 
 

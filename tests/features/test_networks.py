@@ -7,8 +7,8 @@ import pytest
 
 from helpers.numpy_extractor import moving
 from jostle import Clip
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource
 from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost
 from jostle.models.loading.extractors import load_extractor

@@ -8,7 +8,8 @@ import pytest
 import jostle
 import jostle.api
 from jostle import Clip
-from jostle.corruptions.engine.stages import MADE, ClipSource
+from jostle.core.types.video import ClipSource
+from jostle.corruptions.engine.stages import MADE
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.parameters import CASTS
 from jostle.mending.damage_finders import Mending, find_damaged

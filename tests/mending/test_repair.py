@@ -8,7 +8,7 @@ import pytest
 import jostle
 from jostle import Clip
 from jostle.core.types.clip import Frames
-from jostle.corruptions.engine.stages import ClipSource
+from jostle.core.types.video import ClipSource
 from jostle.errors import BadValue, DataError
 from jostle.mending.repair import MendedSource
 

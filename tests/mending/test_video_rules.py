@@ -12,7 +12,8 @@ import jostle.api
 from helpers.moving_film import moving_film
 from jostle import Clip
 from jostle.core.types.clip import Frames
-from jostle.corruptions.engine.stages import MADE, ClipSource
+from jostle.core.types.video import ClipSource
+from jostle.corruptions.engine.stages import MADE
 from jostle.mending import damage_finders
 from jostle.mending.damage_finders import Mending
 from jostle.mending.descriptor import describe_frame

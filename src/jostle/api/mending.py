@@ -47,7 +47,7 @@ def mend(
     >>> mend(clip, struck=[False, False, True, True, False, False])[:, 0, 0, 0].tolist()
     [0, 10, 20, 30, 40, 50]
     """
-    from jostle.corruptions.engine.stages import ClipSource
+    from jostle.core.types.video import ClipSource
     from jostle.mending.repair import MendedSource, damage_mask
 
     clip = frames if isinstance(frames, Clip) else Clip.at_rate(check_frames(frames), 30)

@@ -13,7 +13,8 @@ from numba import uint64
 from jostle.core.kernels import kernel
 from jostle.core.timing import measure_stage
 from jostle.core.types.clip import Frame, Frames
-from jostle.corruptions.engine.stages import MADE, PipelineSource, stretches
+from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.stages import MADE, stretches
 from jostle.models.extractors.protocol import Features
 
 Flow = npt.NDArray[np.uint8]
@@ -111,7 +112,7 @@ class CachedFrames:
         concealed: (T,) frames that show what a decoder concealed, where the source knows.
     """
 
-    def __init__(self, source: PipelineSource, budget: int = KEEP_BYTES) -> None:
+    def __init__(self, source: VideoSource, budget: int = KEEP_BYTES) -> None:
         self.size, self.pts, self.fps = source.size, source.pts, source.fps
         self.concealed: npt.NDArray[np.bool_] | None = getattr(source, "concealed", None)
         self.decoded = 0
@@ -148,7 +149,7 @@ class SlidingFrames:
         windows: all windows that may be read, if known: frames that only one of them has are not held.
     """
 
-    def __init__(self, source: PipelineSource, windows: npt.NDArray[np.int64] | None = None) -> None:
+    def __init__(self, source: VideoSource, windows: npt.NDArray[np.int64] | None = None) -> None:
         self.size = source.size
         self._source = source
         self._held: dict[int, Frame] = {}

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.clip import Frames
+from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.context import ClipContext, Mask
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import PipelineSource
 
 Indices = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ class DeferredCorruption:
 
     @classmethod
     def on(
-        cls, spec: str, video: PipelineSource, mask: Mask, seed: int, name: str, numbers: Indices
+        cls, spec: str, video: VideoSource, mask: Mask, seed: int, name: str, numbers: Indices
     ) -> DeferredCorruption:
         """Create the corruption of the frames with these indices, where the video's mask selects them."""
         times = video.pts[numbers] - video.pts[0]

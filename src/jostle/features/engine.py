@@ -21,10 +21,11 @@ import numpy as np
 
 from jostle.core.finite import naming
 from jostle.core.types.segments import Segments
+from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import MADE, PipelineSource, chain, origins
+from jostle.corruptions.engine.stages import MADE, chain, origins
 from jostle.errors import BadValue
 from jostle.features.caches import KEEP_BYTES, CachedFrames
 from jostle.features.deferred_corruption import (
@@ -71,7 +72,7 @@ class VideoFeatures:
 
     def __init__(
         self,
-        source: PipelineSource,
+        source: VideoSource,
         extractor: FeatureExtractor,
         *,
         rule: Rule = "all",
@@ -242,7 +243,7 @@ class VideoFeatures:
             self._clean = self._extract_fully(self._source)
         return self._clean
 
-    def _extract_mended(self, top: PipelineSource, finder: DamageFinder) -> Extraction:
+    def _extract_mended(self, top: VideoSource, finder: DamageFinder) -> Extraction:
         """Extract a state of the video, interpolating what damaged frames touch instead of computing it."""
         clean, came_from = self.plain(), origins(top)
         reference = clean
@@ -272,7 +273,7 @@ class VideoFeatures:
         features[stale] = self._requests.join(frame_features, stale)()
         return Extraction(features, frame_features, mended=MendingResult(damaged, unmended))
 
-    def _extract_mended_fully(self, top: PipelineSource, finder: DamageFinder) -> Extraction:
+    def _extract_mended_fully(self, top: VideoSource, finder: DamageFinder) -> Extraction:
         """Extract a mended state without reusing clean features."""
         before = self.cost
         done, damaged = self._extract_fully(top), finder.find_damaged(top, origins(top))
@@ -286,12 +287,12 @@ class VideoFeatures:
         features = self._requests.join(frame_features, np.arange(len(self), dtype=np.int64))()
         return Extraction(features, frame_features, self._cost_since(before), mended)
 
-    def _corrupted(self, specs: Sequence[Spec], placement: str | Placement | None) -> PipelineSource:
+    def _corrupted(self, specs: Sequence[Spec], placement: str | Placement | None) -> VideoSource:
         masks = masks_for(specs, placement, self._timeline)
         seed, video_id, bit_rate, path = self._seed, self._video_id, self._bit_rate, self._path
         return chain(self._source, specs, masks, seed=seed, video_id=video_id, bit_rate=bit_rate, path=path)
 
-    def _extract_fully(self, top: PipelineSource, windows: int | None = None) -> Extraction:
+    def _extract_fully(self, top: VideoSource, windows: int | None = None) -> Extraction:
         before = self.cost
         every = np.arange(len(self) if windows is None else windows, dtype=np.int64)
         if self._extractor.frame_dim is None:

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corruptions.engine.stages import PipelineSource
+from jostle.core.types.video import VideoSource
 from jostle.features.deferred_corruption import DeferredCorruptionFactory
 from jostle.features.interpolation import MendingResult
 from jostle.models.extractors.protocol import Features
@@ -52,7 +52,7 @@ class CellExtraction:
     """Extraction of a cell in progress."""
 
     name: str
-    top: PipelineSource  # the corrupted video
+    top: VideoSource  # the corrupted video
     came_from: Indices  # for each frame the clean frame that it equals, or `MADE`
     created: Indices  # frames whose features have to be computed
     defer: DeferredCorruptionFactory | None  # the corruption, where the extractor's device applies it

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.context import Mask
-from jostle.corruptions.engine.stages import PipelineSource
 from jostle.models.extractors.protocol import Features
 
 Indices = npt.NDArray[np.int64]
@@ -18,7 +18,7 @@ Indices = npt.NDArray[np.int64]
 class DamageFinder(Protocol):
     """Finder of the damaged frames of one video; see `jostle.mending.damage_finders`."""
 
-    def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
+    def find_damaged(self, top: VideoSource, came_from: Indices) -> Mask:
         """Return the (T,) mask of damaged frames in a state of the video.
 
         Args:
@@ -37,7 +37,7 @@ class MendingStrategy(Protocol):
     def fingerprint(self) -> str | None:
         """Fingerprint of the weights, or None."""
 
-    def finder_for(self, clean: PipelineSource) -> DamageFinder:
+    def finder_for(self, clean: VideoSource) -> DamageFinder:
         """Create the finder for one video."""
 
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from jostle.core.finite import check_finite, naming
 from jostle.core.timing import measure_stage
-from jostle.corruptions.engine.stages import PipelineSource, origins, stretches
+from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.stages import origins, stretches
 from jostle.features.caches import CachedFrames, FlowCache, FrameFeatureCache, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruptionFactory, DeferredCorruptions
 from jostle.features.windows import VideoWindows
@@ -67,7 +68,7 @@ class FeatureRequests:
         height, width = self._source.size
         return min(max(BATCH_BYTES // (height * width * 3), 1), BATCH_FRAMES)
 
-    def embed_video(self, top: PipelineSource) -> Features:
+    def embed_video(self, top: VideoSource) -> Features:
         """Return the features of every frame of a state of the video."""
         assert self._extractor.frame_dim is not None
         features = np.empty((len(top), self._extractor.frame_dim), np.float32)
@@ -80,7 +81,7 @@ class FeatureRequests:
             features[lo:hi] = answer()
         return features
 
-    def embed_pictures(self, top: PipelineSource, numbers: Indices) -> Callable[[], Features]:
+    def embed_pictures(self, top: VideoSource, numbers: Indices) -> Callable[[], Features]:
         """Submit these frames, each distinct picture once; the returned function waits for their features."""
         assert self._extractor.frame_dim is not None
         out = np.empty((len(numbers), self._extractor.frame_dim), np.float32)
@@ -160,7 +161,7 @@ class FeatureRequests:
         return [partial(finish, copy) for copy in range(len(factories))]
 
     def extract_windows(
-        self, top: PipelineSource, which: Indices, came_from: Indices | None = None
+        self, top: VideoSource, which: Indices, came_from: Indices | None = None
     ) -> Callable[[], Features]:
         """Submit these windows to a network that processes whole ones; the returned function waits for features."""
         features = np.empty((len(which), self._extractor.dim), np.float32)
@@ -180,7 +181,7 @@ class FeatureRequests:
 
         return finish
 
-    def _window_submitter(self, top: PipelineSource, came_from: Indices) -> Callable[[Indices], Callable[[], Features]]:
+    def _window_submitter(self, top: VideoSource, came_from: Indices) -> Callable[[Indices], Callable[[], Features]]:
         """Return a function that submits successive windows of a state of the video to the extractor."""
         belt = SlidingFrames(top)
         if self._flow is None:

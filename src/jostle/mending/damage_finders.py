@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.finite import naming
-from jostle.corruptions.engine.stages import MADE, PipelineSource, origins, stretches
+from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.stages import MADE, origins, stretches
 from jostle.mending.repair import Mask
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Mending:
         """Fingerprint of the inspector; None for the oracle."""
         return None if self.inspector is None else self.inspector.fingerprint
 
-    def finder_for(self, clean: PipelineSource) -> KnownFrames | InspectedFrames:
+    def finder_for(self, clean: VideoSource) -> KnownFrames | InspectedFrames:
         """Create the finder of damaged frames for one video."""
         return KnownFrames() if self.inspector is None else InspectedFrames(clean, self.inspector)
 
@@ -57,7 +58,7 @@ class Mending:
 class KnownFrames:
     """Oracle that reads damage from the placement: every frame that is not the original of its index."""
 
-    def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
+    def find_damaged(self, top: VideoSource, came_from: Indices) -> Mask:
         return np.asarray(came_from != np.arange(len(came_from)))
 
 
@@ -69,13 +70,13 @@ class InspectedFrames:
             a frame, 33 kB. What its decoder concealed is damage in every state that has the frame.
     """
 
-    def __init__(self, clean: PipelineSource, inspector: Inspector) -> None:
+    def __init__(self, clean: VideoSource, inspector: Inspector) -> None:
         self._clean, self._inspector = clean, inspector
         self._concealed: Mask | None = getattr(clean, "concealed", None)  # of a source that is decoded
         self._video: InspectedVideo | None = None
         self._rules: VideoRules | None = None
 
-    def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
+    def find_damaged(self, top: VideoSource, came_from: Indices) -> Mask:
         from jostle.mending.inspected_video import InspectedVideo
         from jostle.mending.video_rules import VideoRules, join_kinds
 
@@ -91,7 +92,7 @@ class InspectedFrames:
         return np.asarray(join_kinds(self._rules.kinds_for(came_from, facts), damaged, concealed) != "clean")
 
 
-def find_damaged(mending: Mending, clean: PipelineSource, states: Mapping[str, PipelineSource]) -> dict[str, Mask]:
+def find_damaged(mending: Mending, clean: VideoSource, states: Mapping[str, VideoSource]) -> dict[str, Mask]:
     """Return the mask of damaged frames for each state of a video."""
     finder, masks = mending.finder_for(clean), {}
     for name, top in states.items():
@@ -100,7 +101,7 @@ def find_damaged(mending: Mending, clean: PipelineSource, states: Mapping[str, P
     return masks
 
 
-def _describe(source: PipelineSource, which: Indices, *, rules: bool) -> tuple[Descriptors, list[FrameFacts]]:
+def _describe(source: VideoSource, which: Indices, *, rules: bool) -> tuple[Descriptors, list[FrameFacts]]:
     """Compute the descriptors of some frames and, for the rules, their facts, holding few frames in memory at once."""
     from jostle.mending.descriptor import describe_frames
     from jostle.mending.descriptor_layout import CELLS, CHANNELS

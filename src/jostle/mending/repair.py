@@ -15,7 +15,7 @@ import numpy.typing as npt
 from jostle.core.results import Result
 from jostle.core.types.clip import Frame, Frames, Times
 from jostle.core.types.inspection import describe_decoder
-from jostle.corruptions.engine.stages import PipelineSource
+from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.video import output_image_names, pump
 from jostle.errors import BadValue, DataError
 from jostle.io.video.decode import Reader
@@ -38,7 +38,7 @@ class MendedSource:
         DataError: if every frame is damaged.
     """
 
-    def __init__(self, source: PipelineSource, damaged: Mask, how: MendMethod) -> None:
+    def __init__(self, source: VideoSource, damaged: Mask, how: MendMethod) -> None:
         if how not in get_args(MendMethod):
             raise BadValue(f"unknown mending method {how!r}; choose one of {', '.join(get_args(MendMethod))}")
         if damaged.shape != (len(source),):

@@ -23,10 +23,11 @@ from jostle.core.environment import cache_folder
 from jostle.core.random import key_for, rng_for
 from jostle.core.types.clip import Clip, Frames
 from jostle.core.types.frame_sets import FrameSets
+from jostle.core.types.video import ClipSource, VideoSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.io.video.decode import Reader
@@ -172,7 +173,7 @@ def corrupt_frames(clip: Clip, specs: Sequence[Spec], indices: Indices, *, seed:
     return _gather(chain(ClipSource(clip), specs, masks, seed=seed, video_id=video.name, path=coded), indices)
 
 
-def _gather(source: PipelineSource, indices: Indices) -> Frames:
+def _gather(source: VideoSource, indices: Indices) -> Frames:
     unique, inverse = np.unique(indices, return_inverse=True)
     return np.stack([source.block(int(t), int(t) + 1)[0] for t in unique])[inverse]
 

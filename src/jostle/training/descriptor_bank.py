@@ -17,10 +17,11 @@ import numpy.typing as npt
 from jostle.core.environment import cache_folder
 from jostle.core.random import key_for, rng_for
 from jostle.core.types.clip import Clip, Frames
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.context import Mask
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.spec import Spec, profiles
-from jostle.corruptions.engine.stages import ClipSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.datasets.videos import find_videos
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.io.files.atomic import write_bytes

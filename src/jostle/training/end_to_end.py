@@ -23,8 +23,9 @@ from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.clip import Clip, Frames
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.placement import Timeline, parse_placement
-from jostle.corruptions.engine.stages import ClipSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.errors import BadValue, CheckpointError
 from jostle.metrics.score import score
 from jostle.models.checkpoints import read_weights

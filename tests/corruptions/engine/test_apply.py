@@ -7,11 +7,12 @@ import pytest
 
 import jostle
 from jostle import Clip
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.placement import Timeline, parse_placement
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.errors import BadValue
 
 

@@ -7,12 +7,13 @@ import pytest
 
 import jostle
 from jostle import Clip
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Entry, Spec
-from jostle.corruptions.engine.stages import MADE, ClipSource, FrameStage, chain, origins, stretches
+from jostle.corruptions.engine.stages import MADE, FrameStage, chain, origins, stretches
 from jostle.errors import BadValue
 
 

@@ -14,10 +14,11 @@ import torch
 
 import jostle
 from jostle.core.types import Clip, Segments
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, chain, origins
+from jostle.corruptions.engine.stages import chain, origins
 from jostle.errors import BadValue
 from jostle.evaluation.inference.clip_detection import CACHED, VideoClips
 from jostle.evaluation.inference.detection import ClipDetectionPredictor

@@ -15,10 +15,11 @@ import pytest
 import jostle
 from jostle.core.environment import DEFAULT_CODEC_QUOTA, codec_quota
 from jostle.core.types import Clip
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.errors import BadValue
 from jostle.io.video.codec import Codec, transcode
 from jostle.io.video.packet_store import PacketStore, StreamCache

@@ -11,11 +11,12 @@ import numpy as np
 
 from jostle.core.types.clip import Clip, Frame, Frames, even_times, times_at_rate
 from jostle.core.types.segments import Segments
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.context import ClipContext, Mask
 from jostle.corruptions.engine.corruption import Corruption
 from jostle.corruptions.engine.placement import Placement, Timeline, parse_placement
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, Indices, chain, check_indices
+from jostle.corruptions.engine.stages import Indices, chain, check_indices
 from jostle.errors import BadValue
 
 

@@ -9,14 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.types.clip import Clip, Frame, Frames, Times
+from jostle.core.types.clip import Frame, Frames
+from jostle.core.types.video import ClipSource, VideoSource
 from jostle.corruptions.engine.context import ClipContext, Mask
 from jostle.corruptions.engine.corruption import Corruption
 from jostle.corruptions.engine.spec import Spec
@@ -30,39 +30,6 @@ Indices = npt.NDArray[np.int64]
 MADE = -1  # origin of a frame whose pixels a corruption made
 GATHER_GAP = 8  # largest gap of unneeded frames to read along
 CODEC_BLOCK = 16  # frames that a codec stage reads at once; affects speed only
-
-
-class PipelineSource(Protocol):
-    """Source of frames by index."""
-
-    @property
-    def size(self) -> tuple[int, int]: ...
-    @property
-    def pts(self) -> Times: ...
-    @property
-    def fps(self) -> Fraction: ...
-    def __len__(self) -> int: ...
-    def block(self, lo: int, hi: int) -> Frames:
-        """Return frames lo to hi - 1, which the caller must not modify."""
-        ...
-
-
-class ClipSource:
-    """Source of the frames of a clip in memory."""
-
-    def __init__(self, clip: Clip) -> None:
-        self._clip = clip
-        self.size, self.pts, self.fps = clip.size, clip.pts, clip.fps
-
-    def __len__(self) -> int:
-        return len(self._clip)
-
-    def block(self, lo: int, hi: int) -> Frames:
-        return self._clip.frames[lo:hi]
-
-    def take(self, indices: Indices) -> Frames:
-        """Return frames in any order."""
-        return self._clip.frames.take(indices, axis=0, mode="clip")
 
 
 @dataclass(frozen=True)
@@ -81,7 +48,7 @@ class CorruptionStage(ABC):
 
     def __init__(
         self,
-        below: PipelineSource,
+        below: VideoSource,
         corruption: Corruption,
         spec: Spec,
         scene: ClipContext,
@@ -239,7 +206,7 @@ _STAGES: dict[str, type[CorruptionStage]] = {
 
 
 def chain(
-    below: PipelineSource,
+    below: VideoSource,
     specs: Sequence[Spec],
     masks: Sequence[Mask],
     *,
@@ -249,7 +216,7 @@ def chain(
     path: Path | None = None,
     streams: StreamCache | None = None,
     pool: Executor | None = None,
-) -> PipelineSource:
+) -> VideoSource:
     """Build the source that applies `specs` in order, each on the frames of its mask.
 
     Args:
@@ -281,7 +248,7 @@ def chain(
     return below
 
 
-def origins(source: PipelineSource) -> Indices:
+def origins(source: VideoSource) -> Indices:
     """Return for each frame of a chain the index of the clean frame that it equals, byte for byte, or `MADE`.
 
     No pixels are needed for this, so that results for clean frames can be reused.
@@ -289,7 +256,7 @@ def origins(source: PipelineSource) -> Indices:
     return source.origins() if isinstance(source, CorruptionStage) else np.arange(len(source), dtype=np.int64)
 
 
-def gather(source: PipelineSource, indices: Indices) -> Frames:
+def gather(source: VideoSource, indices: Indices) -> Frames:
     """Return frames of a source in any order, read in as few blocks as their order allows."""
     if isinstance(source, ClipSource):
         return source.take(indices)

@@ -17,10 +17,11 @@ import numpy as np
 from jostle.core.results import Result
 from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
+from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import PipelineSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.io.video.decode import OnMissing, Reader
 from jostle.io.video.encode import Writer
 from jostle.io.video.timestamps import IndexMismatch
@@ -148,7 +149,7 @@ def output_image_names(reader: Reader, lossless: bool) -> list[str] | None:
     ]
 
 
-def pump(source: PipelineSource, writer: Writer, ticks: list[int], progress: Progress | None) -> None:
+def pump(source: VideoSource, writer: Writer, ticks: list[int], progress: Progress | None) -> None:
     """Produce frames on one thread while the encoder consumes them on another."""
     done = 0
     for block in _prefetch(_blocks(source)):
@@ -159,7 +160,7 @@ def pump(source: PipelineSource, writer: Writer, ticks: list[int], progress: Pro
             progress(done, len(ticks))
 
 
-def _blocks(source: PipelineSource) -> Iterator[Frames]:
+def _blocks(source: VideoSource) -> Iterator[Frames]:
     height, width = source.size
     step = min(max(BLOCK_BYTES // (height * width * 3), 1), BLOCK_FRAMES)
     for lo in range(0, len(source), step):

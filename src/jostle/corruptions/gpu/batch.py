@@ -19,12 +19,13 @@ from jostle.core.cuda import device_context
 from jostle.core.triton_support import runs_on
 from jostle.core.types.clip import Clip, Times, check_rate, even_times
 from jostle.core.types.segments import Segments
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.apply import corrupted_frames, masks_for
 from jostle.corruptions.engine.context import ClipContext, Mask
 from jostle.corruptions.engine.corruption import Corruption
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, chain, check_indices
+from jostle.corruptions.engine.stages import chain, check_indices
 from jostle.corruptions.gpu.contexts import AffectedFrames, FrameContexts, Numbers, everywhere
 from jostle.errors import BadValue
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from jostle.core.finite import naming
 from jostle.core.timing import measure_stage
 from jostle.core.types.segments import Segments
+from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.context import Mask
-from jostle.corruptions.engine.stages import PipelineSource, origins, stretches
+from jostle.corruptions.engine.stages import origins, stretches
 from jostle.features.caches import FrameFeatureCache
 from jostle.features.extraction import Cost
 from jostle.features.interpolation import RowInterpolation
@@ -63,7 +64,7 @@ class ClipDetections:
 class _State:
     """A video in one state, with the frame encodings of the current clip."""
 
-    def __init__(self, source: PipelineSource, corrupted: Mask | None = None) -> None:
+    def __init__(self, source: VideoSource, corrupted: Mask | None = None) -> None:
         self.source = source
         self.came_from = origins(source)
         self.corrupted = np.zeros(len(source), np.bool_) if corrupted is None else corrupted
@@ -85,7 +86,7 @@ class VideoClips:
 
     def __init__(
         self,
-        clean: PipelineSource,
+        clean: VideoSource,
         detector: ClipDetector,
         *,
         duration: float,
@@ -98,9 +99,7 @@ class VideoClips:
         self._indices, self._rate = detector.sample_indices(len(clean), mean_rate(clean.pts, clean.fps))
         self._cache: OrderedDict[bytes, Any] = OrderedDict()
 
-    def detect(
-        self, states: Mapping[str, PipelineSource], corrupted: Mapping[str, Mask] | None = None
-    ) -> ClipDetections:
+    def detect(self, states: Mapping[str, VideoSource], corrupted: Mapping[str, Mask] | None = None) -> ClipDetections:
         """Detect segments in each state of the video.
 
         Args:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from jostle.core.finite import naming
 from jostle.core.types.segments import Segments
-from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
+from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.stages import MADE, origins
 from jostle.errors import DataError
 from jostle.evaluation.inference.clip_detection import ClipDetector, VideoClips
 from jostle.evaluation.inference.feature_detection import (
@@ -250,7 +251,7 @@ class WholeVideoPredictor(Generic[Output]):
         )
         return VideoResult(outputs, clean, others, mended=mended)
 
-    def _predict(self, name: str, cell: str, top: PipelineSource, indices: Indices, facts: dict[str, Any]) -> Output:
+    def _predict(self, name: str, cell: str, top: VideoSource, indices: Indices, facts: dict[str, Any]) -> Output:
         size = len(top) * top.size[0] * top.size[1] * 3
         if size > MOST_BYTES:
             raise DataError(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from jostle.core.environment import cache_folder, codec_quota
 from jostle.core.timing import measure_stage
+from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
-from jostle.corruptions.engine.stages import PipelineSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.errors import MediaError
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell
@@ -52,7 +53,7 @@ class Footage:
         """Number of frames decoded so far."""
         return self.clean.decoded
 
-    def under(self, cell: Cell) -> PipelineSource:
+    def under(self, cell: Cell) -> VideoSource:
         """Return the frames as a cell corrupts them, computed on demand."""
         specs = cell.parsed
         return chain(

@@ -21,7 +21,8 @@ from jostle.core.finite import naming
 from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
 from jostle.core.types.language import MomentItem, MomentPrediction, QuestionAnswer, QuestionItem
-from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
+from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.stages import MADE, origins
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.footage import Footage, open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
@@ -64,7 +65,7 @@ class _CellFrames:
     def __init__(
         self,
         footage: Footage,
-        top: PipelineSource,
+        top: VideoSource,
         every: Indices,
         damaged: Any = None,
         deferred: DeferredCorruptionFactory | None = None,
@@ -113,7 +114,7 @@ class LanguagePredictor:
             finding = None if self.mending is None else self.mending.finder_for(footage.clean)
             spent = {CLEAN: 0, "": 0}
             for cell in job.cells:
-                top: PipelineSource = footage.under(cell)
+                top: VideoSource = footage.under(cell)
                 every, damaged = origins(top), None
                 if finding is not None:
                     top = CachedFrames(top)

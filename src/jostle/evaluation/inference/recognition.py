@@ -15,7 +15,8 @@ import numpy.typing as npt
 from jostle.core.finite import naming
 from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
-from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
+from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.stages import MADE, origins
 from jostle.datasets.class_matching import ClassMatch, Scores
 from jostle.errors import NonFiniteOutput
 from jostle.evaluation.inference.footage import Footage, open_footage
@@ -115,8 +116,8 @@ class RecognitionPredictor:
 
 
 def choose_frames(
-    top: PipelineSource, rows: Indices, finding: DamageFinder | None, cell: Cell, mended: dict[str, MendingResult]
-) -> tuple[PipelineSource, Indices, Indices]:
+    top: VideoSource, rows: Indices, finding: DamageFinder | None, cell: Cell, mended: dict[str, MendingResult]
+) -> tuple[VideoSource, Indices, Indices]:
     """Return the frames of a cell, the clean frames they equal, and the indices of clips, mended if requested.
 
     Args:

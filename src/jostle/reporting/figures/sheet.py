@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Clip, Frame
 from jostle.core.types.segments import Segments
+from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, TimeStage, chain
+from jostle.corruptions.engine.stages import TimeStage, chain
 from jostle.errors import BadValue, ResourceError
 
 INK, PALE, PAPER, MARK = (32, 34, 40), (120, 124, 132), (255, 255, 255), (224, 86, 36)

@@ -15,11 +15,12 @@ import cv2
 import numpy as np
 
 from jostle.core.types.clip import Clip, Frames
+from jostle.core.types.video import ClipSource, VideoSource
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.context import Mask
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain
+from jostle.corruptions.engine.stages import chain
 from jostle.errors import DataError, MediaError
 from jostle.evaluation.inference.footage import Footage
 from jostle.evaluation.recipes.recipe import CLEAN
@@ -89,7 +90,7 @@ class Showing:
         with _opened(self.path, order.fps, progress, check) as opened:
             footage = Footage(opened, order, keep_bytes=0)
             clean = self.cell == CLEAN
-            source: PipelineSource = footage.clean if clean else footage.under(order.cells[0])
+            source: VideoSource = footage.clean if clean else footage.under(order.cells[0])
             mask = (
                 np.zeros(len(source), np.bool_)
                 if clean
@@ -124,7 +125,7 @@ class Excerpt:
         """Write the excerpt; raises as `Showing.render` does."""
         with _opened(self.path, self.fps, progress, check) as opened:
             clip = _middle(opened)
-        source: PipelineSource = ClipSource(clip)
+        source: VideoSource = ClipSource(clip)
         mask = np.zeros(len(clip), np.bool_)
         if self.spec is not None:
             timeline = Timeline.of(clip.pts, clip.fps, None, seed=self.seed, video_id=self.video)
@@ -159,7 +160,7 @@ class DamagedExcerpt:
         """Write the excerpt; raises as `Showing.render` does."""
         with _opened(self.path, self.fps, progress, check) as opened:
             first, stop = min(self.first, len(opened) - 1), min(self.first + self.frames, len(opened))
-            source: PipelineSource = opened
+            source: VideoSource = opened
             if self.spec is not None:  # in the whole video, whose frame numbers decide what is drawn
                 timeline = Timeline.of(opened.pts, opened.fps, None, seed=self.seed, video_id=self.video)
                 masks = masks_for([self.spec], f"frames:{first}-{stop}", timeline)
@@ -198,7 +199,7 @@ def _opened(path: Path, fps: Fraction | None, progress: Progress, check: Callabl
         yield reader
 
 
-def _film(source: PipelineSource, mask: Mask, end_s: float) -> RenderedVideo:
+def _film(source: VideoSource, mask: Mask, end_s: float) -> RenderedVideo:
     height, width = source.size
     pts, fps = source.pts, source.fps
     even = float(np.abs(pts - np.arange(len(pts)) / float(fps)).max()) < EVEN / float(fps)
@@ -229,7 +230,7 @@ def _plays(reader: Reader) -> bool:
 
 
 def _write(
-    source: PipelineSource,
+    source: VideoSource,
     out: Path,
     film: RenderedVideo,
     progress: Progress,
