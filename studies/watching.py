@@ -33,6 +33,7 @@ import numpy.typing as npt
 import jostle
 import jostle.api
 from jostle.io.video.live import DecodedFile
+from jostle.io.video.location import locate
 from jostle.io.video.raw_picture import RgbOfPictures
 from jostle.mending import stream_inspector
 from jostle.mending.inspector import Inspector
@@ -177,7 +178,7 @@ def open_clip(path: Path, kind: str, seed: int) -> Iterator[WatchedClip]:
 def decode_file(path: Path) -> dict[int, tuple[Frames, bool]]:
     """Decode a file as `jostle watch` does; return its frames by number, and whether each is concealed in part."""
     to_rgb = RgbOfPictures()
-    with closing(DecodedFile(str(path), lambda *report: None)) as pictures:
+    with closing(DecodedFile(locate(path), lambda *report: None)) as pictures:
         return {round((one.time or 0) * FPS): (to_rgb(one), one.concealed) for one in pictures}
 
 

@@ -9,6 +9,7 @@ from jostle.core.types import Segments as Segments
 from jostle.core.types import Truth as Truth
 from jostle.core.types import VideoLabels as VideoLabels
 from jostle.core.types.boxes import Boxes as Boxes
+from jostle.core.types.video import VideoSource as VideoSource
 from jostle.corruptions.engine.corruption import corruption as corruption
 from jostle.corruptions.engine.placement import Timeline as Timeline
 from jostle.corruptions.engine.placement import parse_placement as parse_placement
@@ -69,6 +70,8 @@ from jostle.io.video.codec import transcode as transcode
 from jostle.io.video.decode import Reader as Reader
 from jostle.io.video.encode import Writer as Writer
 from jostle.io.video.validation import Limits as Limits
+from jostle.io.video.video_source import ReadOptions as ReadOptions
+from jostle.io.video.video_source import video_source as video_source
 from jostle.metrics.accuracy import top_k_accuracy as top_k_accuracy
 from jostle.metrics.class_projection import class_names as class_names
 from jostle.metrics.class_projection import project_classes as project_classes

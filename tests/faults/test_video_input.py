@@ -555,11 +555,15 @@ def test_F16_a_failing_encoder_leaves_nothing(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.fault("F17")
-@pytest.mark.parametrize(
-    "address", ["http://example.org/a.mp4", "concat:a.mp4|b.mp4", "pipe:0", "rtsp://h/s", "file:///a"]
-)
-def test_F17_addresses(address: str) -> None:
+@pytest.mark.parametrize("address", ["concat:a.mp4|b.mp4", "pipe:0", Path("http://example.org/a.mp4")])
+def test_F17_addresses_of_ffmpeg_and_in_files(address: str | Path) -> None:
     assert_refused(address, "F17", "only local files are read, not addresses; download it first$")
+
+
+@pytest.mark.fault("F17")
+def test_F17_addresses_of_cameras() -> None:
+    pytest.importorskip("fsspec")
+    assert_refused("rtsp://user:secret@h/s", "F17", "^rtsp://h/s: rtsp:// is not among the addresses that videos are")
 
 
 @pytest.mark.fault("F17")
@@ -583,7 +587,7 @@ def test_F17_ffmpeg_itself_opens_no_playlist(
 
     path = tmp_path / "a.mp4"
     path.write_text(f"ffconcat version 1.0\nfile '{clean['mp4']}'\n")
-    monkeypatch.setattr(ffmpeg, "check_kind", lambda path: None)
+    monkeypatch.setattr(ffmpeg, "check_kind", lambda file, name: file.close())
     with pytest.raises(MediaError, match="no video that FFmpeg can open"):
         Reader(path)
 

@@ -243,11 +243,11 @@ def _clean_videos(recipe: Recipe, config: InferenceConfig) -> CleanVideos | None
     """Return the clean videos of a folder, or of the data set's training subset; None if there is neither."""
     from jostle.datasets.dataset import datasets
     from jostle.evaluation.runner.source_statistics import CleanVideos
-    from jostle.io.files.video_ids import VIDEO_SUFFIXES
+    from jostle.io.video.video_source import video_suffixes
 
     if config.adapt_source is not None:
         folder = Path(config.adapt_source)
-        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in VIDEO_SUFFIXES)
+        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in video_suffixes())
         return CleanVideos(folder.name, lambda: {path.relative_to(folder).as_posix(): path for path in paths})
     subset = next((one for one in datasets[recipe.dataset].subsets if one in ("train", "training")), None)
     if subset is None:

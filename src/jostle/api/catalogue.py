@@ -131,7 +131,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `statistics`, `formats`, `styles`,
             `detectors`, `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
-            `published`, `sections`, `tasks` or `trackers`. Names with capitals are forms: put yours in their place.
+            `published`, `sections`, `tasks`, `trackers` or `videosources`. Names with capitals
+            are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -256,6 +257,7 @@ KINDS = {
     "sections": "jostle.reporting.html.section:sections",
     "tasks": "jostle.evaluation.tasks.task:tasks",
     "trackers": "jostle.reporting.trackers:trackers",
+    "videosources": "jostle.io.video.video_source:video_sources",
 }
 
 

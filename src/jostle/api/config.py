@@ -74,7 +74,7 @@ class ExtractConfig(VideoFeatureOptions, FeatureOptions, OverwriteOptions):
         metadata=reworded(
             VideoOptions,
             "source",
-            "Video file or image folder, or a folder of them.",
+            "Video file, address or image folder, or a folder of them.",
             more="Or an object with frames and timestamps, such as a torchcodec `VideoDecoder`, called `video_id`.",
         ),
     )

@@ -21,7 +21,7 @@ from jostle.parallel.workers import available_cpus
 if TYPE_CHECKING:
     from jostle.corruptions.engine.placement import Placement
     from jostle.corruptions.engine.video import CorruptedVideo
-    from jostle.io.video.decode import OnMissing
+    from jostle.io.video.video_source import OnMissing
     from jostle.reporting.figures.sheet import Sheet
 
 

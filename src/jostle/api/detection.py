@@ -13,6 +13,7 @@ from jostle.api.features import rates_of, videos_and_corruptions
 from jostle.core.options import takes
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
+from jostle.core.types.video_location import location_of
 from jostle.errors import BadValue
 from jostle.mending.loading import MendingOptions
 from jostle.models.loading.detectors import load_detector, looks_at_frames, name_classes
@@ -59,8 +60,8 @@ def _detect_in_features(
         raise BadValue("damaged frames are found in video: give that and an extractor, or extract with --mend")
     return detect_features(
         spec.moved(model, config.device),
-        Path(config.source),
-        read_grid(Path(config.source)) if config.grid is None else config.grid,
+        location_of(config.source),
+        read_grid(location_of(config.source)) if config.grid is None else config.grid,
         truth=known,
         duration=config.duration,
         video_scores=scores,
@@ -80,7 +81,7 @@ def _detect_in_videos(
     if mending_options is not None:
         mending_options.check(known=False)
         jobs, model_processes = 1, 0  # `on_mended` is called in this process
-    videos, corrupting = videos_and_corruptions(config, Path(config.source), known)
+    videos, corrupting = videos_and_corruptions(config, location_of(config.source), known)
     names = isinstance(config.detector, str) and (config.extractor is None or isinstance(config.extractor, str))
     with place_of(
         "local",

@@ -117,10 +117,11 @@ def videos_and_corruptions(
 def rates_of(
     videos: Mapping[str, Path], truth: Truth | str | Path | None, fps: Fraction | float | None
 ) -> dict[str, Fraction]:
-    """The rate of each folder of images, as annotations say it, or else as is given."""
+    """The rate of each video that does not state its own, as annotations say it, or else as is given."""
     from jostle.io.files.annotations import read_truth
+    from jostle.io.video.source import kind_of
 
-    frames = [name for name, path in videos.items() if path.is_dir()]
+    frames = [name for name, path in videos.items() if not kind_of(path).is_coded]
     if not frames:
         return {}
     requested = None if fps is None else check_rate(fps)

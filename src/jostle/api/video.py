@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.core.types.clip import Clip, Frames
 from jostle.core.types.segments import Segments
+from jostle.core.types.video_location import location_of
 from jostle.errors import BadValue, DataError
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def read(
     """The frames of a video from `start` to before `stop`: frame numbers if whole, seconds if floats.
 
     Args:
-        path: a local video file, or a folder of numbered images; or a torchcodec `VideoDecoder`, or another object with
-            frames and timestamps.
+        path: a video file, a folder of numbered images, an address, or a file in a tar archive; or a torchcodec
+            `VideoDecoder`, or another object with frames and timestamps.
         fps: the rate of images that have no `times.json`; 30 if nothing says it.
     """
     from jostle.io.video.decode import read as read_video
@@ -54,7 +55,7 @@ def single_video(source: str | Path) -> Path:
     from jostle.datasets.videos import find_videos, holds_frames
     from jostle.io.files.video_ids import quote_name
 
-    path = Path(source)
+    path = location_of(source)
     if path.is_dir() and not holds_frames(path):
         videos = (quote_name(str(file.relative_to(path))) for file in find_videos(path).values())
         there = join_names(videos) or "no video either"
@@ -69,7 +70,7 @@ def video_path(source: str | Path | Any, video_id: str | None, fps: Fraction | f
     from jostle.io.video.frame_objects import is_frame_object, write_object
 
     if not is_frame_object(source):
-        yield Path(source)
+        yield location_of(source)
         return
     if video_id is None:
         raise BadValue(f"a {type(source).__name__} has no name; pass video_id=", fault="F185")

@@ -14,6 +14,7 @@ from jostle.cli.options import Given, with_options
 from jostle.core.formatting import escape
 from jostle.core.options import option, reworded
 from jostle.core.plugins import is_import_path
+from jostle.core.types.video_location import location_of
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_existing
 from jostle.io.options import OutOptions, OverwriteOptions
@@ -52,7 +53,7 @@ def detect(
     from jostle.models.loading.extractors import recorded_extractor
 
     config = DetectConfig(**given.keywords())
-    source, name = Path(config.source), str(config.detector)
+    source, name = location_of(config.source), str(config.detector)
     known = None if config.truth is None else read_truth(str(config.truth), subset=subset)
     weights = None if config.weights is None else str(config.weights)
     if weights is None and not is_import_path(name):
@@ -127,7 +128,7 @@ def _watching(advance: Callable[..., None] | None) -> Callable[[Any], None] | No
 def extract(given: Given, jobs: Workers = None, as_json: Json = False) -> None:
     config = ExtractConfig(**given.keywords())
     fetch("extractors", config.extractor, given.values.get("weights"))
-    with console.progress(f"extracting {escape(Path(config.source).name)}") as advance:
+    with console.progress(f"extracting {escape(location_of(config.source).name)}") as advance:
         done = api.extract(**given.keywords(jobs=jobs, progress=advance))
     console.give(done, as_json)
     console.end_with_failures(done.set_aside.items())

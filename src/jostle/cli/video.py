@@ -14,6 +14,7 @@ from jostle.core.formatting import escape
 from jostle.core.options import option, reworded
 from jostle.core.results import Written
 from jostle.core.tables import TableOptions
+from jostle.core.types.video_location import location_of
 from jostle.corruptions.options import SeedOptions, SpecOptions
 from jostle.errors import BadValue
 from jostle.io.files.atomic import refuse_output_in
@@ -53,12 +54,12 @@ class SheetConfig(SpecOptions, VideoOptions, SeedOptions):
 class InspectConfig(ThresholdOptions, RateOptions, DeviceOptions):
     """Options of inspecting videos, as requested."""
 
-    source: Path = field(
+    source: str | Path = field(
         kw_only=False,
         metadata=reworded(
             VideoOptions,
             "source",
-            "Video file, or folder of images; with --csv a folder of videos, or a .txt list.",
+            "Video file or address, or folder of images; with --csv a folder of videos, or a .txt list.",
             metavar="VIDEO",
         ),
     )
@@ -74,7 +75,7 @@ class MendConfig(ThresholdOptions, OutputOptions, VideoOptions, DeviceOptions):
 def corrupt(given: Given, jobs: Jobs = None, as_json: Json = False) -> None:
     if not given.values.get("spec"):
         raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
-    source = Path(given.values["source"])
+    source = location_of(given.values["source"])
     with console.progress(f"corrupting {escape(source.name)}") as advance:
         done = api.corrupt_file(**given.filled(jobs=jobs, progress=advance))
     console.give(done, as_json)
@@ -112,7 +113,7 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     options = given.filled()
-    source = options.pop("source")
+    source = location_of(options.pop("source"))
     if table is not None:
         if causal or "threshold" in given.values:
             raise BadValue("--causal and --threshold are for a single video; leave them out with --csv")
@@ -150,7 +151,7 @@ def mend(
     ] = "blend",
     as_json: Json = False,
 ) -> None:
-    source = Path(given.values["source"])
+    source = location_of(given.values["source"])
     with console.progress(f"mending {escape(source.name)}") as advance:
         done = api.mend_file(**given.filled(how=how, progress=advance))
     console.give(done, as_json)

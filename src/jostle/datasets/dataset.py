@@ -17,6 +17,7 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import BadValue, UnknownName
 from jostle.io.files.truth_table import variant_of
 from jostle.io.files.video_ids import quote_name
+from jostle.io.video.source import kind_of
 
 Progress = Callable[[int, int], None]
 
@@ -85,6 +86,11 @@ class Dataset:
     notes: tuple[str, ...] = ()
     fps: Fraction | None = None
 
+    def __post_init__(self) -> None:
+        paths = {name: Path(path) for name, path in self.videos.items() if isinstance(path, str)}
+        if paths:  # of a plugin
+            object.__setattr__(self, "videos", {**self.videos, **paths})
+
     @property
     def task(self) -> str:
         """Task of the set: that of its first annotations."""
@@ -127,9 +133,9 @@ class Dataset:
         return variant_of(first) if isinstance(first, Truth) else None
 
     def rate_of(self, name: str) -> Fraction | None:
-        """Return the frame rate of a folder of images if it does not state it; None for a video file."""
+        """Return the frame rate of a folder of images, or of another video that does not state it, else None."""
         path = self.videos.get(name)
-        if path is None or not path.is_dir():
+        if path is None or kind_of(path).is_coded:
             return None
         rates = [part.fps_of(name) for part in self.annotations if isinstance(part, Truth)]
         return next((rate for rate in rates if rate is not None), self.fps)

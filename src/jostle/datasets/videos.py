@@ -16,10 +16,12 @@ from jostle.core.results import Result
 from jostle.core.tables import Table, findings_table
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, normalize_id, quote_name
+from jostle.io.files.video_ids import id_of, normalize_id, quote_name
 from jostle.io.video.frame_folder import is_image_name
+from jostle.io.video.location import is_member
 from jostle.io.video.source import fingerprint_of, identity_of, probe
 from jostle.io.video.validation import Identity
+from jostle.io.video.video_source import video_suffixes
 
 _FLOW = frozenset(("flow", "flow_x", "flow_y", "flow_u", "flow_v"))  # folders of optical flow, as images
 _PAIRS = {"u": "v", "v": "u", "x": "y", "y": "x"}  # and what such a folder is called beside another
@@ -51,10 +53,12 @@ def id_at(path: Path) -> str:
 
     >>> id_at(Path("videos/a.mp4"))
     'a'
+    >>> id_at(Path("shard.tar#b.mp4"))
+    'b'
     """
     if path.is_dir():
         return normalize_id(os.fsencode(path.resolve().name).decode("utf-8", "surrogateescape"))
-    return id_of(path)
+    return id_of(path.name.rpartition("#")[2] if is_member(path) else path)
 
 
 def holds_frames(folder: Path) -> bool:
@@ -249,7 +253,7 @@ def _is_flow(path: Path) -> bool:
 
 
 def _named_as_video(name: str) -> bool:
-    return Path(name).suffix.lower() in VIDEO_SUFFIXES
+    return Path(name).suffix.lower() in video_suffixes()
 
 
 def _is_numbered_image(name: str) -> bool:

@@ -27,7 +27,9 @@ class RateOptions:
 class VideoOptions(RateOptions):
     """Video"""
 
-    source: str | Path = field(kw_only=False, metadata=option("Video file, or folder of images.", metavar="IN"))
+    source: str | Path = field(
+        kw_only=False, metadata=option("Video file, address, or folder of images.", metavar="IN")
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

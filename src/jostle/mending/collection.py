@@ -24,7 +24,7 @@ from jostle.core.schema import Count, Share, parse
 from jostle.core.types.clip import Frame
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.io.files.ledger import Ledger
-from jostle.io.video.source import is_images, source_state
+from jostle.io.video.source import kind_of, source_state
 from jostle.mending.damage_events import DamageEvents
 from jostle.mending.loading import load_inspector
 from jostle.mending.stream_repair import JudgedPicture
@@ -209,18 +209,18 @@ def _frames(path: Path, report: Callable[[str, dict[str, Any]], None]) -> Iterat
     Args:
         report: called with what is lost, as of `DecodedFile`.
     """
-    if is_images(path):
+    if not kind_of(path).is_coded:
         from jostle.io.video.decode import Reader
 
         with Reader(path) as reader:
             yield from zip(reader, reader.pts.tolist(), reader.concealed.tolist(), strict=True)
         return
     from jostle.io.video.live import DecodedFile
+    from jostle.io.video.location import locate
     from jostle.io.video.raw_picture import RgbOfPictures
-    from jostle.io.video.validation import check_file
 
     to_rgb = RgbOfPictures()
-    with closing(DecodedFile(check_file(path)[0], report)) as source:
+    with closing(DecodedFile(locate(path), report)) as source:
         for picture in source:
             yield to_rgb(picture), picture.time, picture.concealed
 

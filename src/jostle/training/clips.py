@@ -31,7 +31,7 @@ from jostle.corruptions.engine.stages import chain
 from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.io.video.decode import Reader
-from jostle.io.video.source import is_images, source_state
+from jostle.io.video.source import kind_of, source_state
 from jostle.metrics.frame_sets import frame_number
 from jostle.models.input_spec import InputSpec, resized
 from jostle.parallel.workers import available_cpus, map_unordered
@@ -169,7 +169,7 @@ def corrupt_frames(clip: Clip, specs: Sequence[Spec], indices: Indices, *, seed:
     """Return some frames of a corrupted clip, as `corrupt` would; other frames are made only if needed."""
     timeline = Timeline.of(clip.pts, clip.fps, None, seed=seed, video_id=video.name)
     masks = masks_for(specs, None, timeline)
-    coded = None if is_images(video.path) else video.path
+    coded = video.path if kind_of(video.path).is_coded else None
     return _gather(chain(ClipSource(clip), specs, masks, seed=seed, video_id=video.name, path=coded), indices)
 
 

@@ -17,6 +17,7 @@ from jostle.io.video import decode
 from jostle.io.video.concealment import LONGEST_S, MOST_SUSPECTS, Concealment
 from jostle.io.video.decode import Reader
 from jostle.io.video.live import DecodedFile
+from jostle.io.video.location import locate
 from jostle.io.video.raw_picture import RgbOfPictures
 
 COUNT, FIRST = 60, 26
@@ -25,7 +26,7 @@ NEXT_KEY = FIRST + KEY_INTERVAL - FIRST % KEY_INTERVAL
 
 def watch_file(path: Path) -> tuple[np.ndarray, list[bool]]:
     to_rgb = RgbOfPictures()
-    with closing(DecodedFile(str(path), lambda *report: None)) as pictures:
+    with closing(DecodedFile(locate(path), lambda *report: None)) as pictures:
         pairs = [(to_rgb(picture), picture.concealed) for picture in pictures]
     return np.stack([frame for frame, _ in pairs]), [concealed for _, concealed in pairs]
 

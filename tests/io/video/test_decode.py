@@ -17,6 +17,7 @@ from jostle.io.video import decode, ffmpeg_frames
 from jostle.io.video.colour import ToRgb
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.ffmpeg import open_input, picture_stream
+from jostle.io.video.location import locate
 from jostle.io.video.source import probe
 from jostle.io.video.timestamps import IndexMismatch
 from jostle.io.video.validation import Limits
@@ -50,7 +51,7 @@ def max_difference(frames: Frames, others: Frames) -> int:
 def decode_sequentially(path: Path) -> list[Frame]:
     """Decode all frames in order with FFmpeg, without an index, a seek or a second thread."""
     limits = Limits()
-    with open_input(str(path), limits) as container:
+    with open_input(locate(path), limits) as container:
         stream = picture_stream(container, str(path), limits)
         stream.codec_context.thread_count = 1
         convert = ToRgb((stream.height, stream.width), 0)

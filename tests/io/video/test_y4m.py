@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from helpers.refusals import refused
+from jostle.core.types.video_location import hide_credentials
 from jostle.errors import BadValue, MediaError
 from jostle.io.video import y4m
-from jostle.io.video.live import hide_credentials, open_live
+from jostle.io.video.live import open_live
 from jostle.io.video.live_output import PictureOutput
 from jostle.io.video.raw_picture import LivePicture, PictureLayout, RgbOfPictures, StreamFacts
 from jostle.io.video.y4m import RawReader, Y4mReader

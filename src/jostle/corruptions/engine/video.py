@@ -22,9 +22,10 @@ from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import chain
-from jostle.io.video.decode import OnMissing, Reader
+from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer
 from jostle.io.video.timestamps import IndexMismatch
+from jostle.io.video.video_source import OnMissing
 
 # Block size: small enough that a few blocks fit in memory and that interrupts are handled soon.
 BLOCK_BYTES, BLOCK_FRAMES = 16 * 2**20, 32

@@ -13,7 +13,8 @@ from jostle.core.formatting import join_names
 from jostle.datasets.layouts.search import folders_of, linked_folders, subset_of_path
 from jostle.datasets.videos import VideoFiles, every_video
 from jostle.errors import DataError
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id, quote_name
+from jostle.io.files.video_ids import normalize_id, quote_name
+from jostle.io.video.video_source import video_suffixes
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class VideoIndex:
 
     def _in_folder(self, video_id: str, path: PurePosixPath) -> list[Path]:
         """Return the files of an id that is a path; they must lie in a folder of the same name."""
-        name = normalize_id(path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name)
+        name = normalize_id(path.stem if path.suffix.lower() in video_suffixes() else path.name)
         return [file for file in self.by_id.get(name, []) if "/" in video_id and file.parent.name == path.parent.name]
 
     def _nearest(self, files: list[Path], folder: str, subset: str) -> list[Path]:

@@ -20,7 +20,8 @@ from jostle.evaluation.inference.jobs import call_model
 from jostle.features.store import VideoEntry, read_store
 from jostle.io.files.arrays import check_length, read_features
 from jostle.io.files.text import read_json
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id
+from jostle.io.files.video_ids import normalize_id
+from jostle.io.video.video_source import video_suffixes
 
 
 class DetectsInFeatures(Protocol):
@@ -79,7 +80,7 @@ def read_grid(source: Path) -> FeatureGrid:
 def holds_video(source: Path, prefix: str, suffix: str) -> bool:
     """Return whether a path has to be decoded: a video, or a folder with videos and without features."""
     if not source.is_dir():
-        return source.suffix.lower() in VIDEO_SUFFIXES
+        return source.suffix.lower() in video_suffixes()
     return next(source.glob(f"{prefix}*{suffix}"), None) is None and bool(find_videos(source))
 
 

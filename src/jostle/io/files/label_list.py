@@ -14,7 +14,8 @@ from jostle.core.formatting import describe
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.text import read_text
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id
+from jostle.io.files.video_ids import normalize_id
+from jostle.io.video.video_source import video_suffixes
 
 
 @dataclass
@@ -61,7 +62,7 @@ def ids_of(paths: Sequence[str]) -> tuple[str, ...]:
     (('v_1', 'v_2'), ('run/1', 'jump/1'))
     """
     whole = [PurePosixPath(path) for path in paths]
-    bare = [path.with_suffix("") if path.suffix.lower() in VIDEO_SUFFIXES else path for path in whole]
+    bare = [path.with_suffix("") if path.suffix.lower() in video_suffixes() else path for path in whole]
     names = [normalize_id(path.name) for path in bare]
     if len(set(names)) == len(names):
         return tuple(names)

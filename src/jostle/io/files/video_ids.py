@@ -59,7 +59,8 @@ def id_of(path: str | os.PathLike[str]) -> str:
     >>> id_of("videos/v_-abc.mp4")
     'v_-abc'
     """
-    return normalize_id(os.fsencode(Path(path).stem).decode("utf-8", "surrogateescape"))
+    stem = (path if isinstance(path, Path) else Path(path)).stem  # an address has its own
+    return normalize_id(os.fsencode(stem).decode("utf-8", "surrogateescape"))
 
 
 def path_for(folder: Path, name: str) -> Path:

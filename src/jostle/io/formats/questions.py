@@ -27,7 +27,8 @@ from jostle.errors import BadValue, DataError
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import TableRow, read_rows
 from jostle.io.files.text import read_json
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id
+from jostle.io.files.video_ids import normalize_id
+from jostle.io.video.video_source import video_suffixes
 
 _LETTERED = re.compile(r"\s*\(?([A-Z])[.):]\s*(.*?)\s*", re.DOTALL)
 _NAMED = re.compile(r"\s*((?:Option|Sentence|Caption|Description|Statement)\s+\w+)\s*:\s*(.*?)\s*", re.IGNORECASE)
@@ -347,7 +348,7 @@ def video_id(name: str) -> str:
     ('a', 'star/b', 'v_1.5')
     """
     suffix = Path(name).suffix.lower()
-    return normalize_id(name[: -len(suffix)] if suffix in VIDEO_SUFFIXES else name)
+    return normalize_id(name[: -len(suffix)] if suffix in video_suffixes() else name)
 
 
 def split_options(question: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:

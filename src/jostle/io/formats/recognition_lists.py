@@ -20,8 +20,9 @@ from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows, require_number
 from jostle.io.files.truth_table import check_subset
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, quote_name
+from jostle.io.files.video_ids import quote_name
 from jostle.io.formats import activitynet
+from jostle.io.video.video_source import video_suffixes
 
 # A path may contain spaces, so numbers are matched from the end of the line, on reversed text. Matched from the front,
 # any number might be the first, and a line of a million numbers would take quadratic time.
@@ -43,7 +44,7 @@ def _is_ucf101(source: Source) -> bool:
 def _names_folders(source: Source) -> bool:
     """Return whether the list names folders: two or more numbers after a path without a video suffix."""
     parts = _split_line(" ".join(source.words))
-    return parts is not None and len(parts[1]) > 1 and Path(parts[0]).suffix.lower() not in VIDEO_SUFFIXES
+    return parts is not None and len(parts[1]) > 1 and Path(parts[0]).suffix.lower() not in video_suffixes()
 
 
 def recognise_videos(source: Source, kind: Kind | None) -> FormatMatch | None:

@@ -19,11 +19,13 @@ from av.video.frame import VideoFrame
 
 from jostle.core.types.clip import Frame
 from jostle.errors import BadValue, MediaError
+from jostle.io.video.coded_file import CodedFile
 from jostle.io.video.colour import FromRgb, ToRgb
 from jostle.io.video.decode import Reader
 from jostle.io.video.encoders import coding_rate, min_width, require_encoder, set_up
 from jostle.io.video.ffmpeg import decode_packet, open_input, picture_stream, set_up_decoder
-from jostle.io.video.validation import Limits, PathLike, check_file
+from jostle.io.video.location import locate
+from jostle.io.video.validation import Limits, PathLike
 
 Damage = Callable[[bytes, int], bytes | Iterable[bytes] | None]
 Coded = tuple[int, bytes]  # (number of the frame that the packet shows, payload)
@@ -282,22 +284,22 @@ def source_packets(path: PathLike, *, as_stored: bool = False, limits: Limits | 
             filters see them when a stream is copied.
     """
     limits = limits or Limits()
-    name, _ = check_file(path)
-    with open_input(name, limits) as container:
-        decoder = picture_stream(container, name, limits).codec_context
+    file = locate(path)
+    with open_input(file, limits) as container:
+        decoder = picture_stream(container, file.name, limits).codec_context
     decoder.thread_count = 1
     decoder.flags |= Flags.output_corrupt
     # avcC and hvcC boxes begin with a 1; a stream with start codes begins with zeros.
     boxed = not as_stored and decoder.name in _START_CODES and (decoder.extradata or b"")[:1] == b"\x01"
     if boxed:
         decoder.extradata = None
-    packets = _source_packets(name, limits, _START_CODES[decoder.name] if boxed else None)
+    packets = _source_packets(file, limits, _START_CODES[decoder.name] if boxed else None)
     return CodedStream(decoder.name, decoder.extradata, decoder, packets)
 
 
-def _source_packets(path: str, limits: Limits, filter_name: str | None) -> Iterator[Coded]:
-    with open_input(path, limits) as container:
-        stream = picture_stream(container, path, limits)
+def _source_packets(file: CodedFile, limits: Limits, filter_name: str | None) -> Iterator[Coded]:
+    with open_input(file, limits) as container:
+        stream = picture_stream(container, file.name, limits)
         rewrite = BitStreamFilterContext(filter_name, stream) if filter_name else None
         try:
             for packet in container.demux(stream):

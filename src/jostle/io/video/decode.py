@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,9 @@ from jostle.io.video.facts import VideoFacts
 from jostle.io.video.source import identity_of, open_source
 from jostle.io.video.timestamps import DecodeScan, Ticks, insert_lost, repair_timestamps, spans
 from jostle.io.video.validation import Identity, Limits, PathLike, printable_name
-
-OnMissing = Literal["error", "drop", "hold"]
+from jostle.io.video.video_source import OnMissing, ReadOptions
 
 _CACHE_BYTES = 32 * 2**20  # of stored pictures: some seconds of ordinary video; the decoder holds as much again
-_IMAGE_CACHE_BYTES = 4 * 2**20  # of images, which are decoded independently
 _MAX_CACHED_SCANS = 64
 _REPORT_EVERY = 32
 _MAX_CACHED_SCAN_FRAMES = 200_000
@@ -34,7 +32,7 @@ _scans: OrderedDict[tuple[str, Identity], DecodeScan] = OrderedDict()
 
 
 class Reader:
-    """Frames of one video: a file, or a folder of images.
+    """Frames of one video: a file, a folder of images, an address, or what a plugin opens.
 
     Opening decodes a file once, without converting pixels, so that the number of frames, their times and
     any damage are known before the first frame is used. The decoded pictures of a short clip are cached, so
@@ -42,7 +40,8 @@ class Reader:
     a fixed budget. Of images only the headers are read.
 
     Args:
-        path: a local video file, or a folder of images whose names are numbered.
+        path: a video file, a folder of images whose names are numbered, an address such as `https://host/a.mp4`, or
+            `shard.tar#a.mp4`, a file in a tar archive.
         fps: frame rate of images without `times.json`; 30 by default. Files have their own.
         limits: what the file may claim.
         threads: decoding threads; None uses one for each core. Pixels do not depend on it, except for a stream whose
@@ -84,12 +83,9 @@ class Reader:
         picture_bytes: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if on_missing not in ("error", "drop", "hold"):
-            raise BadValue(f"on_missing must be error, drop or hold, got {on_missing!r}")
         rate = None if fps is None else check_rate(fps)
-        self._path, self._identity, self._source = open_source(
-            path, limits=limits or Limits(), threads=threads, fps=rate, progress=progress
-        )
+        options = ReadOptions(rate, limits or Limits(), threads, strict, keep, on_missing, once, picture_bytes)
+        self._path, self._identity, self._source = open_source(path, options, progress)
         self._cache: OrderedDict[int, Any] = OrderedDict()
         self._cached_bytes, self._picture_bytes = 0, picture_bytes
         self._progress = progress
@@ -99,14 +95,14 @@ class Reader:
             scan = self._get_scan(once)
             self.facts: VideoFacts = self._source.facts
             self.time_base: Fraction = self.facts.time_base
-            self._check_scan(scan, strict=strict, keep=keep, on_missing=on_missing)
+            self._check_scan(scan, options)
             self._index(scan, on_missing, rate)
         except BaseException:
             self._source.close()
             raise
 
     def _get_scan(self, once: bool) -> DecodeScan:
-        key = (self._source.facts.decoder, self._identity)
+        key = (self._source.scan_key, self._identity)
         scan = _scans.get(key)
         if scan is not None:
             _scans.move_to_end(key)
@@ -122,7 +118,8 @@ class Reader:
                 _scans.popitem(last=False)
         return scan
 
-    def _check_scan(self, scan: DecodeScan, *, strict: bool, keep: float, on_missing: OnMissing) -> None:
+    def _check_scan(self, scan: DecodeScan, options: ReadOptions) -> None:
+        strict, keep, on_missing = options.strict, options.keep, options.on_missing
         name, decoded, expected = printable_name(self._path), len(scan.stamps), scan.expected
         if not decoded:
             raise MediaError(f"{name}: no frame decodes; download it again", fault="F4")
@@ -223,8 +220,8 @@ class Reader:
 
     @property
     def coded_path(self) -> Path | None:
-        """File whose coded stream the frames come from; None for images."""
-        return None if self.facts.decoder == "images" else Path(self._path)
+        """File whose coded stream the frames come from; None where there is no such stream, as for images."""
+        return self._source.coded_path
 
     @cached_property
     def names(self) -> tuple[str, ...] | None:
@@ -298,7 +295,7 @@ class Reader:
             self._cached_bytes += self._source.weight(picture)
         self._cache[number] = picture
         self._cache.move_to_end(number)
-        max_bytes = self._max_cache_bytes if self._source.facts.decoder != "images" else _IMAGE_CACHE_BYTES
+        max_bytes = self._source.cache_bytes or self._max_cache_bytes
         while self._cached_bytes > max_bytes and len(self._cache) > 1:
             _, old = self._cache.popitem(last=False)
             self._cached_bytes -= self._source.weight(old)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
+    from jostle.io.video.coded_file import CodedFile
+
 # Seconds that a source may be shorter than it says, where nothing but its duration tells.
 SHORTER_S = 1.0
 
@@ -27,15 +29,15 @@ class DemuxedStream:
     Packets that the decoder refuses are passed over.
 
     Args:
-        path: of a local file; None for an address.
+        file: that it reads; None for an address that FFmpeg opens.
 
     Attributes:
         decoded: pictures that came out.
         incomplete: whether the source ended before its end.
     """
 
-    def __init__(self, container: InputContainer, stream: VideoStream, path: str | None = None) -> None:
-        self._container, self._stream, self._path = container, stream, path
+    def __init__(self, container: InputContainer, stream: VideoStream, file: CodedFile | None = None) -> None:
+        self._container, self._stream, self._file = container, stream, file
         self._concealment = Concealment(stream.codec_context.name)
         self._ledger = PictureLedger(container, stream)
         self._failed = self.incomplete = False
@@ -53,16 +55,16 @@ class DemuxedStream:
 
     def _is_incomplete(self) -> bool:
         container, sized = self._container, self._container.size > 0
-        if self._path is not None and missing_tail(self._path):
+        if self._file is not None and missing_tail(self._file.open()):
             return True
-        if self._path is not None and "mpegts" in container.format.name and ends_within_packet(self._path):
+        if self._file is not None and "mpegts" in container.format.name and ends_within_packet(self._file.open()):
             return True
         # Without a length FFmpeg reports an error at every end of a connection.
         if self._failed and sized:
             return True
         if "mp4" in container.format.name:
             return self._packets < len(self._stream.index_entries)
-        timed = "flv" in container.format.name or (self._path is None and not sized)
+        timed = "flv" in container.format.name or (self._file is None and not sized)
         if not timed or not container.duration:
             return False
         end_s = max(self._ledger.end_s, self._ledger.end_s - (self._ledger.first_s or 0.0))

@@ -21,7 +21,7 @@ class VideoFacts:
 
     Attributes:
         path: absolute path of the file or folder.
-        container: FFmpeg's name of the container format; "images" for images.
+        container: FFmpeg's name of the container format; "images" for images, the name of a registered source.
         codec: FFmpeg's name of the decoder; for images the ending of their names.
         width: in pixels, after rotation.
         height: in pixels, after rotation.
@@ -38,7 +38,7 @@ class VideoFacts:
         bit_rate: bits a second of the whole file, or None.
         audio_codec: name of the first audio stream's codec, or None without sound.
         video_streams: number of streams with moving pictures.
-        decoder: which library decodes it, "pyav"; "images" for images.
+        decoder: what decodes it: "pyav", "images" for images, "plugin" for a registered source.
         warnings: what a reader should know before trusting the pixels or the times.
     """
 
@@ -60,7 +60,7 @@ class VideoFacts:
     bit_rate: int | None
     audio_codec: str | None
     video_streams: int
-    decoder: Literal["pyav", "images"]
+    decoder: Literal["pyav", "images", "plugin"]
     warnings: tuple[str, ...]
 
 

@@ -14,6 +14,7 @@ from av.stream import Disposition
 
 from jostle.core.interruption import native_call
 from jostle.errors import MediaError
+from jostle.io.video.coded_file import CodedFile
 from jostle.io.video.validation import Limits, check_kind, printable_name
 
 if TYPE_CHECKING:
@@ -61,12 +62,13 @@ _FORMATS = (
 )
 
 
-def open_input(path: str, limits: Limits) -> InputContainer:
-    """Open a checked local file as an FFmpeg container.
+def open_input(file: CodedFile, limits: Limits) -> InputContainer:
+    """Open a coded video as an FFmpeg container.
 
-    The `file:` prefix makes FFmpeg take the rest of the name literally, be it `-x`, `a:b` or `%03d`.
+    The `file:` prefix makes FFmpeg take the rest of a local name literally, be it `-x`, `a:b` or `%03d`. Of what is no
+    local file FFmpeg gets the bytes alone.
     """
-    check_kind(path)
+    check_kind(file.open(), file.name)
     options = {
         "protocol_whitelist": "file",
         "format_whitelist": _FORMATS,
@@ -76,15 +78,20 @@ def open_input(path: str, limits: Limits) -> InputContainer:
     try:
         # Old AVI files may have titles in unknown encodings, which are replaced.
         return av.open(
-            f"file:{path}", "r", options=options, metadata_errors="replace", timeout=(limits.max_open_s, None)
+            f"file:{file.name}" if file.local else file.open(),
+            "r",
+            options=options,
+            metadata_errors="replace",
+            timeout=(limits.max_open_s, None),
         )
     except av.error.ExitError as error:
         raise MediaError(
-            f"{printable_name(path)}: not read within {limits.max_open_s:g} s; cut it or raise the limit", fault="F10"
+            f"{printable_name(file.name)}: not read within {limits.max_open_s:g} s; cut it or raise the limit",
+            fault="F10",
         ) from error
     except (av.FFmpegError, ValueError, OSError, RuntimeError) as error:
         raise MediaError(
-            f"{printable_name(path)}: no video that FFmpeg can open ({_reason(error)}); "
+            f"{printable_name(file.name)}: no video that FFmpeg can open ({_reason(error)}); "
             "check that it plays elsewhere, or download it again",
             fault="F2",
         ) from error

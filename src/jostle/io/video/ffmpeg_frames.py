@@ -16,6 +16,7 @@ from av.video.stream import VideoStream
 from jostle.core.interruption import native_call
 from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
+from jostle.io.video.coded_file import CodedFile
 from jostle.io.video.colour import ToRgb
 from jostle.io.video.concealment import RELIABLE_FLAGS, Concealment
 from jostle.io.video.facts import VideoFacts, facts_of
@@ -36,14 +37,17 @@ class FfmpegFrames:
     it, and a keyframe that does not lead to the same pixels is not used again.
     """
 
-    def __init__(self, path: str, size: int, *, limits: Limits, threads: int | None) -> None:
-        self._path = path
+    scan_key, cache_bytes = "pyav", None
+
+    def __init__(self, file: CodedFile, *, limits: Limits, threads: int | None) -> None:
+        self._file, self._path = file, file.name
+        self.coded_path = file.path
         self._limits = limits
         self._threads = threads
         self._container: InputContainer | None = None
-        with open_input(path, limits) as container:
-            stream = picture_stream(container, path, limits)
-            self.facts: VideoFacts = facts_of(container, stream, path, size)
+        with open_input(file, limits) as container:
+            stream = picture_stream(container, file.name, limits)
+            self.facts: VideoFacts = facts_of(container, stream, file.name, file.identity.size)
         self._scan = DecodeScan()
         self._frame_of: dict[int, int] = {}
         self._entries: list[tuple[int, int]] = []
@@ -77,7 +81,7 @@ class FfmpegFrames:
         declared = facts.declared_frames or 0
         if "mp4" not in facts.container or facts.codec not in _ONE_PICTURE_A_PACKET or facts.interlaced is not False:
             return None
-        if declared * facts.width * facts.height * 3 // 2 < least_bytes or missing_tail(self._path):
+        if declared * facts.width * facts.height * 3 // 2 < least_bytes or missing_tail(self._file.open()):
             return None
         scan = DecodeScan(expected=declared, single_thread=self._threads == 1)
         keys = []
@@ -185,7 +189,7 @@ class FfmpegFrames:
         """Return the number of frames that the file promises: by packets, mp4 index, or a truncated file's length."""
         decoded = len(scan.stamps)
         expected = max(decoded, coded if scan.lost or scan.errors else 0)
-        cut_off = missing_tail(self._path)
+        cut_off = missing_tail(self._file.open())
         declared = self.facts.declared_frames or 0
         if "mp4" in self.facts.container or cut_off:
             expected = max(expected, declared - silent)
@@ -275,7 +279,7 @@ class FfmpegFrames:
             number += 1
 
     def _open(self, *, single_thread: bool) -> tuple[InputContainer, VideoStream]:
-        container = open_input(self._path, self._limits)
+        container = open_input(self._file, self._limits)
         stream = picture_stream(container, self._path, self._limits)
         # With a log level set, PyAV's log callback takes the interpreter lock in decoder threads, and a seek that holds
         # it while waiting for them would deadlock; a single thread cannot.

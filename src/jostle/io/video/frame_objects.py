@@ -18,13 +18,11 @@ import numpy.typing as npt
 from jostle.core.random import key_for
 from jostle.core.types.clip import Clip, Frame, Frames, Times, check_rate
 from jostle.errors import BadValue, MediaError
+from jostle.io.video.timestamps import Ticks, exact_ticks
 
 BLOCK = 32  # frames requested from a decoder at once
 FRAMES = ("frames", "data")  # attributes of objects that are no decoders
 TIMES = ("pts_seconds", "pts", "timestamps", "times")
-_TIME_BASES = (Fraction(1, 1000), Fraction(1, 90_000))  # of Matroska and of MPEG
-_NANOSECOND = Fraction(1, 1_000_000_000)
-_TOLERANCE_S = 2e-9  # of a time in seconds that stands for a tick: rounding, at hours
 
 
 def is_frame_object(value: Any) -> bool:
@@ -112,16 +110,12 @@ class ObjectReader:
         ticks, time_base = self.ticks(lo, hi)
         return np.asarray(ticks * float(time_base.numerator) / float(time_base.denominator), np.float64)
 
-    def ticks(self, lo: int, hi: int) -> tuple[npt.NDArray[np.int64], Fraction]:
+    def ticks(self, lo: int, hi: int) -> tuple[Ticks, Fraction]:
         """Return the times of frames as multiples of a time base, of which the file's own times are exact ones."""
         seconds = np.array([self.time_of(number) for number in range(lo, hi)]) - self.time_of(0)
         if (np.diff(seconds) <= 0).any():
             raise MediaError(f"{type(self._video).__name__}: timestamps do not increase", fault="F184")
-        for time_base in (1 / self.fps, *_TIME_BASES):
-            ticks = np.round(seconds / float(time_base))
-            if np.allclose(ticks * float(time_base), seconds, rtol=1e-12, atol=_TOLERANCE_S):
-                return ticks.astype(np.int64), time_base
-        return np.round(seconds / float(_NANOSECOND)).astype(np.int64), _NANOSECOND
+        return exact_ticks(seconds, self.fps)
 
     def _rate(self, fps: Fraction | float | None) -> Fraction:
         metadata = getattr(self._video, "metadata", None)

@@ -139,6 +139,8 @@ _PNG_START, _PNG_END = b"\x89PNG", b"IEND"
 _MAX_EXAMPLES = 3
 _REPORT_EVERY = 256
 
+CACHE_BYTES = 4 * 2**20  # images are decoded independently
+
 
 class ImageFrames:
     """Frame source of a series of images.
@@ -150,6 +152,8 @@ class ImageFrames:
         threads: images decoded concurrently during sequential access.
         progress: called with (headers read, total headers).
     """
+
+    coded_path, scan_key, cache_bytes = None, "images", CACHE_BYTES
 
     def __init__(
         self,

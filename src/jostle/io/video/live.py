@@ -6,32 +6,32 @@ import contextlib
 import math
 import os
 import queue
-import re
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from urllib.parse import urlsplit
 
 import av
 from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
+from jostle.core.types.video_location import ADDRESS, hide_credentials
 from jostle.errors import BadValue, JostleError, MediaError
+from jostle.io.video.coded_file import CodedFile
 from jostle.io.video.demuxed import DemuxedStream
 from jostle.io.video.ffmpeg import open_input, picture_stream
+from jostle.io.video.location import locate
 from jostle.io.video.lost_pictures import PictureLoss
 from jostle.io.video.raw_picture import LivePicture, PictureLayout, StreamFacts, check_layout, layout_of
-from jostle.io.video.validation import Limits, check_file, printable_name
+from jostle.io.video.validation import Limits, printable_name
 from jostle.io.video.y4m import RawReader, Y4mReader
 
 STDIN = "-"
 OPEN_S, READ_S = 15.0, 10.0  # after which a silent address counts as gone
 BACK_OFF_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # waits before the next attempts; the last one from then on
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _ENDLESS = ("rtsp", "rtsps", "rtp", "srtp", "udp", "udplite", "tcp", "tls", "unix", "rtmp", "rtmps", "rtmpt", "v4l2")
 _HTTP = ("http", "https")
 # What an address may lead to: a playlist of a server must not name files of this machine.
@@ -44,26 +44,6 @@ POLL_S = 0.1
 GRACE_S = 0.5
 
 Report = Callable[[str, dict[str, object]], None]
-
-
-def hide_credentials(address: str) -> str:
-    """Return an address as it may be printed: without user, password and query, which may hold a key.
-
-    >>> hide_credentials("rtsp://admin:secret@10.0.0.7:554/cam?token=abc")
-    'rtsp://10.0.0.7:554/cam?...'
-    """
-    match = _ADDRESS.match(address)
-    if not match:
-        return address
-    try:
-        parts = urlsplit(address)
-        host = parts.netloc.rpartition("@")[2]
-        # A password with an unescaped slash or question mark makes the user part look like a host and a path.
-        if "@" in parts.path + parts.query + parts.fragment:
-            return f"{match[1]}://..."
-    except ValueError:
-        return f"{match[1]}://..."
-    return f"{match[1]}://{host}{parts.path}{'?...' if parts.query or parts.fragment else ''}"
 
 
 def open_live(
@@ -91,14 +71,14 @@ def open_live(
         if os.isatty(0):
             raise BadValue("standard input is a terminal; pipe y4m into it: ffmpeg -i IN -f yuv4mpegpipe - | ...")
         return PipeSource(0, "stdin", report, size, pixel_format, fps)
-    if _ADDRESS.match(source) or _is_camera(source):
+    if ADDRESS.match(source) or _is_camera(source):
         return Address(source, report, retries)
     if os.path.exists(source) and stat.S_ISFIFO(os.stat(source).st_mode):
         return PipeSource(os.open(source, os.O_RDONLY), printable_name(source), report, size, pixel_format, fps)
-    path, _ = check_file(source)
-    if size is not None or path.endswith(".y4m"):
-        return PipeSource(os.open(path, os.O_RDONLY), printable_name(path), report, size, pixel_format, fps)
-    return DecodedFile(path, report)
+    file = locate(source)
+    if file.local and (size is not None or source.endswith(".y4m")):
+        return PipeSource(os.open(file.name, os.O_RDONLY), printable_name(file.name), report, size, pixel_format, fps)
+    return DecodedFile(file, report)
 
 
 def _is_camera(source: str) -> bool:
@@ -158,12 +138,12 @@ class DecodedFile:
 
     raw = False
 
-    def __init__(self, path: str, report: Report) -> None:
-        self.name, self._path, self._report = printable_name(path), path, report
+    def __init__(self, file: CodedFile, report: Report) -> None:
+        self.name, self._file, self._report = printable_name(file.name), file, report
         limits = Limits()
-        self._container = open_input(path, limits)
+        self._container = open_input(file, limits)
         try:
-            self._stream = picture_stream(self._container, path, limits)
+            self._stream = picture_stream(self._container, file.name, limits)
         except JostleError:
             self._container.close()
             raise
@@ -172,7 +152,7 @@ class DecodedFile:
         self.broken = False
 
     def __iter__(self) -> Iterator[LivePicture]:
-        demuxed = DemuxedStream(self._container, self._stream, self._path)
+        demuxed = DemuxedStream(self._container, self._stream, self._file)
         for item in demuxed:
             if isinstance(item, PictureLoss):
                 self._report(*_loss_report(item, item.time))
@@ -214,7 +194,7 @@ class Address:
     def __init__(self, address: str, report: Report, retries: int | None) -> None:
         self._address, self._report, self._retries = address, report, retries
         self.name = hide_credentials(address)
-        match = _ADDRESS.match(address)
+        match = ADDRESS.match(address)
         self._scheme = match[1].lower() if match else "v4l2"
         if self._scheme not in _ENDLESS + _HTTP:
             known = ", ".join(_ENDLESS + _HTTP)

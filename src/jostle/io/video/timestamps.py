@@ -15,6 +15,9 @@ from jostle.errors import MediaError
 
 Ticks = npt.NDArray[np.int64]
 
+_TIME_BASES = (Fraction(1, 1000), Fraction(1, 90_000))  # of Matroska and of MPEG
+_NANOSECOND = Fraction(1, 1_000_000_000)
+_TOLERANCE_S = 2e-9  # of a time in seconds that stands for a tick: rounding, at hours
 _LARGEST_TICK = 2**53  # beyond it two ticks can become the same float64 time
 _MAX_BAD_SHARE = 0.1  # with more bad stamps than this share, none are trusted
 
@@ -141,6 +144,19 @@ def _strictly_increasing(ticks: Ticks) -> Ticks:
     ramp = np.arange(len(ticks))
     result: Ticks = np.maximum.accumulate(ticks - ramp) + ramp
     return result
+
+
+def exact_ticks(seconds: npt.NDArray[np.float64], fps: Fraction) -> tuple[Ticks, Fraction]:
+    """Return times as multiples of a time base: that of the rate, of a container, or nanoseconds.
+
+    >>> exact_ticks(np.array([0.0, 0.04, 0.08]), Fraction(25))
+    (array([0, 1, 2]), Fraction(1, 25))
+    """
+    for time_base in (1 / fps, *_TIME_BASES):
+        ticks = np.round(seconds / float(time_base))
+        if np.allclose(ticks * float(time_base), seconds, rtol=1e-12, atol=_TOLERANCE_S):
+            return ticks.astype(np.int64), time_base
+    return np.round(seconds / float(_NANOSECOND)).astype(np.int64), _NANOSECOND
 
 
 def insert_lost(ticks: Ticks, lost: Sequence[int]) -> tuple[Ticks, npt.NDArray[np.int64]]:

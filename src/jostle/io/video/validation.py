@@ -9,6 +9,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from jostle.core.types.video_location import hide_credentials
 from jostle.errors import BadValue, MediaError
 
 PathLike = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -82,8 +83,9 @@ def check_file(path: PathLike) -> tuple[str, Identity]:
 
 
 def printable_name(path: PathLike) -> str:
-    """Return the base name of a path without control characters and unpaired surrogates."""
-    name = os.path.basename(os.fsdecode(path)) or os.fsdecode(path)
+    """Return the base name of a path or address without control characters, unpaired surrogates and keys."""
+    whole = hide_credentials(os.fsdecode(path))
+    name = os.path.basename(whole) or whole
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in name)
 
 
@@ -131,11 +133,11 @@ _PLAYLISTS: tuple[tuple[bytes, str], ...] = (
 )
 
 
-def check_kind(path: str) -> None:
-    """Refuse a file whose first bytes show that it is not a video, or refers to other files."""
-    with open(path, "rb") as file:
+def check_kind(file: BinaryIO, name: str) -> None:
+    """Refuse an open file whose first bytes show that it is not a video, or refers to other files; closes it."""
+    with file:
         head = file.read(4096)
-        printable = printable_name(path)
+        printable = printable_name(name)
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         for magic, kind in _PLAYLISTS:
             if text.startswith(magic) or (text.startswith(b"<?xml") and magic in text):
@@ -182,24 +184,25 @@ def _has_movie_box(file: BinaryIO) -> bool:
     return False
 
 
-def ends_within_packet(path: str) -> bool:
-    """Return whether a file is a transport stream that breaks off in one of its packets of 188, 192 or 204 bytes."""
-    with open(path, "rb") as file:
+def ends_within_packet(file: BinaryIO) -> bool:
+    """Return whether an open file is a transport stream that breaks off in a packet of 188, 192 or 204 bytes."""
+    with file:
         head = file.read(4 * 204 + 4)
+        length = file.seek(0, os.SEEK_END)
     for size, first in ((188, 0), (192, 4), (204, 0)):
         if len(head) > first + 3 * size and all(head[first + i * size] == 0x47 for i in range(4)):
-            return os.path.getsize(path) % size != 0
+            return length % size != 0
     return False
 
 
-def missing_tail(path: str) -> bool:
-    """Return whether a Matroska or AVI file is shorter than its header says.
+def missing_tail(file: BinaryIO) -> bool:
+    """Return whether an open Matroska or AVI file is shorter than its header says.
 
     mp4 needs no such check, because its index counts the frames.
     """
-    size = os.path.getsize(path)
-    with open(path, "rb") as file:
+    with file:
         head = file.read(4096)
+        size = file.seek(0, os.SEEK_END)
     if head.startswith(b"RIFF"):
         return int.from_bytes(head[4:8], "little") + 8 > size
     if head.startswith(b"\x1aE\xdf\xa3"):

@@ -23,7 +23,8 @@ from jostle.errors import BadValue, MediaError
 from jostle.io.video.colour import FromRgb
 from jostle.io.video.encoders import min_width, require_encoder, set_up
 from jostle.io.video.ffmpeg import open_input, picture_stream
-from jostle.io.video.validation import Limits, PathLike, check_file, printable_name
+from jostle.io.video.location import locate
+from jostle.io.video.validation import Limits, PathLike, printable_name
 
 PRIMING_S = 1.0  # more than any encoder puts before the sound for its decoder to begin with
 
@@ -263,8 +264,9 @@ class _Sound:
 
     def __init__(self, path: PathLike) -> None:
         limits = Limits()
-        name, _ = check_file(path)
-        self._container: InputContainer = open_input(name, limits)
+        file = locate(path)
+        name = file.name
+        self._container: InputContainer = open_input(file, limits)
         self.stream: AudioStream | None = next(iter(self._container.streams.audio), None)
         self.target: AudioStream | None = None
         self._waiting: Packet[AudioStream] | None = None
