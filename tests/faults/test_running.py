@@ -114,6 +114,9 @@ def test_f58_nothing_is_unpacked_anywhere() -> None:
         if file.name == "published_layouts.py":  # writes archives, but never reads one
             assert set(re.findall(r"tarfile\.(\w+)", text)) == {"BLOCKSIZE", "TarInfo", "PAX_FORMAT"}
             text = text.replace("tarfile", "")
+        if file.name == "tar_member.py":  # reads one in place, and gives no entry a path
+            assert set(re.findall(r"tarfile\.(\w+)", text)) == {"open", "TarError"}
+            text = text.replace("tarfile", "")
         for word in ("extractall", "unpack_archive", "tarfile", "py7zr", "rarfile"):
             assert word not in text, f"{file.name} unpacks archives: give it limits and tests of F56-F58"
 
@@ -152,13 +155,17 @@ def imports_of(file: Path) -> set[str]:
 
 
 # The second connects only to the server whose address is given as the name of a model.
-REACHING = ("jostle/models/weights/download.py", "jostle/models/language/server_client.py")
+REACHING = (
+    "jostle/models/weights/download.py",
+    "jostle/models/language/server_client.py",
+    "jostle/io/video/remote_file.py",
+)
 
 
 @pytest.mark.fault("F60")
 def test_f60_only_the_download_modules_import_network_libraries() -> None:
     """Downloads that are requested by name have tests of their own."""
-    reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "huggingface_hub", "ftplib"}
+    reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "fsspec", "huggingface_hub", "ftplib"}
     for file in (ROOT / "src").rglob("*.py"):
         text = file.read_text()
         if file.relative_to(ROOT / "src").as_posix() in REACHING or not any(name in text for name in reaching):

@@ -15,6 +15,7 @@ from jostle.core.finite import naming
 from jostle.core.progress import Progress
 from jostle.core.types.clip import Clip, Frame, Frames, Times, check_frames, check_rate, times_at_rate
 from jostle.core.types.inspection import Inspection
+from jostle.core.types.video_location import location_of
 from jostle.errors import BadValue
 from jostle.parallel.workers import available_cpus
 
@@ -87,7 +88,7 @@ def inspection(
         with _open_reader(frames, fps) as reader:
             passed = _Passed(reader, reader.pts, pictures, rules=one.rules and not causal)
             threads = min(available_cpus(), DECODED)
-            with naming(video=Path(frames).name if isinstance(frames, str | Path) else type(frames).__name__):
+            with naming(video=location_of(frames).name if isinstance(frames, str | Path) else type(frames).__name__):
                 probabilities = _damage_probabilities(one, passed, len(reader), causal, threads, progress)
             pts, rate = reader.pts, reader.fps
     else:

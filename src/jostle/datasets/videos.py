@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections import Counter
@@ -14,6 +13,7 @@ from typing import Any
 from jostle.core.formatting import join_names
 from jostle.core.results import Result
 from jostle.core.tables import Table, findings_table
+from jostle.core.types.video_location import is_address
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError
 from jostle.io.files.video_ids import id_of, normalize_id, quote_name
@@ -155,7 +155,7 @@ def duplicates(files: Mapping[str, Path]) -> list[tuple[str, ...]]:
     for inodes in by_size.values():
         by_content: dict[str, list[str]] = {}
         for ids in inodes.values():
-            content = _sha256(files[ids[0]]) if len(inodes) > 1 else ""
+            content = fingerprint_of(files[ids[0]]) if len(inodes) > 1 else ""
             by_content.setdefault(content, []).extend(ids)
         groups += [tuple(ids) for ids in by_content.values() if len(ids) > 1]
     order = {video_id: place for place, video_id in enumerate(files)}
@@ -278,21 +278,11 @@ def _distinct(paths: list[Path]) -> list[Path]:
 
 
 def _facts(path: Path) -> Identity:
+    if path.is_dir() or is_address(path) or is_member(path):
+        return identity_of(path)[1]
     try:
-        if path.is_dir():
-            return identity_of(path)[1]
         status = path.stat()
         return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
-
-
-def _sha256(path: Path) -> str:
-    if path.is_dir():
-        return fingerprint_of(path)
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
 

@@ -49,6 +49,19 @@ def test_a_missing_member_is_named_with_near_ones(shard: Path) -> None:
         jostle.read(f"{shard.with_name('none.tar')}#0002.mp4")
 
 
+def test_names_of_members_are_no_paths(videos: dict[str, Path], tmp_path: Path) -> None:
+    """An archive is never unpacked; links and special files in it are no videos."""
+    path = tmp_path / "hostile.tar"
+    with tarfile.open(path, "w") as archive:
+        archive.add(videos["h264_b_frames"], "../../b.mp4")
+        link = tarfile.TarInfo("link.mp4")
+        link.type, link.linkname = tarfile.SYMTYPE, str(videos["h264_b_frames"])
+        archive.addfile(link)
+    assert len(jostle.read(f"{path}#../../b.mp4")) == 60
+    with pytest.raises(MediaError, match=r"holds no file link\.mp4"):
+        jostle.read(f"{path}#link.mp4")
+
+
 def test_a_compressed_archive_is_refused(shard: Path) -> None:
     packed = shard.with_name("packed.tar")
     packed.write_bytes(gzip.compress(shard.read_bytes()))
