@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from jostle.errors import BadValue, CheckpointError, ResourceError
+from jostle.io.files.atomic import replacing
 from jostle.models.finite import check_weights
 from jostle.models.pickled_weights import damaged_error, read_pickled
 
@@ -244,31 +244,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-_counter = itertools.count()
-
-
 @contextlib.contextmanager
 def _replace_atomically(path: Path) -> Iterator[Any]:
     """Open a temporary file beside the target that replaces it at the end, flushed to disk."""
     if not path.parent.is_dir():
         raise BadValue(f"{path}: its folder does not exist; create {path.parent}")
-    temporary = path.parent / f".{path.name[:80]}.part-{os.getpid()}-{next(_counter)}"
     try:
-        with temporary.open("xb") as file:
+        with replacing(path) as temporary, temporary.open("xb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        if hasattr(os, "O_DIRECTORY"):  # where folders can be flushed, the new name is on the disk too
-            folder = os.open(path.parent, os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
     except OSError as error:
         raise ResourceError(f"{path}: cannot be written ({error.strerror}); what was there before is kept") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def tensors_fingerprint(thing: object) -> str | None:

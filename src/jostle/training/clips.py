@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import chain
 from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError, ResourceError
+from jostle.io.files.atomic import replacing
 from jostle.io.video.decode import Reader
 from jostle.io.video.source import kind_of, source_state
 from jostle.metrics.frame_sets import frame_number
@@ -268,8 +268,7 @@ def _make(
             f"{path.parent}: the pixels of {len(videos)} clips take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are "
             "free; lower corruptions.draws or data.denser, or set data.cache"
         )
-    part = path.with_name(f".{path.name}.part-{os.getpid()}")
-    try:
+    with replacing(path) as part:
         pixels = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=(len(videos), *first.shape))
         row_of = {video.name: row for row, video in enumerate(videos)}
         done = map_unordered(partial(_worker, preparation), list(videos), jobs)
@@ -283,9 +282,6 @@ def _make(
             if progress is not None:
                 progress(count, len(videos))
         pixels.flush()
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _worker(preparation: Preparation) -> Callable[[VideoClip], Frames]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +26,7 @@ from jostle.corruptions.engine.stages import gather
 from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError
 from jostle.features.windows import mean_rate
-from jostle.io.files.atomic import write_text
+from jostle.io.files.atomic import replacing, write_text
 from jostle.io.files.text import read_json
 from jostle.io.video.decode import Reader
 from jostle.io.video.source import source_state
@@ -196,13 +195,8 @@ def _write_pixels(detector: FrameDetector[Any], job: _ReadJob) -> None:
         error.add_note(f"while reading {job.name} to learn from it")
         raise
     write_text(job.out.with_suffix(".json"), [json.dumps(info), "\n"])
-    part = job.out.with_name(f".{job.out.name}.part-{os.getpid()}")
-    try:
-        with part.open("wb") as file:
-            np.save(file, np.concatenate(parts))
-        os.replace(part, job.out)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(job.out) as part, part.open("wb") as file:
+        np.save(file, np.concatenate(parts))
 
 
 def _films(data: Dataset, prefix: str, paths: Mapping[str, Path]) -> list[TrainingFilm]:

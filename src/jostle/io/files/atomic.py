@@ -39,7 +39,6 @@ def write_folder(path: Path, files: dict[str, str]) -> None:
         temporary.mkdir()
         for name, text in files.items():
             _write(temporary / name, [_encode(text)], zipped=False)
-        sync_folder(temporary)
 
 
 def _encode(text: str) -> bytes:
@@ -65,15 +64,32 @@ def _write(path: Path, pieces: Iterable[bytes], *, zipped: bool) -> None:
 
 @contextlib.contextmanager
 def _temporary_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces the target at the end, or is removed after an error."""
-    temporary = path.parent / f".{path.name[:80]}.part-{os.getpid()}-{next(_counter)}"
+    """Yield the temporary path of `replacing`, and name the target in the error of a disk."""
     try:
         if not path.parent.is_dir():
             raise DataError(f"{path}: its folder does not exist; create {path.parent}", fault="F65")
-        yield temporary
-        replace_and_sync(temporary, path)
+        with replacing(path) as temporary:
+            yield temporary
     except OSError as error:
         raise disk_error(error, path, "written", "nothing was kept", "F65") from None
+
+
+def temporary_for(path: Path) -> Path:
+    """Return a path next to the target that no other process or thread uses, and that `remove_leftovers` knows."""
+    return path.parent / f".{path.name[:80]}.part-{os.getpid()}-{next(_counter)}"
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces the target at the end, on the disk, or is removed after an error.
+
+    What is written there, a file or a folder, appears under its name when it is complete. Raises the OSError of a disk.
+    """
+    temporary = temporary_for(path)
+    try:
+        yield temporary
+        sync(temporary)
+        replace_and_sync(temporary, path)
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -115,7 +131,7 @@ def refuse_existing(out: Path, overwrite: bool) -> None:
 def replace_and_sync(temporary: Path, path: Path) -> None:
     """Rename a complete file to its final name, and sync the folder."""
     _replace(temporary, path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _replace(temporary: Path, path: Path) -> None:
@@ -131,8 +147,8 @@ def _replace(temporary: Path, path: Path) -> None:
     os.replace(temporary, path)
 
 
-def sync_folder(path: Path) -> None:
-    """Make the names of new files in a folder durable."""
+def sync(path: Path) -> None:
+    """Make the content of a file durable, or the names of new files in a folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

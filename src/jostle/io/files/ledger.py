@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from jostle.core.schema import Count, Mismatch, parse
 from jostle.errors import DataError, JostleError, MediaError, SourceChanged
-from jostle.io.files.atomic import disk_error, sync_folder
+from jostle.io.files.atomic import disk_error, sync
 from jostle.io.video.source import fingerprint_of, source_state
 
 MANIFEST = "manifest.jsonl"  # ledger of the files of a folder
@@ -88,7 +88,7 @@ class Ledger(Generic[R]):
             _check_usable(self.path, self._damaged, self._remedy, self._fault)
             if not self.path.exists():
                 self.path.touch()
-                sync_folder(self.path.parent)
+                sync(self.path.parent)
             elif not self._shared:
                 os.truncate(self.path, _end_of_lines(self.path))
             self._handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from jostle.core.environment import refuses_gpl
 from jostle.core.types.clip import Frame, check_rate
 from jostle.errors import BadValue, MediaError, ResourceError
-from jostle.io.files.atomic import replace_and_sync
+from jostle.io.files.atomic import replace_and_sync, temporary_for
 from jostle.io.video.validation import PathLike, printable_name
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 CodecName = Literal["h264", "h265", "vp9", "ffv1", "images"]
 
 GOP = 60  # frames from key frame to key frame: two seconds of ordinary video; it affects the bytes of a file
-
-_counter = itertools.count()
 
 
 def viewing_codec() -> CodecName:
@@ -93,7 +90,7 @@ class Writer:
         _check_target(self.path, folder=self.codec == "images")
         self._last: int | None = None
         self._frames = 0
-        temporary = self.path.parent / f".{self.path.name[:80]}.part-{os.getpid()}-{next(_counter)}"
+        temporary = temporary_for(self.path)
         self._sink: Sink | None
         if self.codec == "images":
             from jostle.io.video.video_file import ImageFolder

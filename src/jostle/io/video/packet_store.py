@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import struct
@@ -20,12 +19,12 @@ from typing import Any, BinaryIO
 
 import av
 
+from jostle.io.files.atomic import temporary_for
 from jostle.io.video.codec import Codec, Coded
 
 FORMAT = 2  # raise it when the same frames and settings give another file
 BLOCK = 2**20
 _TAIL = struct.Struct("<Q32s")  # length of the index, and the checksum of all before the tail
-_counter = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class PacketStore:
         Args:
             facts: gives the size and number of frames, once the packets have ended.
         """
-        temporary = self._folder / f".{key}.part-{os.getpid()}-{next(_counter)}"
+        temporary = temporary_for(self._folder / key)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             file = temporary.open("xb")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import TimeStage, chain
 from jostle.errors import BadValue, ResourceError
+from jostle.io.files.atomic import replacing
 
 INK, PALE, PAPER, MARK = (32, 34, 40), (120, 124, 132), (255, 255, 255), (224, 86, 36)
 GAP = 6
@@ -97,12 +97,10 @@ def write_png(image: Frame, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise BadValue(f"{path}: a contact sheet is a PNG; give it a name that ends in .png")
-    part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
-        part.write_bytes(png_of(image))
-        part.replace(path)
+        with replacing(path) as part:
+            part.write_bytes(png_of(image))
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ResourceError(f"{path}: cannot be written ({error.strerror}); check the folder and its room") from error
     return path
 
