@@ -20,7 +20,7 @@ from helpers.fuzzing import run
 from helpers.refusals import refused
 from jostle.core.types.clip import Frame
 from jostle.errors import EncoderMissing, MediaError, SourceChanged
-from jostle.io.video import decode, encoders, ffmpeg_frames
+from jostle.io.video import decode, encoders, ffmpeg_frames, picture_cache
 from jostle.io.video.codec import Codec, encode
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
@@ -295,10 +295,10 @@ def test_F10_frame_and_time_limits(clean: dict[str, Path], monkeypatch: pytest.M
         limits=Limits(max_frames=20),
     )
     assert_refused(clean["mkv"], "F10", r"^a\.mkv: not read within 0 s", limits=Limits(max_open_s=0))
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 30_000)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 30_000)
     with Reader(clean["avi"]) as reader:
         for _ in reader:
-            assert reader._cached_bytes <= 30_000, "memory stays flat"
+            assert reader._pictures._bytes <= 30_000, "memory stays flat"
 
 
 @pytest.mark.fault("F11")

@@ -9,7 +9,7 @@ import pytest
 
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.video import corrupt_video
-from jostle.io.video import decode
+from jostle.io.video import decode, picture_cache
 from jostle.io.video.decode import read
 from jostle.io.video.encode import Writer
 from jostle.io.video.ffmpeg_frames import FfmpegFrames
@@ -51,7 +51,7 @@ def test_output_files_are_reproducible(source: Path, tmp_path: Path) -> None:
 def test_reading_by_index_does_not_change_the_output(
     source: Path, tmp_path: Path, damaged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * 64 * 48)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 5 * 64 * 48)
     if damaged:
         data = bytearray(source.read_bytes())
         middle = (data.index(b"mdat") + data.index(b"moov")) // 2

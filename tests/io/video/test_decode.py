@@ -13,7 +13,7 @@ import pytest
 
 from jostle.core.types.clip import Frame, Frames
 from jostle.errors import BadValue, MediaError, SourceChanged
-from jostle.io.video import decode, ffmpeg_frames
+from jostle.io.video import decode, ffmpeg_frames, picture_cache
 from jostle.io.video.colour import ToRgb
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.ffmpeg import open_input, picture_stream
@@ -75,7 +75,7 @@ def test_random_access_equals_sequential_reading(
 ) -> None:
     expected = decode_sequentially(videos[kind])
     assert len(expected) == 60
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 5 * ONE_FRAME)
     rng = np.random.default_rng(11)
     orders = [range(60), range(59, -1, -1), rng.integers(0, 60, 50), [0, 59, 1, 58, 30, 29, 31]]
     with Reader(videos[kind]) as reader:
@@ -99,7 +99,7 @@ def test_pixels_do_not_depend_on_threads(kind: str, videos: dict[str, Path]) -> 
 def test_seeking_survives_a_log_level(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     import av
 
-    monkeypatch.setattr(decode, "_CACHE_BYTES", ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", ONE_FRAME)
     av.logging.set_level(av.logging.PANIC)
     try:
         with Reader(videos["h264_b_frames"]) as reader:
@@ -126,9 +126,9 @@ def decoded_count(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def test_reading_forward_never_seeks(
     videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch, decoded_count: dict[str, int]
 ) -> None:
-    monkeypatch.setattr(decode, "_CACHE_BYTES", ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", ONE_FRAME)
     with Reader(videos["h264_b_frames"]) as reader:
-        reader._cache.clear()
+        reader._pictures.clear()
         for lo in range(0, 60, 7):
             reader.block(lo, min(60, lo + 7))
     assert decoded_count == {"pictures": 60, "starts": 1}
@@ -144,10 +144,9 @@ def test_reading_backward_is_not_quadratic(
     decoded_count: dict[str, int],
 ) -> None:
     with Reader(videos[kind]) as reader:
-        weight = reader._source.weight(reader._picture(0))
-        monkeypatch.setattr(decode, "_CACHE_BYTES", cached_frames * weight)
-        reader._cache.clear()
-        reader._cached_bytes = 0
+        weight = reader._source.weight(reader._pictures.picture(0))
+        reader._pictures.max_bytes = cached_frames * weight
+        reader._pictures.clear()
         for number in range(59, -1, -1):
             reader.frame(number)
     assert decoded_count["pictures"] <= limit
@@ -170,8 +169,8 @@ def test_a_larger_cache_avoids_decoding_again(
 ) -> None:
     copy = shutil.copy(videos["mpeg4_avi"], tmp_path / "copy.avi")  # its scan would be cached for the next reader
     with Reader(copy) as reader:
-        weight = reader._source.weight(reader._picture(0))  # the padding of rows depends on the processor
-    monkeypatch.setattr(decode, "_CACHE_BYTES", weight)
+        weight = reader._source.weight(reader._pictures.picture(0))  # the padding of rows depends on the processor
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", weight)
     decoded_count["pictures"] = 0
     with Reader(videos["mpeg4_avi"], picture_bytes=cached_frames * weight) as reader:
         for _ in range(3):
@@ -181,12 +180,14 @@ def test_a_larger_cache_avoids_decoding_again(
 
 
 def test_cached_pictures_stay_within_the_budget(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 10 * ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 10 * ONE_FRAME)
     with Reader(videos["mpeg4_avi"]) as reader:
         for number in (*range(60), *range(59, -1, -1)):
             reader.frame(number)
-            assert reader._cached_bytes <= 10 * ONE_FRAME
-            assert reader._cached_bytes == sum(reader._source.weight(picture) for picture in reader._cache.values())
+            assert reader._pictures._bytes <= 10 * ONE_FRAME
+            assert reader._pictures._bytes == sum(
+                reader._source.weight(picture) for picture in reader._pictures._pictures.values()
+            )
 
 
 def test_times_are_exact(videos: dict[str, Path]) -> None:
@@ -288,7 +289,7 @@ def test_the_first_scan_reports_progress(tmp_path: Path) -> None:
 def test_single_pass_reading_gives_the_same_frames(
     kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 5 * ONE_FRAME)
     with Reader(videos[kind]) as reader:
         expected = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
         frames = np.stack(list(reader))
@@ -301,7 +302,7 @@ def test_single_pass_reading_gives_the_same_frames(
 
 
 def test_a_long_file_with_an_index_is_decoded_once(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 5 * ONE_FRAME)
     decoded = []
     summed = ffmpeg_frames.checksum
     monkeypatch.setattr(ffmpeg_frames, "checksum", lambda frame: decoded.append(1) or summed(frame))
@@ -312,7 +313,7 @@ def test_a_long_file_with_an_index_is_decoded_once(videos: dict[str, Path], monk
 
 def test_single_pass_reading_decodes_skipped_frames(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames not yet decoded have no checksum, so a seek to one could not be verified."""
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 5 * ONE_FRAME)
     with Reader(videos["h264_open_gop"]) as reader:
         frames = np.stack(list(reader))
     decode._scans.clear()
@@ -324,7 +325,7 @@ def test_single_pass_reading_decodes_skipped_frames(videos: dict[str, Path], mon
 def test_a_file_that_differs_from_its_index_is_reported(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    monkeypatch.setattr(picture_cache, "_CACHE_BYTES", 5 * ONE_FRAME)
     data = bytearray(videos["h264_long_gop"].read_bytes())
     middle = data.index(b"mdat") + (data.index(b"moov") - data.index(b"mdat")) // 2
     data[middle : middle + 600] = bytes(600)  # the header of a picture among them
