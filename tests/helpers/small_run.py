@@ -74,7 +74,7 @@ class BrokenDecoder:
 def load_predictor_with_broken_decoder(native: str, argument: int) -> FeatureDetectionPredictor:
     """For a worker, whose native calls are limited to one second from here on."""
     decode = ffmpeg_frames.decode_packet
-    ffmpeg_frames.decode_packet = lambda context, packet: decode(BrokenDecoder(native, argument, context), packet)  # type: ignore[arg-type]
+    ffmpeg_frames.decode_packet = lambda context, *rest: decode(BrokenDecoder(native, argument, context), *rest)  # type: ignore[arg-type]
     interruption.limit_native_calls(1)
     return load_predictor()
 

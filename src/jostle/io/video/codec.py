@@ -140,21 +140,14 @@ def decode_packets(
         packet: Packet[Stream] = Packet(len(payload))
         packet.update(payload)
         packet.pts = number
-        for picture in _pictures(context, packet):
+        for picture in decode_packet(context, packet):
             convert = convert or ToRgb((picture.height, picture.width), 0)
             if picture.pts is not None:
                 yield picture.pts, _crop(convert(picture), size)
-    for picture in _pictures(context, None):
+    for picture in decode_packet(context, None):
         convert = convert or ToRgb((picture.height, picture.width), 0)
         if picture.pts is not None:
             yield picture.pts, _crop(convert(picture), size)
-
-
-def _pictures(context: VideoCodecContext, packet: Packet[Stream] | None) -> list[VideoFrame]:
-    try:
-        return decode_packet(context, packet)
-    except (av.FFmpegError, ValueError, RuntimeError):
-        return []
 
 
 def _crop(frame: Frame, size: tuple[int, int] | None) -> Frame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from jostle.io.video.concealment import Concealment
+from jostle.io.video.ffmpeg import decode_packet
 from jostle.io.video.lost_pictures import PictureLedger, PictureLoss
 from jostle.io.video.validation import ends_within_packet, missing_tail
 
@@ -95,11 +96,9 @@ class DemuxedStream:
                 continue  # it holds nothing, and would be taken for the end
             yield packet
 
-    def _decode(self, packet: Packet[Any] | None) -> Iterator[VideoFrame]:
-        try:
-            yield from self._stream.codec_context.decode(packet)
-        except EOFError:
-            return
-        except (av.FFmpegError, ValueError):
-            self._concealment.note_refused()
-            self._ledger.note_refused()
+    def _decode(self, packet: Packet[Any] | None) -> list[VideoFrame]:
+        return decode_packet(self._stream.codec_context, packet, self._note_refused)
+
+    def _note_refused(self) -> None:
+        self._concealment.note_refused()
+        self._ledger.note_refused()

@@ -139,10 +139,7 @@ def _first_frame(container: InputContainer, stream: VideoStream, path: str) -> V
 
     try:
         for count, packet in enumerate(container.demux(stream)):
-            try:
-                frames = decode_packet(stream.codec_context, packet)
-            except (av.FFmpegError, ValueError, RuntimeError):
-                frames = []
+            frames = decode_packet(stream.codec_context, packet)
             if frames:
                 return frames[0]
             if count >= _FIRST_FRAME_PACKETS:

@@ -6,6 +6,7 @@ transform, and FFmpeg uses whichever is fastest on the processor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import av
@@ -37,10 +38,24 @@ def set_up_decoder(context: VideoCodecContext, limits: Limits) -> None:
     context.options = {"max_pixels": str(limits.max_pixels), "idct": transform}
 
 
-def decode_packet(context: VideoCodecContext, packet: Packet[Any] | None) -> list[VideoFrame]:
-    """Return the pictures that a packet completes; None flushes the decoder. A hang ends a worker process."""
-    with native_call():
-        return context.decode(packet)
+def decode_packet(
+    context: VideoCodecContext, packet: Packet[Any] | None, on_refused: Callable[[], None] | None = None
+) -> list[VideoFrame]:
+    """Return the pictures that a packet completes; none if the decoder refuses it. A hang ends a worker process.
+
+    Args:
+        packet: None flushes the decoder.
+        on_refused: called if the decoder refuses the packet.
+    """
+    try:
+        with native_call():
+            return context.decode(packet)
+    except EOFError:  # it was flushed already
+        return []
+    except (av.FFmpegError, ValueError, RuntimeError):
+        if on_refused is not None:
+            on_refused()
+        return []
 
 
 def _is_xvid(context: VideoCodecContext) -> bool:

@@ -327,6 +327,13 @@ def _decode(
         detach: copy frames out of the decoder's buffers. It conceals over what is in a buffer, which otherwise depends
             on how many frames are held.
     """
+
+    def note_refused() -> None:
+        if scan is not None:
+            scan.errors += 1
+        if concealment is not None:
+            concealment.note_refused()
+
     context = stream.codec_context
     packets = container.demux(stream)
     while True:
@@ -338,18 +345,10 @@ def _decode(
         is_last = packet is None or (packet.size == 0 and packet.pts is None and packet.dts is None)
         if packet is not None and not is_last and note_packet:
             note_packet(packet)
-        try:
-            for frame in decode_packet(context, None if is_last else packet):
-                if detach:
-                    frame.make_writable()
-                yield frame
-        except EOFError:
-            pass
-        except (av.FFmpegError, ValueError, RuntimeError):
-            if scan is not None:
-                scan.errors += 1
-            if concealment is not None:
-                concealment.note_refused()
+        for frame in decode_packet(context, None if is_last else packet, note_refused):
+            if detach:
+                frame.make_writable()
+            yield frame
         if is_last:
             return
 
