@@ -23,6 +23,7 @@ class RangeServer:
         changing: paths whose content is another after the first request for it.
         statuses: paths that are refused, with their status.
         slow: seconds before an answer with content begins, by path.
+        ranges: whether requests for a range get it, or else the whole.
         requests: (method, path, range) of each request.
     """
 
@@ -32,6 +33,7 @@ class RangeServer:
     changing: set[str] = field(default_factory=set)
     statuses: dict[str, int] = field(default_factory=dict)
     slow: dict[str, float] = field(default_factory=dict)
+    ranges: bool = True
     requests: list[tuple[str, str, str]] = field(default_factory=list)
 
     def url(self, path: str) -> str:
@@ -63,13 +65,13 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             return
         etag = sha256(content).hexdigest()[:16]
-        part = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)
+        part = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted) if served.ranges else None
         lo, hi = (int(part[1]), min(int(part[2] or len(content)) + 1, len(content))) if part else (0, len(content))
         self.send_response(206 if part else 200)
         if part:
             self.send_header("Content-Range", f"bytes {lo}-{hi - 1}/{len(content)}")
         self.send_header("Content-Length", str(hi - lo))
-        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Accept-Ranges", "bytes" if served.ranges else "none")
         self.send_header("ETag", f'"{etag}"')
         self.end_headers()
         if not with_content:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from helpers.range_server import RangeServer, serve
 from helpers.striped_videos import StripeReader
 from helpers.tiny_clips import write_clips
 from jostle.core.types.video_location import VideoAddress, location_of
-from jostle.errors import MediaError, SourceChanged
+from jostle.errors import MediaError, MissingExtra, ResourceError, SourceChanged
 from jostle.extend import Reader
 from jostle.io.video import remote_file
 
@@ -26,7 +27,8 @@ pytest.importorskip("aiohttp")
 
 
 @pytest.fixture
-def server(videos: dict[str, Path]) -> Iterator[RangeServer]:
+def server(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[RangeServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serve() as served:
         for path in videos.values():
             served.files[f"/{path.name}"] = path.read_bytes()
@@ -60,6 +62,37 @@ def test_a_video_is_fetched_once(server: RangeServer, address: str) -> None:
         jostle.read(address, 0, 5)
     content = [request for request in server.requests if request[0] == "GET"]
     assert len(content) == 1
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_server_without_ranges(server: RangeServer, videos: dict[str, Path], cut: bool) -> None:
+    server.ranges = False
+    if cut:
+        server.cut.add("/b.mp4")
+        refused(server.url("/b.mp4"), "cut off")
+        return
+    clip = jostle.read(server.url("/b.mp4"))
+    assert (clip.frames == jostle.read(videos["h264_b_frames"]).frames).all()
+
+
+def test_a_full_disk(server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_full(**options: object) -> Any:
+        return Path("/dev/full").open("wb", buffering=0)
+
+    monkeypatch.setattr(remote_file.tempfile, "TemporaryFile", open_full)
+    with pytest.raises(ResourceError, match=r"b\.mp4: cannot be copied into .* \(No space left on device\)"):
+        jostle.read(server.url("/b.mp4"))
+
+
+@pytest.mark.skipif(find_spec("s3fs") is not None, reason="s3fs is installed")
+def test_a_scheme_whose_package_is_missing() -> None:
+    refused("s3://bucket/a.mp4", r"^s3://bucket/a\.mp4: needs a package of its scheme \(Install s3fs")
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(MissingExtra, match=r"reading https://host/a\.mp4 .*pip install 'jostle\[remote\]'"):
+        jostle.read("https://host/a.mp4")
 
 
 def test_a_query_goes_to_the_server_and_into_no_message(server: RangeServer, address: str) -> None:

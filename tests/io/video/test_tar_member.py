@@ -93,6 +93,9 @@ def test_members_of_an_archive_at_an_address(shard: Path, videos: dict[str, Path
     with serve() as served:
         served.files["/shard.tar"] = shard.read_bytes()
         clip = jostle.read(f"{served.url('/shard.tar')}#clips/h264_b_frames.mp4")
+        served.ranges = False
+        with pytest.raises(MediaError, match="its server answers no requests for a part"):
+            jostle.read(f"{served.url('/shard.tar')}#0001.mp4")
     assert (clip.frames == jostle.read(videos["h264_b_frames"]).frames).all()
 
 

@@ -12,13 +12,11 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from jostle.core.random import key_for
 from jostle.core.types.video_location import VideoAddress, hide_credentials
-from jostle.errors import BadValue, JostleError, MediaError, MissingExtra, SourceChanged
-from jostle.io.files.atomic import disk_error
+from jostle.errors import BadValue, JostleError, MediaError, MissingExtra, ResourceError, SourceChanged
 from jostle.io.video.coded_file import CodedFile, FileSlice
 from jostle.io.video.validation import Identity
 
@@ -109,18 +107,21 @@ def _temporary_file(name: str) -> Any:
     try:
         return tempfile.TemporaryFile(prefix="jostle-", buffering=0)
     except OSError as error:
-        raise disk_error(error, _temporary_folder(name), "written", "set TMPDIR") from None
-
-
-def _temporary_folder(name: str) -> Path:
-    return Path(tempfile.gettempdir(), f"a copy of {name}")
+        raise _disk_error(error, name) from None
 
 
 def _write(copy: Any, chunk: bytes, name: str) -> None:
     try:
         copy.write(chunk)
     except OSError as error:
-        raise disk_error(error, _temporary_folder(name), "written", "set TMPDIR") from None
+        raise _disk_error(error, name) from None
+
+
+def _disk_error(error: OSError, name: str) -> ResourceError:
+    folder = tempfile.gettempdir()
+    return ResourceError(
+        f"{name}: cannot be copied into {folder} ({error.strerror}); free some space, or set TMPDIR to another folder"
+    )
 
 
 def _open(address: str) -> Any:
@@ -161,8 +162,8 @@ def _file_system(address: str) -> tuple[Any, str]:
     if scheme in ("http", "https"):
         from aiohttp import ClientTimeout
 
-        wait_s = _timeout_s()
-        settings = {"client_kwargs": {"timeout": ClientTimeout(total=None, sock_connect=wait_s, sock_read=wait_s)}}
+        wait = ClientTimeout(total=None, sock_connect=_timeout_s(), sock_read=_timeout_s())
+        settings = {"client_kwargs": {"timeout": wait, "trust_env": True}}  # proxies of the environment, and .netrc
     system, path = fsspec.core.url_to_fs(address, **settings)
     return system, path
 
@@ -198,7 +199,7 @@ def _named_error(name: str, error: Exception) -> JostleError:
         cause = cause.__cause__ or cause.__context__
     missing = next((one for one in causes if isinstance(one, ImportError)), None)
     if missing is not None:
-        return MissingExtra(f"reading {name} ({missing})", "remote")
+        return MediaError(f"{name}: needs a package of its scheme ({missing}); install that", fault="F17")
     if any(isinstance(one, TimeoutError) or "Timeout" in type(one).__name__ for one in causes):
         return MediaError(
             f"{name}: silent for {_timeout_s():g} s; try again, or raise {TIMEOUT} if the server is slow", fault="F21"
@@ -211,6 +212,11 @@ def _named_error(name: str, error: Exception) -> JostleError:
         return MediaError(f"{name}: the connection was cut off; try again", fault="F3")
     if any("Connect" in type(one).__name__ or "Disconnected" in type(one).__name__ for one in causes):
         return MediaError(f"{name}: cannot be reached; check the address and the network", fault="F21")
+    if isinstance(error, ValueError) and "seek" in str(error):
+        return MediaError(
+            f"{name}: its server answers no requests for a part, which files in archives need; download it first",
+            fault="F17",
+        )
     if isinstance(error, FileNotFoundError):
         return MediaError(f"{name}: no such file; check the address", fault="F21")
     if isinstance(error, PermissionError):
