@@ -102,7 +102,7 @@ def draw_mending(folder: Path) -> Path:
     for (lo, hi), spec in DAMAGE.items():
         is_damaged[lo:hi] = True
         damaged[lo:hi] = jostle.corrupt(clean, spec, placement=f"frames:{lo}-{hi}")[lo:hi]
-    mended = jostle.mend(damaged, struck=is_damaged)
+    mended = jostle.mend(damaged, damaged=is_damaged)
     indices = range(1, MENDED[0], MENDED[0] // MENDED[1])
     size = (WIDTH - (MENDED[1] - 1) * GAP) / MENDED[1]
     height = 2 * (TITLE + size) + 2 * GAP

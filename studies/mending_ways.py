@@ -28,7 +28,7 @@ from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.features.engine import VideoFeatures
 from jostle.features.interpolation import RowInterpolation, interpolate_rows, nearest_undamaged
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 from jostle.mending.repair import MendedSource
 from studies.detection import DETECTORS, EXTRACTOR, load_trained
 from studies.feature_states import STRIDE, WINDOW
@@ -204,7 +204,7 @@ class RecordingOracle:
 
     def find_damaged(self, top: VideoSource, came_from: npt.NDArray[np.int64]) -> Flags:
         RecordingOracle.last = top
-        return Mending().finder_for(top).find_damaged(top, came_from)
+        return KnownDamage().finder_for(top).find_damaged(top, came_from)
 
 
 def main() -> None:

@@ -299,7 +299,7 @@ def inspect_file(clip: WatchedClip, _: dict[str, float]) -> Answers:
     """Inspect frames by rules and the network that looks at both sides, as `jostle inspect` and mending do."""
     source = jostle.Clip.at_rate(clip.frames, round(clip.fps, 3)) if clip.file is None else clip.file
     inspection = jostle.api.inspection(source, inspector=load_network())
-    return inspection.struck, inspection.kinds.tolist(), []
+    return inspection.damaged, inspection.kinds.tolist(), []
 
 
 def filter_frames(frames: Frames, fps: float, name: str, options: str = "") -> Iterator[dict[str, str]]:

@@ -11,6 +11,7 @@ from jostle.core.types import VideoLabels as VideoLabels
 from jostle.core.types.boxes import Boxes as Boxes
 from jostle.core.types.video import VideoSource as VideoSource
 from jostle.corruptions.engine.corruption import corruption as corruption
+from jostle.corruptions.engine.damage_finder import DamageFinder as DamageFinder
 from jostle.corruptions.engine.placement import Timeline as Timeline
 from jostle.corruptions.engine.placement import parse_placement as parse_placement
 from jostle.corruptions.engine.placement import placement as placement
@@ -72,6 +73,8 @@ from jostle.io.video.encode import Writer as Writer
 from jostle.io.video.validation import Limits as Limits
 from jostle.io.video.video_source import ReadOptions as ReadOptions
 from jostle.io.video.video_source import video_source as video_source
+from jostle.mending.damage_finders import damage_finder as damage_finder
+from jostle.mending.mender import mender as mender
 from jostle.metrics.accuracy import top_k_accuracy as top_k_accuracy
 from jostle.metrics.class_projection import class_names as class_names
 from jostle.metrics.class_projection import project_classes as project_classes

@@ -39,9 +39,9 @@ def test_only_damaged_frames_are_found(film: Frames, causal: bool) -> None:
     assert not inspection(film, inspector=inspector, causal=causal).stretches
     damaged_film = jostle.corrupt(film, "thumos14-c/overexposure:1", placement="frames:60-65")
     result = inspection(damaged_film, inspector=inspector, causal=causal)
-    assert not result.struck[:60].any()
-    assert not result.struck[65:].any()
-    assert result.struck[60:65].any()
+    assert not result.damaged[:60].any()
+    assert not result.damaged[65:].any()
+    assert result.damaged[60:65].any()
     assert result.probabilities[60:65].mean() > 5 * np.delete(result.probabilities, range(60, 65)).mean()
     updates: list[tuple[int, int]] = []
     probabilities = jostle.inspect(
@@ -61,7 +61,7 @@ def test_inspect_prints_and_draws(video: Path, tmp_path: Path) -> None:
     assert (tmp_path / "strip.png").read_bytes().startswith(b"\x89PNG")
     payload = succeed(*words, "--json", "--causal", "--threshold", 0.5).json
     assert all(60 <= stretch["first"] < stretch["stop"] <= 65 for stretch in payload["stretches"])
-    assert payload["struck"] == sum(p >= 0.5 for p in payload["probabilities"]) > 0
+    assert payload["damaged"] == sum(p >= 0.5 for p in payload["probabilities"]) > 0
     assert len(payload["probabilities"]) == payload["frames"] == 120
     assert payload["causal"] is True
     assert payload["fingerprint"] == jostle.load_inspector().fingerprint

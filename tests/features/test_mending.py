@@ -18,11 +18,11 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue
 from jostle.features.engine import VideoFeatures
 from jostle.features.interpolation import interpolate_rows, nearest_undamaged
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 
 FPS = 25
 BOTH = [TwoParts, WindowsWhole]
-KNOWN = Mending()
+KNOWN = KnownDamage()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from jostle.evaluation.results.run import Run
 from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.source_statistics import CleanVideos
 from jostle.evaluation.runner.treatments import add_adaptation
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 from jostle.models.adaptation.method import AdaptationOptions, Adapter
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.recogniser import Recogniser
@@ -72,7 +72,7 @@ def layer_norm_network() -> nn.Module:
     return nn.Sequential(*blocks, nn.Linear(6, 5)).eval()
 
 
-def recognition_predictor(network: nn.Module, mending: Mending | None = None) -> RecognitionPredictor:
+def recognition_predictor(network: nn.Module, mending: KnownDamage | None = None) -> RecognitionPredictor:
     recogniser = Recogniser(network, SPEC, name="small")
     return RecognitionPredictor(recogniser, SAMPLING, ClassMatch("by number", 3), mending=mending)
 

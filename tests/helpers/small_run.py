@@ -23,7 +23,7 @@ from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.results.run import Run
 from jostle.evaluation.runner.runner import run_benchmark
 from jostle.io.video import ffmpeg_frames
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 
 NAMES = "abcd"
 RECIPE = Recipe(
@@ -80,7 +80,7 @@ def load_predictor_with_broken_decoder(native: str, argument: int) -> FeatureDet
 
 
 def load_mending_predictor() -> FeatureDetectionPredictor:
-    return FeatureDetectionPredictor(TwoParts(8, 2), Leaning(), mending=Mending())
+    return FeatureDetectionPredictor(TwoParts(8, 2), Leaning(), mending=KnownDamage())
 
 
 def benchmark_model(delay_s: float = 0.0, weights: str = "w1") -> BenchmarkModel:

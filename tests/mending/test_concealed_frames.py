@@ -16,7 +16,7 @@ from jostle.corruptions.engine.stages import MADE
 from jostle.features.caches import CachedFrames
 from jostle.io.video.decode import Reader
 from jostle.mending.confidence import DECODER_REPORT
-from jostle.mending.damage_finders import Mending
+from jostle.mending.inspected_frames import InspectorFinder
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.video_rules import join_kinds
 
@@ -77,7 +77,7 @@ def test_a_watched_file_has_one_event_for_concealed_frames(damaged: Path) -> Non
 def test_a_file_with_concealed_frames_is_inspected_and_mended(damaged: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     inspection = api.inspection(damaged)
-    assert np.flatnonzero(inspection.struck).tolist() == list(range(FIRST, STOP))
+    assert np.flatnonzero(inspection.damaged).tolist() == list(range(FIRST, STOP))
     assert set(inspection.kinds[FIRST:STOP]) == {"blocky"}
     assert (inspection.probabilities[FIRST:STOP] == 1).all()
     api.mend_file(damaged, tmp_path / "mended.mkv", how="hold", lossless=True)
@@ -106,7 +106,7 @@ def test_in_a_state_the_report_applies_to_frames_with_their_origin(damaged: Path
     pytest.importorskip("torch")
     with Reader(damaged) as reader:
         clean = CachedFrames(reader)
-        finder = Mending(jostle.load_inspector()).finder_for(clean)
+        finder = InspectorFinder(jostle.load_inspector()).finder_for(clean)
         count = len(clean)
         assert np.flatnonzero(finder.find_damaged(clean, np.arange(count))).tolist() == list(range(FIRST, STOP))
 

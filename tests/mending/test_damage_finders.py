@@ -12,16 +12,18 @@ from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.stages import MADE
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.parameters import CASTS
-from jostle.mending.damage_finders import Mending, find_damaged
+from jostle.mending.damage_finders import find_damaged
+from jostle.mending.finders.known import KnownDamage
+from jostle.mending.inspected_frames import InspectorFinder
 
 FPS = 25
 
 
 def test_known_damage_is_every_frame_that_is_not_in_its_place() -> None:
-    finder = Mending().finder_for(ClipSource(Clip.at_rate(np.zeros((5, 8, 8, 3), np.uint8), FPS)))
+    finder = KnownDamage().finder_for(ClipSource(Clip.at_rate(np.zeros((5, 8, 8, 3), np.uint8), FPS)))
     came_from = np.array([0, MADE, 3, 2, 4])
     assert finder.find_damaged(None, came_from).tolist() == [False, True, True, True, False]
-    assert (Mending().name, Mending().fingerprint) == ("known", None)
+    assert (KnownDamage().name, KnownDamage().fingerprint) == ("known", None)
 
 
 def make_frames(count: int) -> np.ndarray:
@@ -46,7 +48,7 @@ class CountingSource:
 def test_an_inspected_state_equals_its_video_and_reuses_untouched_frames() -> None:
     pytest.importorskip("torch")
     inspector = jostle.load_inspector()
-    mending, frames = Mending(inspector), make_frames(200)
+    mending, frames = InspectorFinder(inspector), make_frames(200)
     clean, states = CountingSource(frames), {}
     finder = mending.finder_for(clean)
     before = finder.find_damaged(clean, np.arange(200))
@@ -73,14 +75,14 @@ def test_a_blank_video_is_damaged_from_end_to_end(grey: int) -> None:
     """A network cannot decide this: the video may be blank by intent, but then the verdict does no harm."""
     pytest.importorskip("torch")
     blank, frames = np.full((40, 112, 112, 3), grey, np.uint8), make_frames(40)
-    assert jostle.api.inspection(blank).struck.all()
-    finder = Mending(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(frames, FPS)))
+    assert jostle.api.inspection(blank).damaged.all()
+    finder = InspectorFinder(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(frames, FPS)))
     assert finder.find_damaged(ClipSource(Clip.at_rate(blank, FPS)), np.full(40, MADE)).all()
-    assert not jostle.api.inspection(blank, causal=True).struck.all()
+    assert not jostle.api.inspection(blank, causal=True).damaged.all()
 
 
 def test_a_black_video_with_one_frame_of_content_is_not_damaged() -> None:
     pytest.importorskip("torch")
     frames = np.zeros((40, 112, 112, 3), np.uint8)
     frames[-1] = make_frames(1)[0]
-    assert not jostle.api.inspection(frames).struck.all()
+    assert not jostle.api.inspection(frames).damaged.all()

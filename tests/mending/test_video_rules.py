@@ -14,10 +14,10 @@ from jostle import Clip
 from jostle.core.types.clip import Frames
 from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.stages import MADE
-from jostle.mending import damage_finders
-from jostle.mending.damage_finders import Mending
+from jostle.mending import inspected_frames
 from jostle.mending.descriptor import describe_frame
 from jostle.mending.frame_facts import FrameFacts, frame_facts
+from jostle.mending.inspected_frames import InspectorFinder
 from jostle.mending.rule_set import RuleSet
 from jostle.mending.stream_rules import Finding
 from jostle.mending.video_rules import FindingLog, VideoRules, join_kinds
@@ -122,17 +122,17 @@ def test_inspection_and_mending_agree_with_the_rules(kind: str) -> None:
     film = moving_film(160)
     damaged = damage(film, kind)
     inspection = jostle.api.inspection(damaged, fps=FPS)
-    assert inspection.struck[FIRST + 1 : STOP].all()
-    assert not inspection.struck[:FIRST].any()
-    assert not inspection.struck[STOP:].any()
+    assert inspection.damaged[FIRST + 1 : STOP].all()
+    assert not inspection.damaged[:FIRST].any()
+    assert not inspection.damaged[STOP:].any()
     assert set(inspection.kinds[FIRST + 1 : STOP]) == {kind}
     (stretch,) = inspection.to_dict()["stretches"]
     assert (stretch["kind"], stretch["stop"]) == (kind, STOP)
-    finder = Mending(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(film, FPS)))
+    finder = InspectorFinder(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(film, FPS)))
     came_from = np.arange(160)
     came_from[FIRST:STOP] = MADE
     damaged_frames = finder.find_damaged(ClipSource(Clip.at_rate(damaged, FPS)), came_from)
-    assert np.array_equal(damaged_frames, inspection.struck)
+    assert np.array_equal(damaged_frames, inspection.damaged)
     mended = jostle.mend(Clip.at_rate(damaged, FPS)).frames
     assert np.array_equal(mended[~damaged_frames], damaged[~damaged_frames])
     assert all((mended[t] != damaged[t]).any() for t in np.flatnonzero(damaged_frames))
@@ -143,21 +143,21 @@ def test_an_inspector_without_rules_uses_its_network_alone() -> None:
     inspector = jostle.load_inspector()
     film = moving_film(120)
     damaged = damage(film, "frozen")
-    assert jostle.api.inspection(damaged, inspector=inspector, fps=FPS).struck[FIRST + 1 : STOP].all()
+    assert jostle.api.inspection(damaged, inspector=inspector, fps=FPS).damaged[FIRST + 1 : STOP].all()
     inspector.rules = False
     by_network = jostle.api.inspection(damaged, inspector=inspector, fps=FPS)
     assert by_network.probabilities.tolist() == list(inspector.inspect(damaged))
     assert set(by_network.kinds) <= {"clean", "unknown"}
     source = ClipSource(Clip.at_rate(damaged, FPS))
-    finder = Mending(inspector).finder_for(source)
-    assert np.array_equal(finder.find_damaged(source, np.arange(120)), by_network.struck)
+    finder = InspectorFinder(inspector).finder_for(source)
+    assert np.array_equal(finder.find_damaged(source, np.arange(120)), by_network.damaged)
 
 
 def test_samples_of_a_long_video_are_stored_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     source = ClipSource(Clip.at_rate(damage(moving_film(100), "frozen"), FPS))
-    mending = Mending(jostle.load_inspector())
+    mending = InspectorFinder(jostle.load_inspector())
     in_memory = mending.finder_for(source).find_damaged(source, np.arange(100))
-    monkeypatch.setattr(damage_finders, "IN_MEMORY", 8)
+    monkeypatch.setattr(inspected_frames, "IN_MEMORY", 8)
     assert np.array_equal(mending.finder_for(source).find_damaged(source, np.arange(100)), in_memory)
     assert in_memory[FIRST + 1 : STOP].all()

@@ -131,8 +131,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `statistics`, `formats`, `styles`,
             `detectors`, `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
-            `published`, `sections`, `tasks`, `trackers` or `videosources`. Names with capitals
-            are forms: put yours in their place.
+            `published`, `menders`, `damagefinders`, `sections`, `tasks`, `trackers` or `videosources`. Names with
+            capitals are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -254,6 +254,8 @@ KINDS = {
     "datasets": "jostle.datasets.dataset:datasets",
     "benchmarks": "jostle.evaluation.recipes.recipe:benchmarks",
     "published": "jostle.reporting.published.table:published",
+    "menders": "jostle.mending.mender:menders",
+    "damagefinders": "jostle.mending.damage_finders:damage_finders",
     "sections": "jostle.reporting.html.section:sections",
     "tasks": "jostle.evaluation.tasks.task:tasks",
     "trackers": "jostle.reporting.trackers:trackers",

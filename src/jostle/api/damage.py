@@ -20,8 +20,10 @@ from jostle.errors import BadValue
 from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
+    from jostle.corruptions.engine.damage_finder import DamageFinder
     from jostle.io.video.decode import Reader
     from jostle.io.video.frame_objects import ObjectReader
+    from jostle.mending.damage_finders import OwnFinder
     from jostle.mending.inspector import Inspector
     from jostle.mending.rule_set import RuleSet
 
@@ -34,7 +36,7 @@ GPU_AT_ONCE = 512  # frames that a GPU looks at together
 def inspect(
     frames: Frames | Clip | str | Path | Any,
     *,
-    inspector: str | Path | Inspector = "jostle",
+    inspector: str | Path | Inspector | DamageFinder = "jostle",
     causal: bool = False,
     device: str = "cpu",
     fps: Fraction | float | None = None,
@@ -50,7 +52,8 @@ def inspect(
     Args:
         frames: (T, H, W, 3) uint8 RGB, a Clip, the path of a video or of a folder of images, or a torchcodec
             `VideoDecoder`.
-        inspector: `jostle` for the one that comes along, weights of your own, or an `Inspector`.
+        inspector: `jostle` for the one that comes along, weights of your own, an `Inspector`, or a damage finder: its
+            name, its import path or the object. What it finds has the probability 1.
         causal: from what came before a frame alone, by the network alone; for live use there is `Watcher`.
         device: `auto`, `cpu` or `cuda`.
         fps: the rate of images that have no `times.json`.
@@ -64,7 +67,7 @@ def inspect(
 def inspection(
     frames: Frames | Clip | str | Path | Any,
     *,
-    inspector: str | Path | Inspector = "jostle",
+    inspector: str | Path | Inspector | DamageFinder = "jostle",
     causal: bool = False,
     device: str = "cpu",
     fps: Fraction | float | None = None,
@@ -79,11 +82,20 @@ def inspection(
         pictures: small copies of so many frames are kept, for drawings.
     """
     from jostle.io.video.frame_objects import is_frame_object
-    from jostle.mending.loading import load_inspector
+    from jostle.mending.damage_finders import find_own_finder
+    from jostle.mending.loading import KNOWN, as_inspector, refuse_known
 
     if threshold is not None and not 0 <= threshold <= 1:
         raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
-    one = load_inspector(inspector, device=device) if isinstance(inspector, str | Path) else inspector
+    own = find_own_finder(inspector)
+    if own is not None:
+        if causal or threshold is not None:
+            what = "causal mode" if causal else "threshold"
+            raise BadValue(f"{own.name} decides by itself, so it has no {what}; leave that out")
+        return _inspection_by(own.to(device), frames, fps, pictures, progress)
+    if isinstance(inspector, str) and inspector == KNOWN:
+        refuse_known()
+    one = as_inspector(inspector, device)
     if isinstance(frames, str | Path) or (not isinstance(frames, Clip) and is_frame_object(frames)):
         with _open_reader(frames, fps) as reader:
             passed = _Passed(reader, reader.pts, pictures, rules=one.rules and not causal)
@@ -106,6 +118,35 @@ def inspection(
     probabilities[(kinds != "clean") & (kinds != "unknown")] = 1.0
     by = one.name, one.fingerprint
     return Inspection(probabilities, least, pts, rate, causal, *by, kinds, tuple(passed.small), *passed.decoded)
+
+
+def _inspection_by(
+    finder: OwnFinder, frames: Any, fps: Fraction | float | None, pictures: int, progress: Progress | None
+) -> Inspection:
+    """Return what a damage finder from outside finds in a video, as an inspection."""
+    from jostle.core.types.video import ClipSource
+    from jostle.io.video.frame_objects import is_frame_object
+
+    if isinstance(frames, str | Path) or (not isinstance(frames, Clip) and is_frame_object(frames)):
+        reader = _open_reader(frames, fps)
+        name = Path(frames).name if isinstance(frames, str | Path) else type(frames).__name__
+        with reader, naming(video=name):
+            return _found_by(finder, reader, pictures, progress)
+    clip = frames if isinstance(frames, Clip) else Clip.at_rate(check_frames(frames), 30 if fps is None else fps)
+    return _found_by(finder, ClipSource(clip), pictures, progress)
+
+
+def _found_by(finder: OwnFinder, source: Any, pictures: int, progress: Progress | None) -> Inspection:
+    total = len(source)
+    mask = finder.finder_for(source).find_damaged(source, np.arange(total))
+    if progress is not None:
+        progress(total, total)
+    small = tuple(_small(source.block(t, t + 1)[0]) for t in sorted(_spread(total, pictures)))
+    concealed = getattr(source, "concealed", None)
+    decoded = 0 if concealed is None else int(concealed.sum()), int(getattr(source, "undecodable", 0))
+    kinds = np.where(mask, "unknown", "clean")
+    by = finder.name, finder.fingerprint or ""
+    return Inspection(mask.astype(np.float64), 1.0, source.pts, source.fps, False, *by, kinds, small, *decoded)
 
 
 def draw_inspection(inspection: Inspection, out: str | Path, *, title: str = "") -> Path:

@@ -143,7 +143,7 @@ def watch(config: WatchConfig) -> WatchState:
 
     require_pyav("watching a stream")
     from jostle.io.video.live import open_live
-    from jostle.mending.loading import load_inspector
+    from jostle.mending.loading import stream_inspector
     from jostle.mending.watcher import WatchedStream
 
     source, out, how, inspector = config.source, config.out, config.how, config.inspector
@@ -157,7 +157,7 @@ def watch(config: WatchConfig) -> WatchState:
     watching.mends, watching.marks = config.mend, config.mend and how == "mark"
     _check_output(source, out, config.overwrite)
     # Loaded first: a stream does not wait.
-    loaded = load_inspector(inspector) if isinstance(inspector, str | Path) else inspector
+    loaded = stream_inspector(inspector)
     raw: dict[str, Any] = {"size": config.size, "pixel_format": config.pixel_format, "fps": rate}
     opened = open_live(source, watching.report, **raw, retries=config.retries)
     watching.state.source = opened.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from jostle import api
 from jostle.cli import console
@@ -144,9 +144,13 @@ def _inspect_collection(
 def mend(
     given: Given,
     how: Annotated[
-        Literal["hold", "blend", "motion"],
+        str,
         reworded(
-            WatchOptions, "how", "Hold the last intact frame, blend to the next, or follow the motion between them."
+            WatchOptions,
+            "how",
+            "Mender: hold the last intact frame, blend to the next, follow the motion between them, or one of your own "
+            "(`jostle names menders`, or package.module:function).",
+            metavar="NAME",
         ),
     ] = "blend",
     as_json: Json = False,

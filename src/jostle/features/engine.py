@@ -23,6 +23,7 @@ from jostle.core.finite import naming
 from jostle.core.types.segments import Segments
 from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.damage_finder import DamageFinder, FindsDamage
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import MADE, chain, origins
@@ -34,7 +35,7 @@ from jostle.features.deferred_corruption import (
     corrupts_on_device,
 )
 from jostle.features.extraction import CellExtraction, Cost, Extraction
-from jostle.features.interpolation import DamageFinder, MendingResult, MendingStrategy, interpolate_rows
+from jostle.features.interpolation import MendingResult, interpolate_rows
 from jostle.features.options import ReleasedBug, Rule
 from jostle.features.requests import FeatureRequests, Progress
 from jostle.features.windows import VideoWindows, WindowGrid, mean_rate, resample_frames
@@ -84,7 +85,7 @@ class VideoFeatures:
         bit_rate: int | None = None,
         clean: Extraction | None = None,
         keep_bytes: int = KEEP_BYTES,
-        finder: MendingStrategy | None = None,
+        finder: DamageFinder | None = None,
         progress: Progress | None = None,
     ) -> None:
         if not len(source):
@@ -243,7 +244,7 @@ class VideoFeatures:
             self._clean = self._extract_fully(self._source)
         return self._clean
 
-    def _extract_mended(self, top: VideoSource, finder: DamageFinder) -> Extraction:
+    def _extract_mended(self, top: VideoSource, finder: FindsDamage) -> Extraction:
         """Extract a state of the video, interpolating what damaged frames touch instead of computing it."""
         clean, came_from = self.plain(), origins(top)
         reference = clean
@@ -273,7 +274,7 @@ class VideoFeatures:
         features[stale] = self._requests.join(frame_features, stale)()
         return Extraction(features, frame_features, mended=MendingResult(damaged, unmended))
 
-    def _extract_mended_fully(self, top: VideoSource, finder: DamageFinder) -> Extraction:
+    def _extract_mended_fully(self, top: VideoSource, finder: FindsDamage) -> Extraction:
         """Extract a mended state without reusing clean features."""
         before = self.cost
         done, damaged = self._extract_fully(top), finder.find_damaged(top, origins(top))

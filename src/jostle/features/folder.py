@@ -16,13 +16,14 @@ import numpy as np
 from jostle.core.formatting import join_names
 from jostle.core.results import Result
 from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.damage_finder import DamageFinder
 from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
 from jostle.features.caches import KEEP_BYTES
 from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost, Extraction
-from jostle.features.interpolation import MendingResult, MendingStrategy
+from jostle.features.interpolation import MendingResult
 from jostle.features.options import ReleasedBug, Rule
 from jostle.features.requests import Progress
 from jostle.features.store import FeatureOrigin, FeatureStore, VideoEntry, read_extraction, read_store, write_extraction
@@ -34,7 +35,7 @@ from jostle.models.extractors.protocol import FeatureExtractor
 from jostle.parallel.workers import map_unordered
 
 Loader = Callable[[], FeatureExtractor]
-FinderLoader = Callable[[], MendingStrategy]
+FinderLoader = Callable[[], DamageFinder]
 Extracted = tuple[VideoEntry, Cost] | JostleError
 
 
@@ -195,7 +196,7 @@ def _origin(
     corrupting: CorruptionOptions,
     rule: Rule,
     faults: tuple[ReleasedBug, ...],
-    finder: MendingStrategy | None,
+    finder: DamageFinder | None,
 ) -> FeatureOrigin:
     return FeatureOrigin(
         name,
@@ -257,7 +258,7 @@ def extract_video(
     rule: Rule = "all",
     reproduce_bugs: Sequence[ReleasedBug] = (),
     clean: Extraction | None = None,
-    finder: MendingStrategy | None = None,
+    finder: DamageFinder | None = None,
     threads: int | None = None,
     fps: Fraction | None = None,
     progress: Progress | None = None,
@@ -320,7 +321,7 @@ def _is_done(store: FeatureStore, job: _ExtractionJob) -> bool:
 
 
 def _extract(
-    job: _ExtractionJob, extractor: FeatureExtractor, finder: MendingStrategy | None, progress: Progress | None = None
+    job: _ExtractionJob, extractor: FeatureExtractor, finder: DamageFinder | None, progress: Progress | None = None
 ) -> tuple[VideoEntry, Cost]:
     source = source_state(job.path, job.fps)
     done, reader, fps = extract_video(
@@ -388,7 +389,7 @@ def _start_worker(
 
 
 def _attempt(
-    job: _ExtractionJob, extractor: FeatureExtractor, finder: MendingStrategy | None, progress: Progress | None = None
+    job: _ExtractionJob, extractor: FeatureExtractor, finder: DamageFinder | None, progress: Progress | None = None
 ) -> Extracted:
     """Return the features of a video, or its error; a full disk is raised."""
     try:

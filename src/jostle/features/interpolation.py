@@ -1,44 +1,16 @@
-"""Linear interpolation of feature rows over damaged frames, and the protocols that find such frames."""
+"""Linear interpolation of feature rows over damaged frames."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.types.video import VideoSource
 from jostle.corruptions.engine.context import Mask
 from jostle.models.extractors.protocol import Features
 
 Indices = npt.NDArray[np.int64]
-
-
-class DamageFinder(Protocol):
-    """Finder of the damaged frames of one video; see `jostle.mending.damage_finders`."""
-
-    def find_damaged(self, top: VideoSource, came_from: Indices) -> Mask:
-        """Return the (T,) mask of damaged frames in a state of the video.
-
-        Args:
-            came_from: for each of its frames the index of the clean frame that it equals, or `MADE`.
-        """
-
-
-class MendingStrategy(Protocol):
-    """Strategy that creates a finder of damaged frames for any video."""
-
-    @property
-    def name(self) -> str:
-        """Name of the strategy in records."""
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Fingerprint of the weights, or None."""
-
-    def finder_for(self, clean: VideoSource) -> DamageFinder:
-        """Create the finder for one video."""
 
 
 @dataclass(frozen=True, eq=False)

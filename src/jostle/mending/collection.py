@@ -26,7 +26,7 @@ from jostle.errors import DataError, JostleError, ResourceError
 from jostle.io.files.ledger import Ledger
 from jostle.io.video.source import kind_of, source_state
 from jostle.mending.damage_events import DamageEvents
-from jostle.mending.loading import load_inspector
+from jostle.mending.loading import stream_inspector
 from jostle.mending.stream_repair import JudgedPicture
 from jostle.mending.verdicts import UNDECODABLE
 from jostle.mending.watcher import WatchedStream
@@ -118,7 +118,7 @@ def inspect_files(
     Raises:
         DataError: if the journal is of other settings.
     """
-    settings = _Settings(load_inspector(inspector).fingerprint, lookahead)
+    settings = _Settings(stream_inspector(inspector).fingerprint, lookahead)
     ledger = Ledger(journal, _parse_line, shared=False, damaged="redo", remedy=_ANEW)
     lines = ledger.read()
     _check_settings(journal, lines, settings)
@@ -164,7 +164,7 @@ def _lost(path: Path, error: ResourceError) -> InspectedFile:
 
 
 def _start_worker(inspector: str, lookahead: int) -> Callable[[Path], InspectedFile]:
-    loaded = load_inspector(inspector)
+    loaded = stream_inspector(inspector)
 
     def inspect(path: Path) -> InspectedFile:
         try:

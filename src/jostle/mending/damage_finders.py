@@ -1,133 +1,126 @@
-"""Localization of the damaged frames of a video in each of its states, by an inspector or by ground truth."""
+"""Damage finders: the registry of what says which frames of a video are damaged, in each of its states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from jostle.core.finite import naming
+from jostle.core.plugins import import_object, is_import_path, origin_of
+from jostle.core.registry import Registry
 from jostle.core.types.video import VideoSource
-from jostle.corruptions.engine.stages import MADE, origins, stretches
-from jostle.mending.repair import Mask
+from jostle.corruptions.engine.context import Mask
+from jostle.corruptions.engine.damage_finder import DamageFinder, FindsDamage, Indices
+from jostle.corruptions.engine.stages import origins
+from jostle.errors import BadValue
 
-if TYPE_CHECKING:
-    from jostle.mending.descriptor_layout import Descriptors
-    from jostle.mending.frame_facts import FrameFacts
-    from jostle.mending.inspected_video import InspectedVideo
-    from jostle.mending.inspector import Inspector
-    from jostle.mending.video_rules import VideoRules
+Factory = Callable[[], DamageFinder]
+F = TypeVar("F", bound=Factory)
 
-BLOCK = 64  # frames per read
-IN_MEMORY = 4096  # frames whose samples are kept in memory, 28 kB each; of longer videos they are in a temporary file
+damage_finders: Registry[Factory] = Registry("damage finder", "jostle.mending.finders")
 
-Indices = npt.NDArray[np.int64]
+
+def damage_finder(name: str) -> Callable[[F], F]:
+    """Register a class or function that makes a `DamageFinder`; every process calls it without arguments."""
+
+    def register(make: F) -> F:
+        damage_finders.add(name, make)
+        return make
+
+    return register
 
 
 @dataclass(frozen=True)
-class Mending:
-    """Strategy that decides which frames are damaged."""
+class OwnFinder:
+    """A finder from outside jostle, whose answers are checked.
 
-    # Model that predicts it; None for the oracle, which knows the frames that a corruption changed.
-    inspector: Inspector | None = None
+    Attributes:
+        finder: the finder itself.
+        fingerprint: its own, or the checksum of its module.
+    """
+
+    finder: DamageFinder
+    fingerprint: str | None
 
     @property
     def name(self) -> str:
-        """Name of the strategy in run records."""
-        return "known" if self.inspector is None else Path(self.inspector.name).name
+        """Name of the finder."""
+        return self.finder.name
 
-    @property
-    def fingerprint(self) -> str | None:
-        """Fingerprint of the inspector; None for the oracle."""
-        return None if self.inspector is None else self.inspector.fingerprint
-
-    def finder_for(self, clean: VideoSource) -> KnownFrames | InspectedFrames:
+    def finder_for(self, clean: VideoSource, /) -> FindsDamage:
         """Create the finder of damaged frames for one video."""
-        return KnownFrames() if self.inspector is None else InspectedFrames(clean, self.inspector)
+        return _CheckedFrames(self.finder.finder_for(clean), self.name)
 
-    def to(self, device: str) -> Mending:
-        """Return a copy with its inspector on another device."""
-        return self if self.inspector is None else replace(self, inspector=self.inspector.to(device))
-
-
-class KnownFrames:
-    """Oracle that reads damage from the placement: every frame that is not the original of its index."""
-
-    def find_damaged(self, top: VideoSource, came_from: Indices) -> Mask:
-        return np.asarray(came_from != np.arange(len(came_from)))
+    def to(self, device: str) -> OwnFinder:
+        """Return a copy on another device, where the finder computes on one."""
+        return replace(self, finder=self.finder.to(device)) if hasattr(self.finder, "to") else self
 
 
-class InspectedFrames:
-    """Damaged frames as an inspector and rules find them; unchanged frames are processed once for all states.
+@dataclass(frozen=True)
+class _CheckedFrames:
+    """Damaged frames of one video by a finder from outside."""
+
+    finder: FindsDamage
+    name: str
+
+    def find_damaged(self, state: VideoSource, origin: Indices, /) -> Mask:
+        mask = np.asarray(self.finder.find_damaged(state, origin))
+        if mask.shape != (len(state),) or mask.dtype != np.bool_:
+            raise BadValue(
+                f"damage finder {self.name}: found {mask.shape} {mask.dtype} for {len(state)} frames; find_damaged "
+                "returns one boolean a frame"
+            )
+        return mask
+
+
+def as_own_finder(thing: Any, label: str) -> OwnFinder:
+    """Check a finder from outside jostle.
 
     Args:
-        clean: the video without corruption. Its descriptors are cached, 1,584 bytes a frame, and what the rules know of
-            a frame, 33 kB. What its decoder concealed is damage in every state that has the frame.
+        thing: the finder, or a class or function that makes it.
+        label: for messages.
     """
-
-    def __init__(self, clean: VideoSource, inspector: Inspector) -> None:
-        self._clean, self._inspector = clean, inspector
-        self._concealed: Mask | None = getattr(clean, "concealed", None)  # of a source that is decoded
-        self._video: InspectedVideo | None = None
-        self._rules: VideoRules | None = None
-
-    def find_damaged(self, top: VideoSource, came_from: Indices) -> Mask:
-        from jostle.mending.inspected_video import InspectedVideo
-        from jostle.mending.video_rules import VideoRules, join_kinds
-
-        if self._video is None:
-            descriptors, facts = _describe(self._clean, np.arange(len(self._clean)), rules=self._inspector.rules)
-            self._video = InspectedVideo(self._inspector, descriptors)
-            self._rules = VideoRules(facts, self._clean.pts, self._concealed) if self._inspector.rules else None
-        descriptors, facts = _describe(top, np.flatnonzero(came_from == MADE), rules=self._inspector.rules)
-        damaged = self._video.probabilities_for(came_from, descriptors) >= self._inspector.threshold()
-        if self._rules is None:
-            return np.asarray(damaged)
-        concealed = None if self._concealed is None else self._concealed[came_from] & (came_from >= 0)
-        return np.asarray(join_kinds(self._rules.kinds_for(came_from, facts), damaged, concealed) != "clean")
+    finder = thing() if inspect.isclass(thing) or (callable(thing) and not hasattr(thing, "finder_for")) else thing
+    if not isinstance(finder, DamageFinder):
+        raise BadValue(
+            f"{label}: a damage finder has a name, a fingerprint (or None) and finder_for(video), which returns what "
+            f"has find_damaged(state, origin); this is {finder!r:.80}"
+        )
+    return OwnFinder(finder, finder.fingerprint or origin_of(type(finder).__module__).checksum or None)
 
 
-def find_damaged(mending: Mending, clean: VideoSource, states: Mapping[str, VideoSource]) -> dict[str, Mask]:
+def find_own_finder(finder: Any) -> OwnFinder | None:
+    """Return the finder from outside jostle that a caller means; None for an inspector, by name, path or as it is.
+
+    Args:
+        finder: a name, an import path, a path of weights, a `DamageFinder`, or an `Inspector`.
+
+    Raises:
+        UnknownName: for a word that is neither a name nor a file.
+    """
+    if not isinstance(finder, str | Path):
+        return as_own_finder(finder, type(finder).__name__) if hasattr(finder, "finder_for") else None
+    name = str(finder)
+    if name in damage_finders:
+        return as_own_finder(damage_finders[name], name) if damage_finders.part(name) is not None else None
+    if Path(name).exists():
+        return None
+    if is_import_path(name):
+        return as_own_finder(import_object(name, "damage finder"), name)
+    if isinstance(finder, str) and Path(name).name == name and not Path(name).suffix:
+        damage_finders.check(name)  # a word, and none that is known
+    return None
+
+
+def find_damaged(finder: DamageFinder, clean: VideoSource, states: Mapping[str, VideoSource]) -> dict[str, Mask]:
     """Return the mask of damaged frames for each state of a video."""
-    finder, masks = mending.finder_for(clean), {}
+    for_video, masks = finder.finder_for(clean), {}
     for name, top in states.items():
         with naming(cell=name):
-            masks[name] = finder.find_damaged(top, origins(top))
+            masks[name] = for_video.find_damaged(top, origins(top))
     return masks
-
-
-def _describe(source: VideoSource, which: Indices, *, rules: bool) -> tuple[Descriptors, list[FrameFacts]]:
-    """Compute the descriptors of some frames and, for the rules, their facts, holding few frames in memory at once."""
-    from jostle.mending.descriptor import describe_frames
-    from jostle.mending.descriptor_layout import CELLS, CHANNELS
-    from jostle.mending.frame_facts import frame_facts
-
-    descriptors = np.zeros((len(which), CHANNELS, CELLS, CELLS), np.uint8)
-    facts: list[FrameFacts] = []
-    samples = _make_samples(len(which) if rules else 0)
-    blocks = (source.block(lo, min(lo + BLOCK, b)) for a, b in stretches(which) for lo in range(a, b, BLOCK))
-    done = 0
-    for block in blocks:
-        own = descriptors[done : done + len(block)]
-        own[:] = describe_frames(block)
-        if rules:
-            for number, (frame, descriptor) in enumerate(zip(block, own, strict=True), done):
-                facts.append(frame_facts(frame, descriptor, samples[number]))
-        done += len(block)
-    return descriptors, facts
-
-
-def _make_samples(count: int) -> npt.NDArray[np.uint8]:
-    """Return room for the samples of frames, on disk where they are many."""
-    from jostle.mending.frame_facts import SIDE
-
-    shape = (count, SIDE, SIDE, 3)
-    if count <= IN_MEMORY:
-        return np.empty(shape, np.uint8)
-    with TemporaryFile() as file:
-        return np.asarray(np.memmap(file, np.uint8, "w+", shape=shape))

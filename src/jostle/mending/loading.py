@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from jostle.corruptions.engine.damage_finder import DamageFinder
 from jostle.errors import BadValue, CheckpointError
+from jostle.mending.damage_finders import find_own_finder
 from jostle.models.loading.names import need_torch
 from jostle.models.weights.packaged import weights_file
 
 if TYPE_CHECKING:
-    from jostle.mending.damage_finders import Mending
     from jostle.mending.inspector import Inspector
 
 BUNDLED = "jostle"  # name of the inspector that ships with jostle
@@ -44,8 +45,9 @@ def load_inspector(name: str | Path = BUNDLED, *, device: str = "cpu") -> Inspec
 class MendingOptions:
     """Options of mending, not loaded yet."""
 
-    # "jostle" (the bundled inspector), a path of weights, an `Inspector`, or "known" (oracle: the true frames).
-    mend: str | Path | Inspector
+    # Name of a damage finder ("jostle", "known" ...), its import path, a path of weights, an `Inspector` or a
+    # `DamageFinder`.
+    mend: str | Path | Inspector | DamageFinder
 
     def check(self, *, known: bool) -> None:
         """Raise if the options are invalid, before anything large is loaded.
@@ -53,26 +55,68 @@ class MendingOptions:
         Args:
             known: whether the damaged frames can be known.
         """
-        if not isinstance(self.mend, str | Path):
-            if not hasattr(self.mend, "name"):
-                raise BadValue(f"mend is `jostle`, a file of weights, an Inspector or `known`, not {self.mend!r}")
-            return
-        if str(self.mend) == BUNDLED:
+        if not isinstance(self.mend, str | Path) and not hasattr(self.mend, "name"):
+            raise BadValue(
+                f"mend is `jostle`, a file of weights, an Inspector, a damage finder or `known`, not {self.mend!r}"
+            )
+        if find_own_finder(self.mend) is not None or not isinstance(self.mend, str | Path):
             return
         if str(self.mend) == KNOWN:
             if not known:
-                raise BadValue(
-                    "`known` works only with `run`, where the benchmark knows the damaged frames; mend by `jostle`"
-                )
-        elif not Path(self.mend).is_file():
+                refuse_known()
+        elif str(self.mend) != BUNDLED and not Path(self.mend).is_file():
             raise CheckpointError(
                 f"{self.mend}: no such file; mend by `jostle`, or pass weights that `jostle train` wrote"
             )
 
-    def get(self, device: str) -> Mending:
-        """Load the inspector and return the strategy that finds damaged frames."""
-        from jostle.mending.damage_finders import Mending
+    def get(self, device: str) -> DamageFinder:
+        """Load the finder of damaged frames.
 
-        if not isinstance(self.mend, str | Path):
-            return Mending(self.mend)
-        return Mending(None if str(self.mend) == KNOWN else load_inspector(self.mend, device=device))
+        Args:
+            device: for a finder that is loaded here; an object stays where it is.
+        """
+        from jostle.mending.finders.known import KnownDamage
+        from jostle.mending.inspected_frames import InspectorFinder
+
+        own = find_own_finder(self.mend)
+        if own is not None:
+            return own.to(device) if isinstance(self.mend, str | Path) else own
+        return KnownDamage() if str(self.mend) == KNOWN else InspectorFinder(as_inspector(self.mend, device))
+
+
+def refuse_known() -> NoReturn:
+    """Raise because the true damage is not known here."""
+    raise BadValue("`known` works only with `run`, where the benchmark knows the damaged frames; mend by `jostle`")
+
+
+def on_cpu(finder: DamageFinder) -> DamageFinder:
+    """Return a damage finder on the CPU."""
+    return finder.to("cpu") if hasattr(finder, "to") else finder
+
+
+def as_inspector(inspector: Any, device: str = "cpu") -> Inspector:
+    """Return the inspector that is no damage finder from outside, loaded if it is not."""
+    if isinstance(inspector, str | Path):
+        return load_inspector(inspector, device=device)
+    if not hasattr(inspector, "inspect"):
+        raise BadValue(
+            f"inspector is `jostle`, a file of weights, an Inspector or a damage finder, not {inspector!r:.80}"
+        )
+    loaded: Inspector = inspector
+    return loaded
+
+
+def stream_inspector(inspector: str | Path | Inspector) -> Inspector:
+    """Return the inspector of a stream, loaded if it is not.
+
+    Raises:
+        BadValue: for a damage finder, which needs the whole video.
+    """
+    own = find_own_finder(inspector)
+    if own is not None or str(inspector) == KNOWN:
+        name = KNOWN if own is None else own.name
+        raise BadValue(
+            f"{name}: a damage finder needs the whole video; a stream is inspected by `jostle`, weights of "
+            "`jostle train` or an Inspector"
+        )
+    return load_inspector(inspector) if isinstance(inspector, str | Path) else inspector

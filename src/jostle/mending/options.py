@@ -11,6 +11,7 @@ from jostle.core.options import Role, option, reworded
 from jostle.io.options import OutOptions, OverwriteOptions, RateOptions, VideoOptions
 
 if TYPE_CHECKING:
+    from jostle.corruptions.engine.damage_finder import DamageFinder
     from jostle.mending.inspector import Inspector
 
 
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 class MendOptions:
     """Mending"""
 
-    mend: str | Path | Inspector | None = field(
+    mend: str | Path | Inspector | DamageFinder | None = field(
         default=None,
         metadata=option(
-            "Repair damaged frames before inference; found by jostle, by your weights or, in runs, known.",
+            "Repair damaged frames before inference; found by jostle, weights, a damage finder or, in runs, known.",
             Role.CONDITION,
             more="What they touch is replaced by what lies around it: rows of features, frames, the frames of a clip. "
-            "An `Inspector` may find them too; with `known` the benchmark itself says which they are, which is as well "
-            "as it could be done. The run remembers it.",
+            "An `Inspector` or a `DamageFinder` may find them too; with `known` the benchmark itself says which they "
+            "are, which is as well as it could be done. The run remembers it.",
             metavar="BY",
         ),
     )
@@ -35,9 +36,13 @@ class MendOptions:
 class InspectorOptions:
     """Inspector"""
 
-    inspector: str | Path | Inspector = field(
+    inspector: str | Path | Inspector | DamageFinder = field(
         default="jostle",
-        metadata=option("Inspector: jostle, or weights of `jostle train`.", more="Or an `Inspector`.", metavar="F"),
+        metadata=option(
+            "Inspector: jostle, weights of `jostle train`, or a damage finder (`jostle names damagefinders`).",
+            more="Or an `Inspector`, or a `DamageFinder`.",
+            metavar="F",
+        ),
     )
 
 
@@ -54,6 +59,12 @@ class ThresholdOptions(InspectorOptions):
 class WatchOptions(InspectorOptions, OverwriteOptions):
     """Stream"""
 
+    inspector: str | Path | Inspector = field(
+        default="jostle",
+        metadata=reworded(
+            InspectorOptions, "inspector", "Inspector: jostle, or weights of `jostle train`.", more="Or an `Inspector`."
+        ),
+    )
     source: str = field(
         kw_only=False,
         metadata=reworded(

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from jostle.errors import BadValue
 from jostle.mending.confidence import clean_confidence
-from jostle.mending.repair import BLEND_UNIT, blend_frames
+from jostle.mending.mender import menders
+from jostle.mending.menders.blend import BLEND_UNIT, blend_frames
 from jostle.mending.verdicts import Verdict
 
 StreamMendMethod = Literal["hold", "blend", "mark"]
@@ -48,9 +49,9 @@ class StreamRepair:
 
     def __init__(self, how: StreamMendMethod, *, reach: int, hold_limit: float) -> None:
         if how not in get_args(StreamMendMethod):
-            raise BadValue(
-                f"unknown method {how!r} of mending a stream; choose one of {', '.join(get_args(StreamMendMethod))}"
-            )
+            known = ", ".join(get_args(StreamMendMethod))
+            why = "; other menders need the frames of a whole video" if how in menders else ""
+            raise BadValue(f"unknown method {how!r} of mending a stream; choose one of {known}{why}")
         if not hold_limit >= 0:
             raise BadValue(f"hold_limit is the longest hold in seconds, 0 or more, got {hold_limit}")
         self._how, self._reach, self._hold_limit = how, reach if how == "blend" else 0, hold_limit

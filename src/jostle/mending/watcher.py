@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle.core.types.clip import Frame, check_frames
 from jostle.errors import BadValue
-from jostle.mending.loading import BUNDLED, load_inspector
+from jostle.mending.loading import BUNDLED, stream_inspector
 from jostle.mending.stream_repair import JudgedPicture, Picture, StreamMendMethod, StreamRepair
 from jostle.mending.verdicts import Verdict
 
@@ -57,7 +57,7 @@ class WatchedStream:
         self._ahead = lookahead // 2 if how == "blend" else lookahead
         self._make_repair = partial(StreamRepair, how, reach=lookahead - self._ahead, hold_limit=hold_limit)
         self._repair = self._make_repair()
-        self._loaded = load_inspector(inspector) if isinstance(inspector, str | Path) else inspector
+        self._loaded = stream_inspector(inspector)
         self._pictures: deque[Picture] = deque()
         self._first, self._count = 0, 0
         self._start()
@@ -139,7 +139,7 @@ class Watcher:
     ) -> None:
         method: StreamMendMethod = how if mend else "mark"
         StreamRepair(how, reach=0, hold_limit=hold_limit)  # validated also where nothing is mended
-        loaded = load_inspector(inspector) if isinstance(inspector, str | Path) else inspector
+        loaded = stream_inspector(inspector)
         self._make_stream = partial(
             WatchedStream, lookahead=lookahead, how=method, hold_limit=hold_limit, inspector=loaded, fps=fps
         )

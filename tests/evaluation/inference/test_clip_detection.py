@@ -25,7 +25,7 @@ from jostle.evaluation.inference.detection import ClipDetectionPredictor
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.io.video.encode import Writer
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.frame_detector import FRAMES_AT_ONCE
 from jostle.models.devices import one_thread
@@ -393,6 +393,6 @@ def test_frames_known_to_be_damaged_are_not_encoded(tmp_path: Path) -> None:
     write(clip, tmp_path / "a.mkv")
     cell = Cell("black_frame:3", ("thumos14-c/black_frame:3",), "centre:10%", "", True)
     job = VideoJob("v", tmp_path / "a.mkv", (CLEAN_CELL, cell), 3, Segments([2.0], [5.0], [0], None, ("jump",)))
-    result = ClipDetectionPredictor(detector, mending=Mending())(job)
+    result = ClipDetectionPredictor(detector, mending=KnownDamage())(job)
     assert np.array_equal(result.mended["black_frame:3"].damaged, damaged["frame"])
     assert result.outputs["black_frame:3"].score.tobytes() == expected.segments["frame"].score.tobytes()

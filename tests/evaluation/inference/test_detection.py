@@ -18,7 +18,7 @@ from jostle.evaluation.inference.detection import (
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.io.video.decode import read
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 
 CELLS = (
     CLEAN_CELL,
@@ -49,8 +49,8 @@ class FrameModel:
         return segments
 
 
-@pytest.mark.parametrize("mending", [None, Mending()], ids=["as it is", "mended"])
-def test_a_callable_receives_the_frames_of_every_cell(job: VideoJob, mending: Mending | None) -> None:
+@pytest.mark.parametrize("mending", [None, KnownDamage()], ids=["as it is", "mended"])
+def test_a_callable_receives_the_frames_of_every_cell(job: VideoJob, mending: KnownDamage | None) -> None:
     model = FrameModel()
     result = WholeVideoPredictor(model, mending=mending)(job)
     frames = np.array(read(job.path).frames)
@@ -102,7 +102,7 @@ def test_features_are_mended_on_the_way_to_a_detector(job: VideoJob) -> None:
         return Segments([0.0], [1.0], [0], [float(features.astype(np.float64).sum())], ("Jump",))
 
     parts = (TwoParts(8, 2), CallableDetector(model))
-    mended = FeatureDetectionPredictor(*parts, mending=Mending())(job)
+    mended = FeatureDetectionPredictor(*parts, mending=KnownDamage())(job)
     plain = FeatureDetectionPredictor(*parts)(job)
     assert mended.mended is not None
     assert mended.outputs["clean"].score.tolist() == plain.outputs["clean"].score.tolist()

@@ -21,7 +21,7 @@ from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 
 THREE = ClassMatch("by number", 3)
 
@@ -173,7 +173,7 @@ def test_mended_clips_use_the_nearest_undamaged_frames(video: Path) -> None:
         Cell("noise:2", ("ucf101-p/gaussian_noise:2",), "everywhere", "", True),
     )
     model = Weigher()
-    mended = RecognitionPredictor(model, SAMPLING, THREE, mending=Mending())(make_job(video, cells))
+    mended = RecognitionPredictor(model, SAMPLING, THREE, mending=KnownDamage())(make_job(video, cells))
     unmended = RecognitionPredictor(Weigher(), SAMPLING, THREE)(make_job(video, cells))
     clip = read(video)
     rows = sample_frames(SAMPLING, Weigher().spec, clip.pts, clip.fps, rng_for(3, "clips", "a"))

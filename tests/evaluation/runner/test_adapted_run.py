@@ -30,7 +30,7 @@ from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.results.record import RunRecord
 from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner import online_run, source_statistics
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 from jostle.models.recognition.recogniser import Recogniser
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["episodic", "online"])
@@ -247,7 +247,7 @@ def test_statistics_of_clean_videos_are_measured_once_and_reused(
 def test_mending_goes_before_adaptation(videos: dict[str, Path], tmp_path: Path) -> None:
     """The network adapts to videos in which known damaged frames are replaced."""
     tables = {}
-    for name, mending in (("as is", None), ("mended", Mending(None))):
+    for name, mending in (("as is", None), ("mended", KnownDamage())):
         out = tmp_path / name
         small_adaptation.run(videos, out, "bn", mending=mending, cells=["thumos14-c/black_frame:1"])
         tables[name] = scores(out)

@@ -24,7 +24,7 @@ from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.together import run_together
 from jostle.features.folder import CorruptionOptions, extract_video
 from jostle.features.options import ReleasedBug, Rule
-from jostle.mending.damage_finders import Mending
+from jostle.mending.finders.known import KnownDamage
 
 NAMES = ("thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "thumos14-c/packet_loss:2", "freeze:3")
 CELLS = (
@@ -164,11 +164,11 @@ def test_mended_and_unmended_detectors_share_one_group(videos: dict[str, Path]) 
     group = DetectorGroup(
         TwoParts(8, 2),
         {"plain": SumDetector(), "mended": SumDetector(), "more": SumDetector(-1.0)},
-        mending={"mended": Mending()},
+        mending={"mended": KnownDamage()},
     )
     result = group(job)
     plain = DetectorGroup(TwoParts(8, 2), {"": SumDetector()})(job)
-    mended = FeatureDetectionPredictor(TwoParts(8, 2), SumDetector(), mending=Mending())(job)
+    mended = FeatureDetectionPredictor(TwoParts(8, 2), SumDetector(), mending=KnownDamage())(job)
     assert result.of("more").mended is result.of("plain").mended is None
     for cell in CELLS:
         assert result.of("plain").outputs[cell.name].score.tolist() == plain.outputs[cell.name][""].score.tolist()

@@ -49,14 +49,14 @@ class Inspection(Result):
     out: Path | None = None
 
     @property
-    def struck(self) -> npt.NDArray[np.bool_]:
+    def damaged(self) -> npt.NDArray[np.bool_]:
         """(T,) flags of the frames that count as corrupted."""
         return self.probabilities >= self.threshold
 
     @property
     def stretches(self) -> list[tuple[int, int]]:
         """First frame and end (exclusive) of each run of corrupted frames."""
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], self.struck.astype(np.int8), [0]])))
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], self.damaged.astype(np.int8), [0]])))
         return [(int(lo), int(hi)) for lo, hi in edges.reshape(-1, 2)]
 
     def tables(self) -> tuple[Table, ...]:
@@ -70,7 +70,7 @@ class Inspection(Result):
 
     def notes(self) -> tuple[str, ...]:
         """Return how many frames are damaged, and what the decoder says of them."""
-        count, total = int(self.struck.sum()), len(self.probabilities)
+        count, total = int(self.damaged.sum()), len(self.probabilities)
         what = "all" if count == total and total else "none" if not count else f"{count}"
         decoder = describe_decoder(self.concealed, self.undecodable)
         return (f"{what} of {total} frames damaged, at a threshold of {self.threshold:.3f}{decoder}",)
@@ -85,7 +85,7 @@ class Inspection(Result):
         return {
             "format": 1,
             "frames": len(self.probabilities),
-            "struck": int(self.struck.sum()),
+            "damaged": int(self.damaged.sum()),
             "concealed": self.concealed,
             "undecodable": self.undecodable,
             "threshold": self.threshold,

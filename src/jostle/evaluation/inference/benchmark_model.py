@@ -16,5 +16,6 @@ class BenchmarkModel(TreatmentFacts, ModelFacts):
 
     load: Callable[[], Predictor[Any]] = field(kw_only=False)  # predictor factory, called once per process
     requested: tuple[str, ...] = ()  # names or import paths that the caller gave for it and its extractor
+    finder: str | None = None  # name or import path that the caller gave for what finds corrupted frames
     apart: bool = False  # whether the model runs in processes of its own, which workers call
     source_statistics: bytes | None = None  # of clean videos, as a file that the run folder keeps; None if not needed

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from jostle.core.finite import naming
 from jostle.core.types.segments import Segments
 from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.damage_finder import DamageFinder
 from jostle.corruptions.engine.stages import MADE, origins
 from jostle.errors import DataError
 from jostle.evaluation.inference.clip_detection import ClipDetector, VideoClips
@@ -32,7 +33,7 @@ from jostle.features.engine import Corruptions, VideoFeatures
 from jostle.features.extraction import Cost, Extraction
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.features.options import ReleasedBug, Rule
-from jostle.mending.damage_finders import Mending, find_damaged
+from jostle.mending.damage_finders import find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor, Features
 
 ByDetector = dict[str, Segments]
@@ -52,7 +53,7 @@ class DetectorGroup:
     reproduce_bugs: tuple[ReleasedBug, ...] = ()
     # By detector, what finds corrupted frames, whose features are replaced for it. Other detectors process the features
     # unchanged.
-    mending: Mapping[str, Mending] = field(default_factory=dict)
+    mending: Mapping[str, DamageFinder] = field(default_factory=dict)
     reuses: ClassVar[bool] = True
 
     def __call__(self, job: VideoJob) -> MultiDetectorResult:
@@ -60,9 +61,9 @@ class DetectorGroup:
             return _predict(job, self)
 
     @property
-    def groups(self) -> dict[Mending | None, list[str]]:
+    def groups(self) -> dict[DamageFinder | None, list[str]]:
         """Names of the detectors that process the same features, by mending."""
-        groups: dict[Mending | None, list[str]] = {}
+        groups: dict[DamageFinder | None, list[str]] = {}
         for name in self.detectors:
             groups.setdefault(self.mending.get(name), []).append(name)
         return groups
@@ -167,7 +168,7 @@ class FeatureDetectionPredictor:
     # `rule` and `reproduce_bugs`: see `jostle.features.windows.WindowGrid`.
     rule: Rule = "all"
     reproduce_bugs: tuple[ReleasedBug, ...] = ()
-    mending: Mending | None = None  # finds corrupted frames, whose features are replaced; None to leave them
+    mending: DamageFinder | None = None  # finds corrupted frames, whose features are replaced; None to leave them
     reuses: ClassVar[bool] = True
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
@@ -184,7 +185,7 @@ class ClipDetectionPredictor:
     detector: ClipDetector
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     # Finds corrupted frames, whose encodings are interpolated from the frames around them.
-    mending: Mending | None = None
+    mending: DamageFinder | None = None
     reuses: ClassVar[bool] = True
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
@@ -219,7 +220,7 @@ class WholeVideoPredictor(Generic[Output]):
 
     model: Callable[..., Any]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
-    mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
+    mending: DamageFinder | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
     check: Callable[[Any], Any] = check_segments  # converts its output, or refuses it
 
     def __call__(self, job: VideoJob) -> VideoResult[Output]:

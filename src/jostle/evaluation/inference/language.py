@@ -22,6 +22,7 @@ from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
 from jostle.core.types.language import MomentItem, MomentPrediction, QuestionAnswer, QuestionItem
 from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.damage_finder import DamageFinder
 from jostle.corruptions.engine.stages import MADE, origins
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.footage import Footage, open_footage
@@ -32,7 +33,6 @@ from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory, corrupts_on_device
 from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult, nearest_undamaged
-from jostle.mending.damage_finders import Mending
 from jostle.models.language.interface import Answer, MomentModel, Question, QuestionModel, Sentence
 
 Indices = npt.NDArray[np.int64]
@@ -104,7 +104,7 @@ class LanguagePredictor:
 
     language_model: Any
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
-    mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
+    mending: DamageFinder | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
 
     def _each_cell(self, job: VideoJob, process: Callable[[str, _CellFrames], Any]) -> VideoResult[Any]:
         """Process the frames of each cell; `process` gets the cell's name and its frames."""

@@ -16,6 +16,7 @@ from jostle.core.finite import naming
 from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
 from jostle.core.types.video import VideoSource
+from jostle.corruptions.engine.damage_finder import DamageFinder, FindsDamage
 from jostle.corruptions.engine.stages import MADE, origins
 from jostle.datasets.class_matching import ClassMatch, Scores
 from jostle.errors import NonFiniteOutput
@@ -26,8 +27,7 @@ from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import DeferredCorruptionFactory, DeferredCorruptions, corrupts_on_device
 from jostle.features.extraction import Cost
-from jostle.features.interpolation import DamageFinder, MendingResult, nearest_undamaged
-from jostle.mending.damage_finders import Mending
+from jostle.features.interpolation import MendingResult, nearest_undamaged
 
 if TYPE_CHECKING:
     from jostle.evaluation.recipes.sampling import ClipSpec
@@ -63,7 +63,7 @@ class RecognitionPredictor:
     batch: int = 1  # clips per call
     # Context manager for model calls, such as one that limits threads.
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
-    mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
+    mending: DamageFinder | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
 
     @property
     def reuses(self) -> bool:
@@ -116,7 +116,7 @@ class RecognitionPredictor:
 
 
 def choose_frames(
-    top: VideoSource, rows: Indices, finding: DamageFinder | None, cell: Cell, mended: dict[str, MendingResult]
+    top: VideoSource, rows: Indices, finding: FindsDamage | None, cell: Cell, mended: dict[str, MendingResult]
 ) -> tuple[VideoSource, Indices, Indices]:
     """Return the frames of a cell, the clean frames they equal, and the indices of clips, mended if requested.
 

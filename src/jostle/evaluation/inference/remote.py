@@ -27,6 +27,7 @@ from jostle.features.deferred_corruption import (
     corrupt_copies,
     corrupt_to_host,
 )
+from jostle.mending.loading import on_cpu
 from jostle.models.extractors.protocol import Features
 from jostle.parallel.serving.model_client import ModelClient
 
@@ -77,7 +78,7 @@ def _replace_models_by_proxies(predictor: Any, ask: ModelClient) -> Any:
         elif part == "detector":
             changes[part] = RemoteDetector(ask, getattr(model, "at_once", 1))
         elif part == "mending" and model is not None:
-            changes[part] = model.to("cpu")  # it runs where frames are corrupted
+            changes[part] = on_cpu(model)  # it runs where frames are corrupted
         elif part == "model":
             most = getattr(predictor, "batch", 1)
             changes[part] = RemoteModel(

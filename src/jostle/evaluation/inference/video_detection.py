@@ -14,6 +14,7 @@ from jostle.core.formatting import join_names
 from jostle.core.interruption import exits_as_errors
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.damage_finder import DamageFinder
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.clip_detection import ClipDetector, VideoClips
 from jostle.evaluation.inference.feature_detection import DetectsInFeatures, FeatureGrid, VideoScores, submit_detection
@@ -22,7 +23,7 @@ from jostle.evaluation.inference.jobs import VideoJob, call_model
 from jostle.evaluation.recipes.recipe import Cell
 from jostle.features.folder import CorruptionOptions, extract_video, single_threaded
 from jostle.features.interpolation import MendingResult
-from jostle.mending.damage_finders import Mending, find_damaged
+from jostle.mending.damage_finders import find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor
 from jostle.parallel.workers import map_unordered
 
@@ -46,7 +47,7 @@ class ByFeatures:
     extractor: FeatureExtractor
     corrupting: CorruptionOptions = CorruptionOptions()  # noqa: RUF009
     video_scores: VideoScores | None = None
-    mending: Mending | None = None
+    mending: DamageFinder | None = None
     on_mended: OnMended | None = None
 
     def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
@@ -76,7 +77,7 @@ class ByClips:
     detector: ClipDetector
     corrupting: CorruptionOptions = CorruptionOptions()  # noqa: RUF009
     video_scores: VideoScores | None = None
-    mending: Mending | None = None
+    mending: DamageFinder | None = None
     on_mended: OnMended | None = None
 
     def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:

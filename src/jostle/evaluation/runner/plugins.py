@@ -12,10 +12,12 @@ from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.metadata import UsedPart
 
 
-def find_plugins(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[UsedPart, ...]:
-    """Return the plugin parts that a run uses; models are names or import paths."""
+def find_plugins(
+    recipe: Recipe, dataset: str, models: Iterable[str], finder: str | None = None
+) -> tuple[UsedPart, ...]:
+    """Return the plugin parts that a run uses; models and the damage finder are names or import paths."""
     used = {("benchmarks", recipe.name), ("datasets", dataset), ("metrics", recipe.metric), ("tasks", recipe.task)}
-    used.add(("protocols", recipe.protocol or ""))
+    used |= {("protocols", recipe.protocol or ""), ("damagefinders", finder or "")}
     for cell in recipe.cells:
         for spec in cell.parsed:
             used |= {("corruptions", spec.entry.corruption), ("profiles", spec.profile or "")}
@@ -23,6 +25,8 @@ def find_plugins(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[U
     for registry, _ in used:
         load(registry)  # a part that nothing has asked for yet is one as well
     parts = {get_part(registry, name) for registry, name in used}
+    if finder is not None and is_import_path(finder):
+        parts.add(Part("damagefinders", finder, origin_of(finder.partition(":")[0])))
     for name in models:
         if is_import_path(name):
             parts.add(Part("models", name, origin_of(name.partition(":")[0])))

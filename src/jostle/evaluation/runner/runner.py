@@ -109,7 +109,7 @@ def _facts(task: Task[Any, Any], model: BenchmarkModel, seed: int) -> RunFacts:
         truth=task.fingerprint,
         missing=tuple(data.missing),
         recipe=recipe.base or recipe.name,
-        parts=find_plugins(recipe, data.name, model.requested),
+        parts=find_plugins(recipe, data.name, model.requested, model.finder),
         **own,
     )
 

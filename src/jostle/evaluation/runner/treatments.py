@@ -14,7 +14,7 @@ from jostle.evaluation.config import InferenceConfig
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.tasks.task import tasks
-from jostle.mending.loading import MendingOptions
+from jostle.mending.loading import MendingOptions, on_cpu
 from jostle.models.options import ComputeOptions
 from jostle.models.weights.packaged import default_weights
 
@@ -83,14 +83,15 @@ def _load_computing(load: Callable[[], Any], device: str, options: ComputeOption
 
 def _add_mending(model: BenchmarkModel, mend: MendingOptions) -> BenchmarkModel:
     """Return the model with corrupted frames mended before it processes a video."""
-    inspector = mend.get("cpu")
+    finder = mend.get("cpu")
     load = partial(_load_with_mending, model.load, mend)
-    return replace(model, load=load, mend=inspector.name, mend_weights=inspector.fingerprint)
+    name = mend.mend if isinstance(mend.mend, str) else None
+    return replace(model, load=load, mend=finder.name, mend_weights=finder.fingerprint, finder=name)
 
 
 def _load_with_mending(load: Callable[[], Any], mend: MendingOptions) -> Any:
     """Load a predictor and its mending, on the CPU: results must not depend on where frames are inspected."""
-    return replace(load(), mending=mend.get("cpu").to("cpu"))
+    return replace(load(), mending=on_cpu(mend.get("cpu")))
 
 
 def add_adaptation(

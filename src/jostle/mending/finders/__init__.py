@@ -1,0 +1,1 @@
+"""Damage finders that come with jostle, one a file."""

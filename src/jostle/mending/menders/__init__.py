@@ -1,0 +1,1 @@
+"""Menders that come with jostle, one a file."""
