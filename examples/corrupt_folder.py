@@ -30,7 +30,7 @@ def main(videos: str, out: str, spec: str, seed: str = "0") -> int:
             print(f"{video_id}: set aside: {error}", file=sys.stderr)
             set_aside += 1
         else:
-            print(f"{video_id}: {result.struck} of {result.frames} frames corrupted")
+            print(f"{video_id}: {result.damaged} of {result.frames} frames corrupted")
     for warning in sources.warnings:
         print(warning, file=sys.stderr)
     return 4 if set_aside else 0

@@ -64,7 +64,7 @@ def test_corrupt_equals_the_api(video: Path, tmp_path: Path) -> None:
 
 def test_json_goes_to_stdout_alone(video: Path, tmp_path: Path) -> None:
     called = succeed("corrupt", video, "-c", "freeze:3", "-o", tmp_path / "a.mp4", "--json", "-q")
-    assert (called.json["frames"], called.json["struck"], called.json["audio"]) == (30, 30, False)
+    assert (called.json["frames"], called.json["damaged"], called.json["audio"]) == (30, 30, False)
     assert called.err == ""
 
 

@@ -96,7 +96,7 @@ def test_detections_in_mended_video(workspace: Path) -> None:
     plain, mended = succeed(*words, "--json").json, succeed(*words, "--json", "--mend", "jostle")
     facts = mended.json["external_data"]["mended"]
     assert facts["by"] == "jostle"
-    assert f"black: {facts['struck_of_frames']['black'][0]} of 120 frames are damaged" in mended.err
+    assert f"black: {facts['damaged_of_frames']['black'][0]} of 120 frames are damaged" in mended.err
     assert plain["external_data"] == {}
     assert mended.json["results"] != plain["results"]
     succeed("extract", workspace / "black.mkv", *NET, "-o", "features")

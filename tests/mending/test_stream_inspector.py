@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import jostle
 from helpers.moving_film import verdicts_on
 from jostle.core.types.clip import Frames
 from jostle.errors import BadValue, NonFiniteOutput
@@ -130,6 +131,13 @@ def test_a_time_that_goes_back_starts_a_new_sequence() -> None:
 def test_missing_times_are_derived_from_the_rate() -> None:
     times = [verdict.time for verdict in verdicts_on(rules_only(0, fps=10), noisy_film(4))]
     assert times == pytest.approx([0, 0.1, 0.2, 0.3])
+
+
+def test_the_default_rate_is_one_everywhere() -> None:
+    pytest.importorskip("torch")
+    inspector = StreamInspector(lookahead=0, use_network=False)
+    for verdicts in (verdicts_on(inspector, noisy_film(4)), jostle.Watcher(lookahead=0).watch(noisy_film(4))):
+        assert [verdict.time for verdict in verdicts] == pytest.approx([t / 30 for t in range(4)])
 
 
 @pytest.mark.fault("F144")

@@ -48,7 +48,7 @@ class RuleSet:
         Args:
             concealed: whether its decoder says that it shows what was concealed: damage, whatever it looks like.
         """
-        self._follow(time)
+        self.follow(time)
         findings = self._apply(range(WHOLE_RULES), index, time, facts)
         if concealed:
             findings.append((DECODER, Finding(index, index, "blocky", CONCEALED)))
@@ -75,15 +75,20 @@ class RuleSet:
         pickler.dump((self._time, [vars(rule) for rule in self._rules]))
         return buffer.getvalue()
 
-    def _follow(self, time: float) -> None:
-        """Begin anew where a frame cannot be compared with the one before."""
-        if self._time is not None and time < self._time:
-            self.restart()
-        elif self._time is not None and time - self._time > GAP_SECONDS:
-            kept = [rule for rule in self._rules if isinstance(rule, (OneColourRule, FrozenRule))]
+    def follow(self, time: float) -> bool:
+        """Go on to the time of the next frame, which `push` does as well.
+
+        Returns:
+            whether they begin anew, since the frame cannot be compared with the one before.
+        """
+        went_back = self._time is not None and time < self._time
+        gap = self._time is not None and time - self._time > GAP_SECONDS
+        if went_back or gap:
+            kept = [rule for rule in self._rules if gap and isinstance(rule, (OneColourRule, FrozenRule))]
             self.restart()
             self._rules[: len(kept)] = kept
         self._time = time
+        return went_back or gap
 
     def _apply(self, numbers: Iterable[int], index: int, time: float, facts: FrameFacts) -> list[RuleFinding]:
         return [(number, one) for number in numbers for one in self._rules[number].push(index, time, facts)]

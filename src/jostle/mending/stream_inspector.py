@@ -11,10 +11,11 @@ import numpy as np
 
 from jostle.core.types.clip import Frame, check_frames, check_rate
 from jostle.errors import BadValue
+from jostle.io.video.frame_folder import DEFAULT_FPS
 from jostle.mending.confidence import DECODER_REPORT, clean_confidence, damage_confidence
 from jostle.mending.descriptor import describe_frame
 from jostle.mending.frame_facts import frame_facts
-from jostle.mending.rule_set import DECODER, GAP_SECONDS, RuleSet
+from jostle.mending.rule_set import DECODER, RuleSet
 from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from jostle.mending.live_network import LiveNetwork
 
 MAX_LOOKAHEAD = 250  # frames; memory and delay are bounded by it
-DEFAULT_RATE = 25.0  # frames a second of frames that come without times
 
 # The network must be sure in so many of so many frames, and is believed until it is no longer. More of them give fewer
 # false alarms, and need look-ahead.
@@ -110,7 +110,7 @@ class StreamInspector:
         lookahead: later frames that a verdict may wait for, 0 to 250. With 0 a verdict comes with its frame, and the
             first frames of a freeze, a flash or a change that must last are decided without knowing how it goes on.
         inspector: the inspector whose network is used; None for the bundled one.
-        fps: rate of frames that are pushed without a time; default: 25.
+        fps: rate of frames that are pushed without a time; default: 30.
         use_network: False leaves the rules alone, which need no torch.
     """
 
@@ -125,7 +125,7 @@ class StreamInspector:
         if isinstance(lookahead, bool) or not isinstance(lookahead, int) or not 0 <= lookahead <= MAX_LOOKAHEAD:
             raise BadValue(f"lookahead must be a whole number of frames from 0 to {MAX_LOOKAHEAD}, got {lookahead!r}")
         self.lookahead = lookahead
-        self._interval = 1 / (DEFAULT_RATE if fps is None else float(check_rate(fps)))
+        self._interval = 1 / float(DEFAULT_FPS if fps is None else check_rate(fps))
         if use_network and inspector is None:
             from jostle.mending.loading import load_inspector
 
@@ -170,13 +170,11 @@ class StreamInspector:
 
     def _follow(self, size: tuple[int, ...], time: float) -> None:
         """Begin anew where a frame cannot be compared with the one before."""
-        if not self._count:
-            self._size = size
-        elif size != self._size or time < self._time:
+        if self._count and size != self._size:
             self._begin()
-            self._size = size
-        elif time - self._time > GAP_SECONDS:
+        elif self._rules.follow(time):
             self._begin_network()
+        self._size = size
 
     def _begin(self) -> None:
         self._rules.restart()

@@ -15,6 +15,7 @@ import numpy as np
 
 from jostle.core.types.clip import Frame, check_frames
 from jostle.errors import BadValue
+from jostle.io.video.frame_folder import DEFAULT_FPS
 from jostle.mending.loading import BUNDLED, stream_inspector
 from jostle.mending.stream_repair import JudgedPicture, Picture, StreamMendMethod, StreamRepair
 from jostle.mending.verdicts import Verdict
@@ -22,7 +23,6 @@ from jostle.mending.verdicts import Verdict
 if TYPE_CHECKING:
     from jostle.mending.inspector import Inspector
 
-FPS = 30.0  # of streams whose frames have no times
 HOLD_LIMIT_S = 5.0
 
 FrameAndTime = Frame | tuple[Frame, float]
@@ -52,7 +52,7 @@ class WatchedStream:
             raise BadValue(f"lookahead is a number of frames, 0 or more, got {lookahead!r}")
         if fps is not None and not (fps > 0 and math.isfinite(fps)):
             raise BadValue(f"fps must be a positive number, got {fps!r}")
-        self.fps = FPS if fps is None else float(fps)
+        self.fps = float(DEFAULT_FPS if fps is None else fps)
         # A blend needs the verdict on the next good picture, so that it shares the look-ahead with the inspector.
         self._ahead = lookahead // 2 if how == "blend" else lookahead
         self._make_repair = partial(StreamRepair, how, reach=lookahead - self._ahead, hold_limit=hold_limit)

@@ -36,11 +36,11 @@ Progress = Callable[[int, int], None]
 class CorruptedVideo(Result):
     """Result of corrupting one video."""
 
-    json_keys = ("out", "frames", "struck", "audio", "damage", "warnings")
+    json_keys = ("out", "frames", "damaged", "audio", "damage", "warnings")
 
     path: Path
     frames: int  # number of frames written
-    struck: int  # number of corrupted frames
+    damaged: int  # number of corrupted frames
     audio: bool  # whether the audio was copied
     damage: tuple[tuple[float, float], ...]  # spans of the input, in seconds, that were damaged already
     warnings: tuple[str, ...]  # warnings for the user
@@ -58,7 +58,7 @@ class CorruptedVideo(Result):
         """Return warnings, and how many frames were corrupted."""
         return (
             *self.warnings,
-            f"{self.struck} of {self.frames} frames corrupted{'' if self.audio else ', no sound'}",
+            f"{self.damaged} of {self.frames} frames corrupted{'' if self.audio else ', no sound'}",
         )
 
 
@@ -120,11 +120,11 @@ def corrupt_video(
             with writer:
                 pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
                 reader.check_unchanged()
-            struck = int(np.logical_or.reduce([mask for _, mask in active]).sum()) if active else 0
+            damaged = int(np.logical_or.reduce([mask for _, mask in active]).sum()) if active else 0
             return CorruptedVideo(
                 Path(out),
                 len(reader),
-                struck,
+                damaged,
                 writer.has_sound,
                 tuple(reader.damage),
                 (*reader.warnings, *writer.warnings),

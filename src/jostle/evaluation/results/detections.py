@@ -57,5 +57,5 @@ class DetectedActions(Result):
         for video, start, end, score, label in self._rows():
             results[video].append({"label": label, "segment": [start, end], "score": score})
         damaged = {name: list(counts) for name, counts in self.damaged.items()}
-        used = {} if self.mended_by is None else {"mended": {"by": self.mended_by, "struck_of_frames": damaged}}
+        used = {} if self.mended_by is None else {"mended": {"by": self.mended_by, "damaged_of_frames": damaged}}
         return {"version": "1", "results": results, "external_data": used}
