@@ -32,7 +32,7 @@ from jostle.models.loading.recognisers import load_recogniser
 TARGET = 0.01
 DETECTORS = ("actionformer_thumos_i3d", "tridet_thumos_i3d", "temporalmaxer_thumos_i3d", "vsgn_thumos_tsn")
 ROWS = 1000  # rows of features, as of a video of THUMOS14
-CHECKING_MODULES = ("jostle.mending.inspector", "jostle.models.recognition.recogniser", "jostle.features.engine")
+CHECKING_MODULES = ("jostle.mending.inspection", "jostle.models.recognition.recogniser", "jostle.features.engine")
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def measure(height: int, width: int, device: str, frames: int, turns: int) -> di
         deque(stream_descriptors(video, available_cpus()) if on_gpu else map(describe_frame, video), maxlen=0)
 
     def run_network() -> None:
-        with patch.multiple("jostle.mending.inspector", **precomputed):
+        with patch.multiple("jostle.mending.inspection", **precomputed):
             inspect()
 
     parts: dict[str, Work] = {"all": inspect, "looking": describe, "network": run_network}

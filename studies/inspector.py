@@ -25,7 +25,8 @@ import torch
 from torch.nn import functional as F
 
 from jostle.core.random import key_for, rng_for
-from jostle.mending.inspector import SIDES, InspectorNetworks, build_inspector
+from jostle.mending.inspection import build_inspector
+from jostle.mending.network import SIDES, InspectorNetworks
 from jostle.models.checkpoints import read_metadata, read_weights, write_weights
 from jostle.models.weights.packaged import FOLDER
 from jostle.training.descriptor_bank import FilmBank, read_bank, write_bank

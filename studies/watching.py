@@ -36,7 +36,7 @@ from jostle.io.video.live import DecodedFile
 from jostle.io.video.location import locate
 from jostle.io.video.raw_picture import RgbOfPictures
 from jostle.mending import stream_inspector
-from jostle.mending.inspector import Inspector
+from jostle.mending.inspection import Inspector
 from jostle.mending.stream_inspector import StreamInspector
 from jostle.mending.verdicts import Verdict
 from studies.harness import Grid, GridRun, Record, choose_evenly, list_runs, run_module, run_study

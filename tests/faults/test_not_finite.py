@@ -25,7 +25,7 @@ from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import run_benchmark
 from jostle.mending.descriptor import describe_frames
-from jostle.mending.inspected_video import InspectedVideo
+from jostle.mending.inspection import InspectedVideo
 from jostle.mending.loading import load_inspector
 from jostle.models.checkpoints import read_metadata, read_weights, tensors_fingerprint, write_weights
 from jostle.models.finite import check_weights

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from jostle.mending.inspector import Inspector, InspectorNetworks
+    from jostle.mending.inspection import Inspector
+    from jostle.mending.network import InspectorNetworks
 
 
 @pytest.fixture(scope="session")
 def networks() -> InspectorNetworks:
     import torch
 
-    from jostle.mending.inspector import InspectorNetworks
+    from jostle.mending.network import InspectorNetworks
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -23,6 +24,6 @@ def networks() -> InspectorNetworks:
 
 @pytest.fixture
 def inspector(networks: InspectorNetworks) -> Inspector:
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
 
     return Inspector(networks, {"both": 0.5, "causal": 0.6}, name="x")

@@ -123,7 +123,7 @@ def test_a_decision_depends_on_a_bounded_context(seed: int) -> None:
 
 
 def test_an_inspector_reports_lost_frames_streamed_and_at_once(inspector: Any) -> None:
-    from jostle.mending.inspected_video import InspectedVideo
+    from jostle.mending.inspection import InspectedVideo
 
     frames = scene(500, speed=0)
     for lo, count in ((9, 3), (40, MAX_GAP), (150, MAX_GAP + 1), (260, 1), (262, 20), (400, 90), (495, 5)):

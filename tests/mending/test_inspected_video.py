@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from helpers.moving_film import textured_film
-from jostle.mending import inspected_video
+from jostle.mending import folded
 from jostle.mending.descriptor import describe_frames
 from jostle.mending.descriptor_layout import CELLS
-from jostle.mending.inspected_video import InspectedVideo
-from jostle.mending.inspector import Inspector
+from jostle.mending.inspection import InspectedVideo, Inspector
 
 
 @pytest.mark.parametrize("count", [1, 5, 33, 200, 301])
@@ -56,9 +55,9 @@ def test_only_frames_within_reach_of_a_change_are_processed_again(
 ) -> None:
     frames = textured_film(600)
     video, batch_sizes = InspectedVideo(inspector, describe_frames(frames)), []
-    layers = inspected_video._Layers.__call__
+    layers = folded.FoldedEmbedding.__call__
     monkeypatch.setattr(
-        inspected_video._Layers, "__call__", lambda self, rows: batch_sizes.append(len(rows)) or layers(self, rows)
+        folded.FoldedEmbedding, "__call__", lambda self, rows: batch_sizes.append(len(rows)) or layers(self, rows)
     )
     came_from = np.arange(600)
     assert video.probabilities_for(came_from, describe_frames(())).tobytes() == video.probabilities.tobytes()

@@ -14,7 +14,8 @@ from helpers.moving_film import textured_film
 from jostle.errors import CheckpointError
 from jostle.mending.descriptor import describe_frame, describe_frames, stream_descriptors
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, DETAIL, LIGHT
-from jostle.mending.inspector import AT_ONCE, SIDES, Inspector, InspectorNetworks, build_inspector, reflect
+from jostle.mending.inspection import AT_ONCE, Inspector, build_inspector
+from jostle.mending.network import SIDES, InspectorNetworks, reflect
 
 THRESHOLDS = {"both": 0.5, "causal": 0.6}
 

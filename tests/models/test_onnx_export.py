@@ -14,8 +14,7 @@ from torch import Tensor, nn
 import jostle
 from jostle.errors import BadValue, UnknownName
 from jostle.mending.descriptor_layout import CELLS, CHANNELS
-from jostle.mending.exported_inspector import DescriptorNetwork
-from jostle.mending.inspector import DIM
+from jostle.mending.network import DIM, DescriptorNetwork
 from jostle.models.onnx_export import export_module
 
 PARTS = ("onnx", "onnxscript", "onnxruntime")

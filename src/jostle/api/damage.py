@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jostle.io.video.decode import Reader
     from jostle.io.video.frame_objects import ObjectReader
     from jostle.mending.damage_finders import OwnFinder
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
     from jostle.mending.rule_set import RuleSet
 
 

@@ -17,7 +17,7 @@ from jostle.io.files.atomic import refuse_existing, refuse_output_in
 
 if TYPE_CHECKING:
     from jostle.corruptions.engine.damage_finder import DamageFinder
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
     from jostle.mending.repair import MendedVideo, MendMethod
 
 

@@ -106,14 +106,13 @@ def export(
         raise BadValue("weights and settings go with the name of a part; one that is loaded has them already")
     else:
         name = type(part).__name__
-    from jostle.mending.exported_inspector import export_inspector
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
     from jostle.models.detection.detector import Detector
     from jostle.models.onnx_export import export_detector, export_recogniser
     from jostle.models.recognition.recogniser import Recogniser
 
     if isinstance(part, Inspector):
-        return export_inspector(part, path, side=network)
+        return part.export(path, side=network)
     if isinstance(part, Recogniser):
         return export_recogniser(part, path)
     if isinstance(part, Detector):

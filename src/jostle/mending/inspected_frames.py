@@ -18,8 +18,7 @@ from jostle.corruptions.engine.stages import MADE, stretches
 if TYPE_CHECKING:
     from jostle.mending.descriptor_layout import Descriptors
     from jostle.mending.frame_facts import FrameFacts
-    from jostle.mending.inspected_video import InspectedVideo
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import InspectedVideo, Inspector
     from jostle.mending.video_rules import VideoRules
 
 BLOCK = 64  # frames per read
@@ -66,7 +65,7 @@ class InspectedFrames:
         self._rules: VideoRules | None = None
 
     def find_damaged(self, top: VideoSource, came_from: Indices) -> Mask:
-        from jostle.mending.inspected_video import InspectedVideo
+        from jostle.mending.inspection import InspectedVideo
         from jostle.mending.video_rules import VideoRules, join_kinds
 
         if self._video is None:

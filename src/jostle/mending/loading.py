@@ -13,7 +13,7 @@ from jostle.models.loading.names import need_torch
 from jostle.models.weights.packaged import weights_file
 
 if TYPE_CHECKING:
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
 
 BUNDLED = "jostle"  # name of the inspector that ships with jostle
 KNOWN = "known"  # oracle: damage is read from the placement
@@ -31,7 +31,7 @@ def load_inspector(name: str | Path = BUNDLED, *, device: str = "cpu") -> Inspec
         MissingExtra: if torch is not installed.
     """
     need_torch("the inspector")
-    from jostle.mending.inspector import build_inspector
+    from jostle.mending.inspection import build_inspector
     from jostle.models.checkpoints import read_note, read_weights
     from jostle.models.devices import device_for
 

@@ -12,7 +12,7 @@ from jostle.io.options import OutOptions, OverwriteOptions, RateOptions, VideoOp
 
 if TYPE_CHECKING:
     from jostle.corruptions.engine.damage_finder import DamageFinder
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

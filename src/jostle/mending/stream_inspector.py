@@ -19,7 +19,7 @@ from jostle.mending.rule_set import DECODER, RuleSet
 from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
     from jostle.mending.live_network import LiveNetwork
 
 MAX_LOOKAHEAD = 250  # frames; memory and delay are bounded by it

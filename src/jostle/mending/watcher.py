@@ -21,7 +21,7 @@ from jostle.mending.stream_repair import JudgedPicture, Picture, StreamMendMetho
 from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from jostle.mending.inspector import Inspector
+    from jostle.mending.inspection import Inspector
 
 HOLD_LIMIT_S = 5.0
 

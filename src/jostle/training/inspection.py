@@ -18,7 +18,7 @@ from jostle.core.random import key_for, rng_for
 from jostle.core.state_dict import describe_mismatch
 from jostle.errors import CheckpointError
 from jostle.mending.blank_frames import find_blank, find_lost_in_video
-from jostle.mending.inspector import SIDES, InspectorNetworks
+from jostle.mending.network import SIDES, InspectorNetworks
 from jostle.models.checkpoints import read_weights
 from jostle.models.weights.packaged import weights_file
 from jostle.training.descriptor_bank import FilmBank, load_footage

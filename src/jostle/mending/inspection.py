@@ -1,129 +1,60 @@
-"""Network that predicts for each frame of a video whether it is damaged, from descriptors of it and its neighbours.
+"""Inspection by an inspector's networks: of a stream of frames, and of one video in many corrupted states.
 
-Each frame is compared with frames near it and with the median of the seconds around it, cell by cell; small linear
-layers embed the result, and convolutions over time turn the embeddings into one probability a frame. It looks at both
-sides, or only at the past for live use. A rule without training complements it for blank frames.
+A stream keeps only what later frames need. In the states of a video a probability depends on a frame's descriptor, on
+those of a few neighbours, on the median of the seconds around it, and on the embeddings within the network's reach.
+Only frames for which one of the first three changed are embedded again, in batches whose rows are proved not to depend
+on each other, so that a state has the same bits as if it were inspected alone.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from jostle.core.finite import check_finite
 from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.clip import Frame
-from jostle.errors import CheckpointError
-from jostle.mending.blank_frames import RecentFrames, median
+from jostle.errors import BadValue, CheckpointError
+from jostle.mending.blank_frames import Mask, RecentFrames, find_blank, find_lost_in_video, median
 from jostle.mending.descriptor import describe_frame, stream_descriptors
 from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
-from jostle.mending.frame_comparison import compare_frames, merge_2x2, scale_channels
+from jostle.mending.folded import CellRows, FoldedEmbedding, to_cell_rows
+from jostle.mending.frame_comparison import compare_frames, scale_channels
+from jostle.mending.network import (
+    BLOCK,
+    DILATIONS,
+    DIM,
+    MEDIAN_REACH,
+    SIDES,
+    InspectorNetwork,
+    InspectorNetworks,
+    damage_probabilities,
+    export_network,
+)
 from jostle.models.checkpoints import tensors_fingerprint
 from jostle.models.devices import one_thread
 from jostle.models.finite import check_weights
+from jostle.models.onnx_export import OnnxFile
+from jostle.models.rows import RowBatches
 
-LAGS = {False: (-12, -4, -1, 1, 4, 12), True: (-24, -12, -6, -4, -2, -1)}  # neighbours, by `causal`
-BLOCK = 8  # frames that share a median
-MEDIAN_REACH = 64  # frames to each side of a median; twice as many in causal mode
-MEDIAN_STEP = 4  # stride of the frames of a median
-DILATIONS = (1, 2, 4, 8, 16)  # of the convolutions over time
-WIDTH, DIM = 48, 64
 OUTPUT = "the inspector, probability that a frame is damaged"  # in messages
-SIDES = ("both", "causal")  # the two networks of an inspector
-AT_ONCE = 64  # default batch size
+AT_ONCE = 64  # default batch size of a stream
+BATCH = (
+    32  # frames per batch of a video, always as many: only equal shapes give equal bits; `RowBatches` may find another
+)
+MEDIAN_BATCH = 32
 
 Probabilities = npt.NDArray[np.float32]
-
-
-class InspectorNetwork(nn.Module):
-    """Network from the descriptors of a video to one logit a frame.
-
-    Args:
-        causal: use past frames only.
-    """
-
-    def __init__(self, *, causal: bool = False) -> None:
-        super().__init__()
-        self.causal = causal
-        self.lags = LAGS[causal]
-        channels = CHANNELS * (2 + len(self.lags))
-        # Single cells, then 2 x 2 cells, then 2 x 2 of those: plain products, which every machine computes fast.
-        self.cell = nn.Linear(channels, WIDTH)
-        self.four = nn.Linear(4 * WIDTH, DIM)
-        self.sixteen = nn.Linear(4 * DIM, DIM)
-        self.frame = nn.Linear(2 * DIM, DIM)
-        self.norm = nn.LayerNorm(DIM)
-        self.times = nn.ModuleList(nn.Conv1d(DIM, DIM, 3, dilation=dilation) for dilation in DILATIONS)
-        self.mixed = nn.ModuleList(nn.Conv1d(DIM, DIM, 1) for _ in DILATIONS)
-        self.answer = nn.Conv1d(DIM, 1, 1)
-
-    @property
-    def reach(self) -> int:
-        """Frames to each side (or twice as many in the past) that the convolutions over time cover."""
-        return sum(DILATIONS)
-
-    def forward(self, descriptors: Tensor) -> Tensor:
-        """Map (B, T, CHANNELS, CELLS, CELLS) bytes to (B, T) logits; each item is treated as a whole video."""
-        count = descriptors.shape[1]
-        own = scale_channels(descriptors)
-        medians = scale_channels(
-            descriptors[:, self.median_frames(torch.arange(0, count, BLOCK), count)].median(2).values
-        )
-        medians = medians.repeat_interleave(BLOCK, 1)[:, :count]
-        others = [own[:, beside] for beside in self.neighbours(torch.arange(count), count).unbind(1)]
-        inputs = compare_frames(own, others, medians)
-        frames = self.embed(inputs.flatten(0, 1))
-        return self.frame_logits(frames.view(*inputs.shape[:2], DIM))
-
-    def neighbours(self, times: Tensor, total: int) -> Tensor:
-        """Return (T, lags) the frames that each frame is compared with.
-
-        Beyond an end of the video it is the frame itself, so that the difference is zero.
-
-        Args:
-            total: frames of the video, or as many as are known.
-        """
-        others = times[:, None] + torch.tensor(self.lags)
-        return torch.where((others >= 0) & (others < total), others, times[:, None])
-
-    def median_frames(self, blocks: Tensor, total: int) -> Tensor:
-        """Return (blocks, steps) the frames of the median for blocks that begin at these frames."""
-        steps = 2 * MEDIAN_REACH // MEDIAN_STEP
-        if not self.causal:
-            return reflect(blocks[:, None] + torch.arange(-MEDIAN_REACH, MEDIAN_REACH + 1, MEDIAN_STEP), total)
-        begin = (blocks - 2 * MEDIAN_REACH).clamp(min=0)[:, None]
-        return begin + (blocks[:, None] - begin) * torch.arange(steps + 1) // steps
-
-    def embed(self, inputs: Tensor) -> Tensor:
-        """Embed single frames from their comparisons with others; returns (N, DIM)."""
-        cells = F.relu(self.cell(inputs))
-        parts = F.relu(self.sixteen(merge_2x2(F.relu(self.four(merge_2x2(cells)))))).flatten(1, 2)
-        frames: Tensor = self.norm(self.frame(torch.cat([parts.mean(1), parts.amax(1)], 1)))
-        return F.relu(frames)
-
-    def frame_logits(self, frames: Tensor, *, before: int = 0, after: int = 0) -> Tensor:
-        """Map (B, before + T + after, DIM) embeddings to (B, T) logits, with zeros beyond both ends."""
-        x = frames.transpose(1, 2)
-        for dilation, time, mixed in zip(DILATIONS, self.times, self.mixed, strict=True):
-            ends = (2 * dilation, 0) if self.causal else (dilation, dilation)
-            x = x + mixed(F.relu(time(F.pad(x, ends))))
-        logits: Tensor = self.answer(x)[:, 0]
-        return logits[:, before : logits.shape[1] - after]
-
-
-class InspectorNetworks(nn.ModuleDict):
-    """Both networks of an inspector: one for recorded video and a causal one for live use."""
-
-    def __init__(self) -> None:
-        super().__init__({side: InspectorNetwork(causal=side == "causal") for side in SIDES})
+Indices = npt.NDArray[np.int64]
 
 
 class Inspector:
@@ -205,6 +136,21 @@ class Inspector:
         ):
             yield from stream.push(descriptors)
         yield from stream.flush()
+
+    def export(self, path: Path, *, side: str = "causal") -> OnnxFile:
+        """Export a network as an ONNX file: `causal`, or `both` for recorded video."""
+        if side not in SIDES:
+            raise BadValue(f"an inspector has the networks {' and '.join(SIDES)}, not {side!r}")
+        network = self.to("cpu").side(side)
+        metadata = {
+            "jostle.inspector": self.name,
+            "jostle.fingerprint": self.fingerprint,
+            "jostle.network": side,
+            "jostle.threshold": repr(self.threshold(causal=side == "causal")),
+            "jostle.lags": json.dumps(network.lags),
+            "jostle.reach": str(network.reach),
+        }
+        return export_network(network, path, metadata, f"inspector {self.name}, {side}")
 
     def __repr__(self) -> str:
         return f"Inspector({self.name!r}, {self.fingerprint[:15]}...)"
@@ -329,9 +275,88 @@ class _PendingProbabilities:
         return values
 
 
-def damage_probabilities(logits: Tensor) -> Tensor:
-    """Return the sigmoid of logits; NaN for an infinite one, which the sigmoid would hide."""
-    return logits.sigmoid() + 0 * logits
+class InspectedVideo:
+    """Damage probabilities of the frames of a video, in any state of it.
+
+    A video that is blank from end to end counts as damaged throughout; a stream cannot know that in time.
+
+    Args:
+        descriptors: of the clean video, to which states are compared.
+
+    Attributes:
+        probabilities: (T,) that each frame of the clean video is damaged.
+    """
+
+    def __init__(self, inspector: Inspector, descriptors: Descriptors) -> None:
+        self._network, self._device = inspector.network, inspector.device
+        self._layers, self._row_batches = FoldedEmbedding(self._network), RowBatches(self._network)
+        self._blank = find_blank(descriptors) if inspector.rules else None
+        count = len(descriptors)
+        blocks = torch.arange(0, count, BLOCK)
+        self._median_frames: Indices = self._network.median_frames(blocks, count).numpy()
+        self._neighbours: Indices = self._network.neighbours(torch.arange(count), count).numpy()
+        self._rows = to_cell_rows(descriptors)
+        self._medians = self._compute_medians(self._rows, np.arange(len(blocks)))
+        self._frames = self._embed(self._rows, self._medians, np.arange(count))
+        self.probabilities = self._with_lost(self._classify(self._frames), self._rows, self._blank)
+
+    def probabilities_for(self, came_from: Indices, new_descriptors: Descriptors) -> Probabilities:
+        """Return (T,) the damage probabilities of another state of the video.
+
+        Args:
+            came_from: for each frame the index of the clean frame that it equals, or below 0 for a new one.
+            new_descriptors: descriptors of the new ones, in order.
+        """
+        rows, new = self._rows[came_from], came_from < 0
+        rows[new] = to_cell_rows(new_descriptors)
+        changed = (rows != self._rows).any((1, 2))
+        if not changed.any():
+            return self.probabilities
+        near = np.flatnonzero(changed[self._median_frames].any(1))
+        medians = np.array(self._medians)
+        medians[near] = self._compute_medians(rows, near)
+        median_changed = np.repeat((medians != self._medians).any((1, 2)), BLOCK)[: len(rows)]
+        stale = np.flatnonzero(changed | changed[self._neighbours].any(1) | median_changed)
+        frames = self._frames.clone()
+        frames[torch.from_numpy(stale).to(self._device)] = self._embed(rows, medians, stale)
+        blank = None if self._blank is None else self._blank[came_from]
+        if blank is not None:
+            blank[new] = find_blank(new_descriptors)
+        return self._with_lost(self._classify(frames), rows, blank)
+
+    def _with_lost(self, probabilities: Probabilities, rows: CellRows, blank: Mask | None) -> Probabilities:
+        if blank is not None and blank.any():
+            probabilities[find_lost_in_video(blank, lambda a, b: rows[a:b].transpose(0, 2, 1))] = 1.0
+        return probabilities
+
+    def _compute_medians(self, rows: CellRows, blocks: Indices) -> CellRows:
+        parts = [
+            median(rows[self._median_frames[blocks[lo : lo + MEDIAN_BATCH]]])
+            for lo in range(0, len(blocks), MEDIAN_BATCH)
+        ]
+        return np.concatenate(parts) if parts else rows[:0]
+
+    @torch.inference_mode()
+    def _embed(self, rows: CellRows, medians: CellRows, which: Indices) -> Tensor:
+        """Embed frames as `InspectorNetwork.embed` does, from unscaled bytes; returns (N, DIM)."""
+        parts = []
+        with one_thread(), torch.autocast(self._device.type, enabled=False):
+            row = torch.empty(1, 2 + self._neighbours.shape[1], *rows.shape[1:], dtype=torch.uint8, device=self._device)
+            size = self._row_batches.size("embed", self._layers, row, BATCH)
+            for lo in range(0, len(which), size):
+                part = which[lo : lo + size]
+                filled = np.concatenate([part, np.repeat(part[-1:], size - len(part))])
+                beside = np.concatenate([filled[:, None], self._neighbours[filled]], 1)
+                inputs = np.concatenate([rows[beside], medians[filled // BLOCK][:, None]], 1)
+                parts.append(self._layers(torch.from_numpy(inputs).to(self._device))[: len(part)])
+        return torch.cat(parts) if parts else torch.zeros(0, DIM, device=self._device)
+
+    @torch.inference_mode()
+    def _classify(self, frames: Tensor) -> Probabilities:
+        with one_thread(), torch.autocast(self._device.type, enabled=False):
+            probabilities = damage_probabilities(self._network.frame_logits(frames[None])[0]).cpu().numpy()
+        check_finite(probabilities, OUTPUT)
+        return probabilities
 
 
 def build_inspector(
@@ -351,15 +376,3 @@ def build_inspector(
     networks.load_state_dict(dict(weights))
     check_weights(networks, name)
     return Inspector(networks, thresholds, name=name, device=device)
-
-
-def reflect(times: Tensor, total: int) -> Tensor:
-    """Mirror frame indices at the ends of a video until they lie in it.
-
-    >>> reflect(torch.arange(-3, 6), 4).tolist()
-    [3, 2, 1, 0, 1, 2, 3, 2, 1]
-    """
-    if total == 1:
-        return torch.zeros_like(times)
-    folded = times.abs() % (2 * total - 2)
-    return torch.minimum(folded, 2 * total - 2 - folded)
