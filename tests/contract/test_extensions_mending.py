@@ -130,6 +130,27 @@ def test_own_finder_in_a_run_of_two_workers(place: Path) -> None:
     assert all(cells["clean"]["found"] == [] and cells["thumos14-c/black_frame:3"]["found"] for cells in found)
 
 
+def test_own_finder_as_an_object_in_a_run_and_a_probe(place: Path) -> None:
+    script = (
+        "import jostle, darkness\n"
+        "words = dict(model='temporalmaxer_puppets', weights='clean', data='data', device='cpu', jobs=1)\n"
+        "jostle.run('tiny-c.toml', mend=darkness.Darkness(), out='object', **words)\n"
+        "jostle.run('tiny-c.toml', mend='darkness:Darkness', out='path', **words)\n"
+        "jostle.probe('tiny-c.toml', mend='darkness', out='probed', **words)\n"
+    )
+    start(place, ["-c", script])
+    facts = {out: json.loads((place / out / "run.json").read_text()) for out in ("object", "path", "probed")}
+    assert {one["mend"] for one in facts.values()} == {"darkness"}
+    assert len({one["mend_weights"] for one in facts.values()}) == 1
+    assert [[part["name"] for part in one["parts"]] for one in facts.values()] == [
+        [],
+        ["darkness:Darkness"],
+        ["darkness"],
+    ]
+    scores = [(place / out / "scores.json").read_text() for out in ("object", "path")]
+    assert scores[0] == scores[1]
+
+
 def test_own_finder_of_features_and_detections(place: Path) -> None:
     own = ("--device", "cpu", "--mend", "darkness", "--import", "darkness")
     run(place, "extract", "black.mkv", "--extractor", "puppet_net", "-o", "features", *own)
