@@ -35,10 +35,10 @@ import jostle.api
 from jostle.io.video.live import DecodedFile
 from jostle.io.video.location import locate
 from jostle.io.video.raw_picture import RgbOfPictures
-from jostle.mending import stream_inspector
+from jostle.mending import stream
 from jostle.mending.inspection import Inspector
-from jostle.mending.stream_inspector import StreamInspector
-from jostle.mending.verdicts import Verdict
+from jostle.mending.stream import VideoStream
+from jostle.mending.stream_repair import JudgedPicture
 from studies.harness import Grid, GridRun, Record, choose_evenly, list_runs, run_module, run_study
 from studies.world_damage import (
     BEFORE,
@@ -255,12 +255,14 @@ def watch(clip: WatchedClip, _: dict[str, float], *, lookahead: int, use_network
     concealed = [False] * len(frames) if clip.concealed is None else clip.concealed.tolist()
     network = load_network() if use_network else None
     replay = ReplayedNetwork(causal_probabilities(frames)) if use_network else None
-    with mock.patch.object(stream_inspector, "open_network", return_value=replay):
-        inspector = StreamInspector(lookahead=lookahead, inspector=network, fps=round(fps, 3), use_network=use_network)
-        verdicts: list[Verdict] = []
+    with mock.patch.object(stream, "open_network", return_value=replay):
+        watched = VideoStream(
+            lookahead=lookahead, inspector=network or "jostle", fps=round(fps, 3), use_network=use_network
+        )
+        judged: list[JudgedPicture] = []
         for frame, one in zip(frames, concealed, strict=True):
-            verdicts += inspector.push(frame, concealed=one)
-        verdicts += inspector.flush()
+            judged += watched.push(frame, concealed=one)
+        verdicts = [one.verdict for one in judged + watched.flush()]
     assert [verdict.index for verdict in verdicts] == list(range(len(frames)))
     alarms = np.array([verdict.damaged for verdict in verdicts])
     return alarms, [verdict.kind for verdict in verdicts], [verdict.confidence for verdict in verdicts]

@@ -18,11 +18,13 @@ import av
 import numpy as np
 import pytest
 
+from helpers.known_verdicts import KnownFrame
 from jostle import api
 from jostle.api.streams import WatchState, watch_metrics
 from jostle.core.interruption import Stopped
 from jostle.errors import BadValue, MediaError
 from jostle.io.video import live
+from jostle.mending.stream import VideoStream
 from jostle.mending.verdicts import Verdict
 from jostle.reporting.prometheus import render
 
@@ -31,28 +33,19 @@ NBYTES = WIDTH * HEIGHT * 3 // 2
 HEADER = f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F10:1 Ip A1:1 C420jpeg\n".encode()
 
 
-class DarkIsDamaged:
-    """Stream inspector for which black frames are damaged."""
+class DarkIsDamaged(VideoStream):
+    """Stream for which black frames are damaged."""
 
-    def __init__(self, *, lookahead: int = 5, inspector: Any = None, fps: float | None = None) -> None:
-        self._lookahead, self._waiting, self._count = lookahead, list[Verdict](), 0
-
-    def push(self, frame: Any, time: float | None = None, *, concealed: bool = False) -> list[Verdict]:
-        assert time is not None
+    def _inspect(self, frame: Any, time: float, concealed: bool) -> list[Verdict]:
         damaged = not frame.any()
-        kind, confidence = ("black", 0.95) if damaged else ("clean", 0.98)
-        self._waiting.append(Verdict(self._count, time, damaged, confidence, kind))
-        self._count += 1
-        return [self._waiting.pop(0)] if len(self._waiting) > self._lookahead else []
-
-    def flush(self) -> list[Verdict]:
-        waiting, self._waiting = self._waiting, []
-        return waiting
+        self._pending.append(KnownFrame(self._count, time, damaged, 0.95 if damaged else 0.98))
+        return self._release(self._ahead)
 
 
 @pytest.fixture(autouse=True)
 def dark_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jostle.mending.stream_inspector.StreamInspector", DarkIsDamaged)
+    monkeypatch.setattr("jostle.mending.stream.open_network", lambda inspector: None)
+    monkeypatch.setattr("jostle.mending.stream.VideoStream", DarkIsDamaged)
 
 
 def picture(number: int | None) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 from jostle.core.types.clip import Frames
 
 if TYPE_CHECKING:
-    from jostle.mending.stream_inspector import StreamInspector
+    from jostle.mending.stream import VideoStream
     from jostle.mending.verdicts import Verdict
 
 SIDE = 96  # rows of the film
@@ -33,10 +33,7 @@ def textured_film(frames: int, size: tuple[int, int] = (36, 50)) -> Frames:
     return np.stack([np.roll(ground, t, axis=1) // (1 + t % 3) for t in range(frames)])
 
 
-def verdicts_on(
-    inspector: StreamInspector, frames: Iterable[np.ndarray], concealed: Container[int] = ()
-) -> list[Verdict]:
+def verdicts_on(stream: VideoStream, frames: Iterable[np.ndarray], concealed: Container[int] = ()) -> list[Verdict]:
     """Return the verdicts on a whole stream, some of whose frames the decoder concealed."""
-    return [
-        verdict for t, frame in enumerate(frames) for verdict in inspector.push(frame, concealed=t in concealed)
-    ] + inspector.flush()
+    pictures = [one for t, frame in enumerate(frames) for one in stream.push(frame, concealed=t in concealed)]
+    return [one.verdict for one in pictures + stream.flush()]

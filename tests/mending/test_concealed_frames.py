@@ -17,7 +17,7 @@ from jostle.features.caches import CachedFrames
 from jostle.io.video.decode import Reader
 from jostle.mending.confidence import DECODER_REPORT
 from jostle.mending.inspected_frames import InspectorFinder
-from jostle.mending.stream_inspector import StreamInspector
+from jostle.mending.stream import VideoStream
 from jostle.mending.video_rules import join_kinds
 
 COUNT, FIRST = 60, 46
@@ -34,7 +34,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("lookahead", [0, 5])
 def test_a_stream_reports_concealed_frames_as_blocky(lookahead: int) -> None:
     film = moving_film(COUNT)
-    verdicts = verdicts_on(StreamInspector(lookahead=lookahead, use_network=False), film, range(20, 30))
+    verdicts = verdicts_on(VideoStream(lookahead=lookahead, use_network=False), film, range(20, 30))
     assert [verdict.index for verdict in verdicts if verdict.damaged] == list(range(20, 30))
     assert {(verdict.kind, verdict.confidence) for verdict in verdicts if verdict.damaged} == {
         ("blocky", DECODER_REPORT)
@@ -44,7 +44,7 @@ def test_a_stream_reports_concealed_frames_as_blocky(lookahead: int) -> None:
 def test_a_more_specific_rule_determines_the_kind() -> None:
     film = moving_film(COUNT)
     film[20:30] = 0
-    verdicts = verdicts_on(StreamInspector(lookahead=5, use_network=False), film, range(18, 32))
+    verdicts = verdicts_on(VideoStream(lookahead=5, use_network=False), film, range(18, 32))
     kinds = [verdict.kind for verdict in verdicts]
     assert kinds[18:32] == ["blocky"] * 2 + ["black"] * 10 + ["blocky"] * 2
     assert set(kinds[:18] + kinds[32:]) == {"clean"}

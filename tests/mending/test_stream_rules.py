@@ -10,12 +10,12 @@ import pytest
 
 from helpers.moving_film import SIDE, moving_film, verdicts_on
 from jostle.core.types.clip import Frames
-from jostle.mending.stream_inspector import StreamInspector
+from jostle.mending.stream import VideoStream
 from jostle.mending.verdicts import KINDS
 
 
 def kinds_of(frames: Sequence[np.ndarray], lookahead: int = 15, fps: float = 25) -> list[str]:
-    verdicts = verdicts_on(StreamInspector(lookahead=lookahead, fps=fps, use_network=False), frames)
+    verdicts = verdicts_on(VideoStream(lookahead=lookahead, fps=fps, use_network=False), frames)
     assert all(verdict.kind in KINDS and verdict.damaged == (verdict.kind != "clean") for verdict in verdicts)
     return [verdict.kind for verdict in verdicts]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import tracemalloc
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from itertools import cycle, islice
 from typing import Any
@@ -14,31 +13,23 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers.known_verdicts import KnownFrame
 from jostle.core.types.clip import Frame, Frames
 from jostle.errors import BadValue
+from jostle.mending.stream import VideoStream
 from jostle.mending.stream_repair import RECENT, StreamRepair
 from jostle.mending.verdicts import Verdict
 
 DAMAGED, DOUBTFUL = 255, 254  # values of the first pixel, read by the inspector of these tests
 
 
-class FirstPixelInspector:
-    """Stream inspector that reads its verdict from the first pixel, with the largest delay allowed."""
+class FirstPixelStream(VideoStream):
+    """Stream that reads its verdicts from the first pixel, with the largest delay allowed."""
 
-    def __init__(self, *, lookahead: int = 5, inspector: Any = None, fps: float | None = None) -> None:
-        self._lookahead, self._count = lookahead, 0
-        self._waiting: deque[Verdict] = deque()
-
-    def push(self, frame: Frame, time: float | None = None, *, concealed: bool = False) -> list[Verdict]:
-        assert time is not None
+    def _inspect(self, frame: Frame, time: float, concealed: bool) -> list[Verdict]:
         damaged, confidence = frame[0, 0, 0] == DAMAGED, 0.6 if frame[0, 0, 0] == DOUBTFUL else 0.99
-        self._waiting.append(Verdict(self._count, time, bool(damaged), confidence, "black" if damaged else "clean"))
-        self._count += 1
-        return [self._waiting.popleft()] if len(self._waiting) > self._lookahead else []
-
-    def flush(self) -> list[Verdict]:
-        waiting, self._waiting = list(self._waiting), deque()
-        return waiting
+        self._pending.append(KnownFrame(self._count, time, bool(damaged), confidence))
+        return self._release(self._ahead)
 
 
 Make = Callable[..., jostle.Watcher]
@@ -46,7 +37,8 @@ Make = Callable[..., jostle.Watcher]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
-    monkeypatch.setattr("jostle.mending.stream_inspector.StreamInspector", FirstPixelInspector)
+    monkeypatch.setattr("jostle.mending.stream.open_network", lambda inspector: None)
+    monkeypatch.setattr("jostle.mending.watcher.VideoStream", FirstPixelStream)
     return lambda **options: jostle.Watcher(inspector=object(), **options)  # type: ignore[arg-type]
 
 

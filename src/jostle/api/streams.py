@@ -25,8 +25,8 @@ from jostle.mending.verdicts import UNDECODABLE
 if TYPE_CHECKING:
     from jostle.io.video.live_output import PictureOutput
     from jostle.io.video.raw_picture import LivePicture
+    from jostle.mending.stream import VideoStream
     from jostle.mending.stream_repair import JudgedPicture
-    from jostle.mending.watcher import WatchedStream
     from jostle.reporting.prometheus import PrometheusMetric
 
 # Upper ends in seconds of the classes of the time that one frame takes.
@@ -144,7 +144,7 @@ def watch(config: WatchConfig) -> WatchState:
     require_pyav("watching a stream")
     from jostle.io.video.live import open_live
     from jostle.mending.loading import stream_inspector
-    from jostle.mending.watcher import WatchedStream
+    from jostle.mending.stream import VideoStream
 
     source, out, how, inspector = config.source, config.out, config.how, config.inspector
     if config.mend and out is None:
@@ -162,7 +162,7 @@ def watch(config: WatchConfig) -> WatchState:
     opened = open_live(source, watching.report, **raw, retries=config.retries)
     watching.state.source = opened.name
     rate = rate or opened.facts.fps
-    stream = WatchedStream(
+    stream = VideoStream(
         lookahead=config.lookahead,
         how=how if config.mend else "mark",
         hold_limit=config.hold_limit,
@@ -230,12 +230,12 @@ class _Watch:
         self._events, self._until_damaged = DamageEvents(), until_damaged
         self._waiting: deque[LivePicture] = deque()  # pictures without a verdict, where there is an output
         self._output: PictureOutput | None = None
-        self._stream: WatchedStream | None = None
+        self._stream: VideoStream | None = None
         self.mends = self.marks = False
         self._count, self._time = 0, 0.0  # frames that came, and the time of the last
         self._loss: dict[str, Any] | None = None  # the event that began it
 
-    def run(self, stream: WatchedStream, source: Any, handle: int | None, *, drop: bool) -> None:
+    def run(self, stream: VideoStream, source: Any, handle: int | None, *, drop: bool) -> None:
         """Watch until the source ends, a signal comes, or the reader of the output is gone."""
         from jostle.io.video.live_output import PictureOutput
         from jostle.io.video.raw_picture import RgbOfPictures

@@ -27,9 +27,9 @@ from jostle.io.files.ledger import Ledger
 from jostle.io.video.source import kind_of, source_state
 from jostle.mending.damage_events import DamageEvents
 from jostle.mending.loading import stream_inspector
+from jostle.mending.stream import VideoStream
 from jostle.mending.stream_repair import JudgedPicture
 from jostle.mending.verdicts import UNDECODABLE
-from jostle.mending.watcher import WatchedStream
 from jostle.parallel.workers import map_unordered
 
 WIDTH = 192  # of pictures
@@ -169,7 +169,7 @@ def _start_worker(inspector: str, lookahead: int) -> Callable[[Path], InspectedF
     def inspect(path: Path) -> InspectedFile:
         try:
             with exits_as_errors(), naming(video=path.name):
-                return _inspect(path, WatchedStream(lookahead=lookahead, inspector=loaded))
+                return _inspect(path, VideoStream(lookahead=lookahead, inspector=loaded))
         except ResourceError:
             raise
         except JostleError as error:
@@ -178,7 +178,7 @@ def _start_worker(inspector: str, lookahead: int) -> Callable[[Path], InspectedF
     return inspect
 
 
-def _inspect(path: Path, stream: WatchedStream) -> InspectedFile:
+def _inspect(path: Path, stream: VideoStream) -> InspectedFile:
     state, tally = _state(path), _Tally()
     for frame, time, concealed in _frames(path, tally.report):
         tally.concealed += concealed

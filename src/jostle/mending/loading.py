@@ -106,12 +106,13 @@ def as_inspector(inspector: Any, device: str = "cpu") -> Inspector:
     return loaded
 
 
-def stream_inspector(inspector: str | Path | Inspector) -> Inspector:
-    """Return the inspector of a stream, loaded if it is not.
+def stream_inspector(inspector: str | Path | Inspector | None) -> Inspector:
+    """Return the inspector of a stream, loaded if it is not; the bundled one for None.
 
     Raises:
         BadValue: for a damage finder, which needs the whole video.
     """
+    inspector = BUNDLED if inspector is None else inspector
     own = find_own_finder(inspector)
     if own is not None or str(inspector) == KNOWN:
         name = KNOWN if own is None else own.name

@@ -1,10 +1,8 @@
-"""Inspection and repair of a live stream, frame by frame: `Watcher`, and the stream of pictures behind it."""
+"""Inspection and repair of a live stream, frame by frame."""
 
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -14,90 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jostle.core.types.clip import Frame, check_frames
-from jostle.errors import BadValue
-from jostle.io.video.frame_folder import DEFAULT_FPS
 from jostle.mending.loading import BUNDLED, stream_inspector
-from jostle.mending.stream_repair import JudgedPicture, Picture, StreamMendMethod, StreamRepair
+from jostle.mending.stream import HOLD_LIMIT_S, VideoStream
+from jostle.mending.stream_repair import JudgedPicture, StreamMendMethod, StreamRepair
 from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
     from jostle.mending.inspection import Inspector
 
-HOLD_LIMIT_S = 5.0
-
 FrameAndTime = Frame | tuple[Frame, float]
-
-
-class WatchedStream:
-    """A stream of pictures that are inspected as RGB frames and given out, mended or not, as they came.
-
-    Args:
-        lookahead: most later frames that may come before a picture is given out.
-        how: as of `StreamRepair`.
-        hold_limit: as of `StreamRepair`.
-        inspector: `jostle`, a path of weights, or an `Inspector`.
-        fps: rate of frames that come without times.
-    """
-
-    def __init__(
-        self,
-        *,
-        lookahead: int = 5,
-        how: StreamMendMethod = "mark",
-        hold_limit: float = HOLD_LIMIT_S,
-        inspector: str | Path | Inspector = BUNDLED,
-        fps: float | None = None,
-    ) -> None:
-        if isinstance(lookahead, bool) or not isinstance(lookahead, int) or lookahead < 0:
-            raise BadValue(f"lookahead is a number of frames, 0 or more, got {lookahead!r}")
-        if fps is not None and not (fps > 0 and math.isfinite(fps)):
-            raise BadValue(f"fps must be a positive number, got {fps!r}")
-        self.fps = float(DEFAULT_FPS if fps is None else fps)
-        # A blend needs the verdict on the next good picture, so that it shares the look-ahead with the inspector.
-        self._ahead = lookahead // 2 if how == "blend" else lookahead
-        self._make_repair = partial(StreamRepair, how, reach=lookahead - self._ahead, hold_limit=hold_limit)
-        self._repair = self._make_repair()
-        self._loaded = stream_inspector(inspector)
-        self._pictures: deque[Picture] = deque()
-        self._first, self._count = 0, 0
-        self._start()
-
-    def _start(self) -> None:
-        from jostle.mending.stream_inspector import StreamInspector
-
-        self._inspector = StreamInspector(lookahead=self._ahead, inspector=self._loaded, fps=self.fps)
-
-    def push(
-        self, frame: Frame, time: float | None, picture: Picture, *, concealed: bool = False
-    ) -> list[JudgedPicture]:
-        """Take the next frame; return the pictures that can be displayed now.
-
-        Args:
-            frame: (H, W, 3) uint8 RGB, for the inspector.
-            time: seconds; by default by the rate.
-            picture: what is given out for the frame; must not be changed afterwards.
-            concealed: whether the decoder says that the frame shows what it concealed.
-        """
-        seconds = self._count / self.fps if time is None else float(time)
-        if not math.isfinite(seconds):
-            raise BadValue(f"frame {self._count}: its time is {seconds}; pass seconds, or None where it is not known")
-        self._pictures.append(picture)
-        self._count += 1
-        verdicts = self._inspector.push(frame, seconds, concealed=concealed)
-        return [judged for verdict in verdicts for judged in self._judge(verdict)]
-
-    def flush(self) -> list[JudgedPicture]:
-        """Return what is left at the end of a stream, or where it breaks off; frames after it have no past."""
-        judged = [one for verdict in self._inspector.flush() for one in self._judge(verdict)]
-        judged += self._repair.flush()
-        self._first = self._count
-        self._repair = self._make_repair()
-        self._start()
-        return judged
-
-    def _judge(self, verdict: Verdict) -> Iterator[JudgedPicture]:
-        own = replace(verdict, index=self._first + verdict.index)
-        yield from self._repair.push(own, self._pictures.popleft())
 
 
 class Watcher:
@@ -141,7 +64,7 @@ class Watcher:
         StreamRepair(how, reach=0, hold_limit=hold_limit)  # validated also where nothing is mended
         loaded = stream_inspector(inspector)
         self._make_stream = partial(
-            WatchedStream, lookahead=lookahead, how=method, hold_limit=hold_limit, inspector=loaded, fps=fps
+            VideoStream, lookahead=lookahead, how=method, hold_limit=hold_limit, inspector=loaded, fps=fps
         )
         self._stream = self._make_stream()
         self._lost = False

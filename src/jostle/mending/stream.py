@@ -1,27 +1,36 @@
-"""Inspection of a live stream: plain rules and a network give one verdict a frame, a few frames late at most."""
+"""A live stream of pictures: plain rules and a network give one verdict a frame, a few frames late at most.
+
+Where the stream is mended, damaged pictures are replaced on the way.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jostle.core.types.clip import Frame, check_frames, check_rate
+from jostle.core.types.clip import Frame, check_frames
 from jostle.errors import BadValue
 from jostle.io.video.frame_folder import DEFAULT_FPS
 from jostle.mending.confidence import DECODER_REPORT, clean_confidence, damage_confidence
 from jostle.mending.descriptor import describe_frame
 from jostle.mending.frame_facts import frame_facts
+from jostle.mending.loading import BUNDLED, stream_inspector
 from jostle.mending.rule_set import DECODER, RuleSet
+from jostle.mending.stream_repair import JudgedPicture, Picture, StreamMendMethod, StreamRepair
 from jostle.mending.verdicts import Verdict
 
 if TYPE_CHECKING:
     from jostle.mending.inspection import Inspector
     from jostle.mending.live_network import LiveNetwork
 
+HOLD_LIMIT_S = 5.0
 MAX_LOOKAHEAD = 250  # frames; memory and delay are bounded by it
 
 # The network must be sure in so many of so many frames, and is believed until it is no longer. More of them give fewer
@@ -99,8 +108,8 @@ class NetworkAlarm:
         return [number for number, one in frames if one >= NETWORK_OFF]
 
 
-class StreamInspector:
-    """Inspector of a stream: one verdict a frame, at most `lookahead` frames late, in bounded memory.
+class VideoStream:
+    """A stream of pictures: a verdict on each, at most `lookahead` pictures late, in bounded memory.
 
     Plain rules find what can be said without training; the network finds the rest, and must be sure for some frames in
     a row. After a gap in time, a time that goes back or another size of frames, they begin anew; the numbers of frames
@@ -109,8 +118,10 @@ class StreamInspector:
     Args:
         lookahead: later frames that a verdict may wait for, 0 to 250. With 0 a verdict comes with its frame, and the
             first frames of a freeze, a flash or a change that must last are decided without knowing how it goes on.
-        inspector: the inspector whose network is used; None for the bundled one.
-        fps: rate of frames that are pushed without a time; default: 30.
+        how: as of `StreamRepair`.
+        hold_limit: as of `StreamRepair`.
+        inspector: `jostle`, a path of weights, or an `Inspector`, whose network is used.
+        fps: rate of frames that come without times; default: 30.
         use_network: False leaves the rules alone, which need no torch.
     """
 
@@ -118,37 +129,68 @@ class StreamInspector:
         self,
         *,
         lookahead: int = 5,
-        inspector: Inspector | None = None,
+        how: StreamMendMethod = "mark",
+        hold_limit: float = HOLD_LIMIT_S,
+        inspector: str | Path | Inspector = BUNDLED,
         fps: float | None = None,
         use_network: bool = True,
     ) -> None:
-        if isinstance(lookahead, bool) or not isinstance(lookahead, int) or not 0 <= lookahead <= MAX_LOOKAHEAD:
-            raise BadValue(f"lookahead must be a whole number of frames from 0 to {MAX_LOOKAHEAD}, got {lookahead!r}")
-        self.lookahead = lookahead
-        self._interval = 1 / float(DEFAULT_FPS if fps is None else check_rate(fps))
-        if use_network and inspector is None:
-            from jostle.mending.loading import load_inspector
-
-            inspector = load_inspector()
-        self._inspector = inspector if use_network else None
+        if isinstance(lookahead, bool) or not isinstance(lookahead, int) or lookahead < 0:
+            raise BadValue(f"lookahead is a number of frames, 0 or more, got {lookahead!r}")
+        if fps is not None and not (fps > 0 and math.isfinite(fps)):
+            raise BadValue(f"fps must be a positive number, got {fps!r}")
+        self.fps = float(DEFAULT_FPS if fps is None else fps)
+        # A blend needs the verdict on the next good picture, so that it shares the look-ahead with the inspection.
+        self._ahead = lookahead // 2 if how == "blend" else lookahead
+        self._make_repair = partial(StreamRepair, how, reach=lookahead - self._ahead, hold_limit=hold_limit)
+        self._repair = self._make_repair()
+        self._inspector = stream_inspector(inspector) if use_network else None
+        if self._ahead > MAX_LOOKAHEAD:
+            raise BadValue(f"lookahead must be a whole number of frames from 0 to {MAX_LOOKAHEAD}, got {self._ahead!r}")
+        self._pictures: deque[Picture] = deque()
         self._pending: deque[PendingFrame] = deque()
-        self._count, self._time = 0, 0.0
+        self._count = 0
         self._size: tuple[int, ...] = ()
         self._rules = RuleSet()
         self._begin()
 
-    def push(self, frame: Frame, time: float | None = None, *, concealed: bool = False) -> list[Verdict]:
-        """Add a frame and return the verdicts that became known, in order.
+    def push(
+        self, frame: Frame, time: float | None = None, picture: Picture | None = None, *, concealed: bool = False
+    ) -> list[JudgedPicture]:
+        """Take the next frame; return the pictures whose verdicts became known, in order.
 
         Args:
-            frame: (H, W, 3) uint8 RGB.
-            time: in seconds; default: one interval of `fps` after the frame before.
+            frame: (H, W, 3) uint8 RGB, for the inspection.
+            time: seconds; by default by the rate.
+            picture: what is given out for the frame, by default itself; must not be changed afterwards.
             concealed: whether the decoder says that the frame shows what it concealed.
         """
         check_frames(frame[None] if isinstance(frame, np.ndarray) else frame)
-        time = self._next_time() if time is None else _check_time(time)
+        seconds = self._count / self.fps if time is None else float(time)
+        if not math.isfinite(seconds):
+            raise BadValue(
+                f"frame {self._count}: its time is {seconds}; pass seconds, or None where it is not known", fault="F144"
+            )
+        self._pictures.append(frame if picture is None else picture)
+        verdicts = self._inspect(frame, seconds, concealed)
+        self._count += 1
+        return [judged for verdict in verdicts for judged in self._judge(verdict)]
+
+    def flush(self) -> list[JudgedPicture]:
+        """Return what is left at the end of a stream, or where it breaks off; frames after it have no past."""
+        judged = [one for verdict in self._release(0) for one in self._judge(verdict)]
+        judged += self._repair.flush()
+        self._repair = self._make_repair()
+        self._begin()
+        return judged
+
+    def _judge(self, verdict: Verdict) -> Iterator[JudgedPicture]:
+        yield from self._repair.push(verdict, self._pictures.popleft())
+
+    def _inspect(self, frame: Frame, time: float, concealed: bool) -> list[Verdict]:
+        """Add a frame and return the verdicts that became known."""
         self._follow(frame.shape[:2], time)
-        index, self._count, self._time = self._count, self._count + 1, time
+        index = self._count
         self._pending.append(PendingFrame(index, time))
         descriptor = describe_frame(frame)
         facts = frame_facts(frame, descriptor)
@@ -157,16 +199,7 @@ class StreamInspector:
                 pending.findings[number] = finding.kind, finding.strength
         if self._network is not None:
             self._add_prediction(index, self._network.push(descriptor))
-        return self._release(self.lookahead)
-
-    def flush(self) -> list[Verdict]:
-        """Return the verdicts of the last frames; what is pushed afterwards begins anew."""
-        verdicts = self._release(0)
-        self._begin()
-        return verdicts
-
-    def _next_time(self) -> float:
-        return self._time + self._interval if self._count else 0.0
+        return self._release(self._ahead)
 
     def _follow(self, size: tuple[int, ...], time: float) -> None:
         """Begin anew where a frame cannot be compared with the one before."""
@@ -182,7 +215,7 @@ class StreamInspector:
 
     def _begin_network(self) -> None:
         self._network = None if self._inspector is None else open_network(self._inspector)
-        self._alarm = NetworkAlarm(self.lookahead)
+        self._alarm = NetworkAlarm(self._ahead)
 
     def _add_prediction(self, index: int, probability: float) -> None:
         self._pending[-1].doubt = probability
@@ -200,10 +233,3 @@ class StreamInspector:
     def _release(self, keep: int) -> list[Verdict]:
         """Return the verdicts of all frames but the last ones."""
         return [self._pending.popleft().verdict() for _ in range(len(self._pending) - keep)]
-
-
-def _check_time(time: float) -> float:
-    value = float(time)
-    if not math.isfinite(value):
-        raise BadValue(f"the time of a frame must be a finite number of seconds, got {time!r}", fault="F144")
-    return value
