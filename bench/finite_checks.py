@@ -22,7 +22,7 @@ from bench.clips import drawn_frames
 from bench.timing import Work, add_device_option, finish, make_parser, time_call
 from jostle.core.types.clip import Clip
 from jostle.corruptions.engine.stages import ClipSource
-from jostle.features.engine import VideoFeatures
+from jostle.features.video import VideoFeatures
 from jostle.models.finite import OutputCheck, check_weights
 from jostle.models.loading.detectors import load_detector
 from jostle.models.loading.extractors import load_extractor
@@ -32,7 +32,7 @@ from jostle.models.loading.recognisers import load_recogniser
 TARGET = 0.01
 DETECTORS = ("actionformer_thumos_i3d", "tridet_thumos_i3d", "temporalmaxer_thumos_i3d", "vsgn_thumos_tsn")
 ROWS = 1000  # rows of features, as of a video of THUMOS14
-CHECKING_MODULES = ("jostle.mending.inspection", "jostle.models.recognition.recogniser", "jostle.features.engine")
+CHECKING_MODULES = ("jostle.mending.inspection", "jostle.models.recognition.recogniser", "jostle.features.video")
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from jostle.evaluation.probing.search import Judgement, Search, Trial
 from jostle.evaluation.recipes.recipe import CLEAN_CELL
 from jostle.evaluation.recipes.selection import load_benchmark
 from jostle.evaluation.tasks.task import Task, make_task
-from jostle.features.engine import VideoFeatures
+from jostle.features.video import VideoFeatures
 
 KIND = "thumos14-c/black_frame"
 MAX_CLEAN_PASSES, MIN_GAIN = 40, 20

@@ -23,7 +23,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames
-from jostle.features.engine import VideoFeatures
+from jostle.features.video import VideoFeatures
 from jostle.io.files.atomic import write_bytes
 from jostle.models.detection.outputs import Candidates, in_seconds
 from jostle.parallel.workers import map_unordered

@@ -26,7 +26,7 @@ from jostle.core.types.video import VideoSource
 from jostle.evaluation.inference.feature_detection import FeatureGrid, submit_detection
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.features.engine import VideoFeatures
+from jostle.features.video import VideoFeatures
 from jostle.features.interpolation import RowInterpolation, interpolate_rows, nearest_undamaged
 from jostle.mending.finders.known import KnownDamage
 from jostle.mending.repair import MendedSource

@@ -55,7 +55,7 @@ from jostle.evaluation.tasks.views import GivenAnswer as GivenAnswer
 from jostle.evaluation.tasks.views import ItemTableView as ItemTableView
 from jostle.evaluation.tasks.views import TimelineView as TimelineView
 from jostle.evaluation.tasks.words import Words as Words
-from jostle.features.engine import VideoFeatures as VideoFeatures
+from jostle.features.video import VideoFeatures as VideoFeatures
 from jostle.io.files.annotations import read_video_labels as read_video_labels
 from jostle.io.files.annotations import write_predictions as write_predictions
 from jostle.io.files.annotations import write_truth as write_truth

@@ -31,7 +31,7 @@ from jostle.features.deferred_corruption import (
     corrupt_on_device,
     corrupt_to_host,
 )
-from jostle.features.engine import VideoFeatures
+from jostle.features.video import VideoFeatures
 from jostle.models.language.interface import Answer, Windows
 from jostle.parallel.serving.client import batching_of
 

@@ -19,8 +19,8 @@ from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue
 from jostle.features.caches import CachedFrames, FrameFeatureCache, SlidingFrames
-from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost, Extraction
+from jostle.features.video import VideoFeatures
 
 FPS = 25
 ACTIONS = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])

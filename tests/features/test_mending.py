@@ -16,8 +16,8 @@ from jostle import Clip
 from jostle.core.types.video import ClipSource, VideoSource
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue
-from jostle.features.engine import VideoFeatures
 from jostle.features.interpolation import interpolate_rows, nearest_undamaged
+from jostle.features.video import VideoFeatures
 from jostle.mending.finders.known import KnownDamage
 
 FPS = 25

@@ -9,8 +9,8 @@ from helpers.numpy_extractor import moving
 from jostle import Clip
 from jostle.core.types.video import ClipSource
 from jostle.corruptions.engine.spec import Spec
-from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost
+from jostle.features.video import VideoFeatures
 from jostle.models.loading.extractors import load_extractor
 
 

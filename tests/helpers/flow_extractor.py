@@ -10,7 +10,7 @@ import numpy as np
 from helpers.numpy_extractor import DIM, FRAME_DIM, MODULUS, TwoParts, WindowsWhole
 from jostle import Clip
 from jostle.core.types.video import ClipSource
-from jostle.features.engine import VideoFeatures
+from jostle.features.video import VideoFeatures
 
 
 @dataclass

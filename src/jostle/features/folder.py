@@ -21,12 +21,12 @@ from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
 from jostle.features.caches import KEEP_BYTES
-from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost, Extraction
 from jostle.features.interpolation import MendingResult
 from jostle.features.options import ReleasedBug, Rule
 from jostle.features.requests import Progress
 from jostle.features.store import FeatureOrigin, FeatureStore, VideoEntry, read_extraction, read_store, write_extraction
+from jostle.features.video import VideoFeatures
 from jostle.features.windows import WindowGrid
 from jostle.io.files.video_ids import file_name_for, quote_name, refuse_collisions
 from jostle.io.video.decode import Reader

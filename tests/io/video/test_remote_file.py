@@ -193,6 +193,7 @@ def test_corrupt_on_the_command_line(
 
 
 def test_inspect_on_the_command_line(address: str, videos: dict[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     remote, file = (
         json.loads(jostle_of("inspect", source, "--json", folder=tmp_path).stdout)
         for source in (address, videos["h264_b_frames"])

@@ -21,10 +21,10 @@ from jostle.evaluation.inference.jobs import VideoAdaptation, VideoJob, VideoRes
 from jostle.evaluation.inference.recognition import RecognitionPredictor, choose_frames
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import SlidingFrames
-from jostle.features.engine import VideoFeatures
 from jostle.features.extraction import Cost
 from jostle.features.interpolation import MendingResult
 from jostle.features.options import Rule
+from jostle.features.video import VideoFeatures
 from jostle.features.windows import WindowGrid, resample_frames
 from jostle.models.extractors.protocol import ClipWindow
 

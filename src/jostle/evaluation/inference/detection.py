@@ -29,10 +29,11 @@ from jostle.evaluation.inference.footage import open_footage, open_video
 from jostle.evaluation.inference.jobs import Output, VideoJob, VideoResult, call_model, first_corrupted
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.caches import CachedFrames
-from jostle.features.engine import Corruptions, VideoFeatures
 from jostle.features.extraction import Cost, Extraction
 from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.features.options import ReleasedBug, Rule
+from jostle.features.sweep import Corruptions
+from jostle.features.video import VideoFeatures
 from jostle.mending.damage_finders import find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor, Features
 
