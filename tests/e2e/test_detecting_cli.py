@@ -118,7 +118,7 @@ def test_video_scores_label_the_proposals(trained: Path) -> None:
         (2, "optimizer: no such setting: did you mean optimiser?", "train run.toml -o x optimizer.lr=1"),
         (2, "would choose the model on the test set", "train run.toml -o x data.select=test"),
         (2, "did you mean tridet", "train run.toml -o x detector=tridett"),
-        (6, "holds a run with other settings or data", "train run.toml -o run seed=9"),
+        (6, "holds a run with other settings: seed was", "train run.toml -o run seed=9"),
         (3, "do not fit tridet", "detect clean --detector tridet --weights run/best.safetensors"),
         (3, "no such file or folder", "detect none --detector temporalmaxer --weights run/best.safetensors"),
         (3, "run.toml", "detect clean --detector temporalmaxer --weights run.toml"),

@@ -93,14 +93,15 @@ def test_finished_run_is_not_repeated(world: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("F72")
-def test_F72_other_settings_or_data_are_refused(world: Path, tmp_path: Path) -> None:
+def test_F72_other_settings_or_data_are_refused(tmp_path: Path) -> None:
+    world = write_world(tmp_path / "world", videos=12)
     train(make_config(world), tmp_path / "run")
-    with pytest.raises(SourceChanged, match="holds a run with other settings or data"):
+    with pytest.raises(SourceChanged, match="holds a run with other settings: seed was 3, and is 4; train into"):
         train(make_config(world, seed=4), tmp_path / "run")
-    other = write_world(tmp_path / "world", videos=12)
-    config = make_config(other)
-    with pytest.raises(SourceChanged, match="other settings or data"):
-        train(config, tmp_path / "run")
+    path = world / "clean" / "video00.npy"
+    np.save(path, np.load(path) + 1)
+    with pytest.raises(SourceChanged, match="holds a run with other data or first weights; train into another folder"):
+        train(make_config(world), tmp_path / "run")
 
 
 @pytest.mark.fault("F95")

@@ -104,7 +104,7 @@ AUGMENTED = {
 def test_resumed_run_gives_the_same_weights(clips: Path, tmp_path: Path, changes: dict) -> None:
     config = make_config(clips, save_every=0.0, **changes)
     assert_resumes(config, tmp_path, 2, 5)
-    with pytest.raises(SourceChanged, match="other settings or data"):
+    with pytest.raises(SourceChanged, match="other settings: seed was 3, and is 4"):
         train(replace(config, seed=4), tmp_path / "whole")
 
 

@@ -19,6 +19,7 @@ from jostle.models.checkpoints import read_note, read_weights, write_weights
 from jostle.training.optimisation import Average
 
 CHECKPOINT = "checkpoint.safetensors"
+SETTINGS = "train.json"  # what the run was started with
 STATE_KEYS = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")  # optimiser state of a parameter (Adam, SGD)
 
 
@@ -65,6 +66,18 @@ def save_state(
                 continue  # a buffer of SGD without momentum
             tensors[f"optimiser.{names[id(parameter)]}.{key}"] = torch.as_tensor(value)
     write_weights(tensors, folder / CHECKPOINT, metadata={"progress": json.dumps(asdict(progress))})
+
+
+def read_settings_of(folder: Path) -> dict[str, Any] | None:
+    """Return the settings that the run of a folder was started with; None if there is no run, or no record of them."""
+    if not (folder / CHECKPOINT).exists():
+        return None
+    try:
+        record = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):  # without them the fingerprint decides
+        return None
+    settings = record.get("config") if isinstance(record, dict) else None
+    return settings if isinstance(settings, dict) else None
 
 
 def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, average: Average) -> Progress | None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import BadValue
-from jostle.training.schedule import OptimiserConfig
+from jostle.training.config import RunConfig
 
 if TYPE_CHECKING:
     from jostle.features.store import FeatureOrigin, VideoEntry
 
 Form = Literal["released", "paper"]
+Precision = Literal["float32", "bfloat16"]
 Selection = Literal["centre", "action", "video"]
 Divergence = Literal["js", "kl", "mse"]
 
@@ -186,45 +187,30 @@ class DataConfig:
         return self.corrupted is not None or self.drop is not None
 
 
-@dataclass(frozen=True)
-class TrainingConfig:
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig(RunConfig):
     """Settings of a training run of a detector.
 
     Attributes:
         task: `detection`; another task has another file.
         detector: a registered name.
         settings: fields of the detector's settings to change.
-        data: what to learn from.
-        optimiser: how long and how fast.
         consistency: of the robust run, where there are corrupted features; a weight of 0 leaves it out.
         weights: a checkpoint to start from.
         seed: of the first weights, the order, the crops and the drops.
         protocol: how the chosen epoch is scored.
         chosen_by: `average_map`, or the mAP at one threshold, as `map@0.5`.
-        score_every: epochs between two scores; the last epoch is always scored.
         precision: `bfloat16` runs the network in half precision on a GPU.
-        device: `auto`, `cpu` or `cuda`.
-        save_every: seconds between two checkpoints.
-        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
-        tensorboard: write TensorBoard's files too, if it is installed.
     """
 
     data: DataConfig
     task: Literal["detection"] = "detection"
     detector: str = "actionformer_thumos_i3d"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     consistency: ConsistencyConfig = field(default_factory=ConsistencyConfig)
-    weights: str | None = None
-    seed: int = 0
     protocol: str = "thumos14"
     chosen_by: str = "average_map"
-    score_every: int = 1
-    precision: Literal["float32", "bfloat16"] = "float32"
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    save_every: float = 300.0
-    bad_steps: int = 10
-    tensorboard: bool = False
+    precision: Precision = "float32"
 
     @property
     def compares(self) -> bool:
@@ -308,16 +294,14 @@ class FramesConfig:
             raise BadValue("data: seeds must hold at least one")
 
 
-@dataclass(frozen=True)
-class FrameTrainingConfig:
+@dataclass(frozen=True, kw_only=True)
+class FrameTrainingConfig(RunConfig):
     """Settings of an end-to-end training run, from frames to segments.
 
     Attributes:
         task: `end-to-end`.
         detector: registered name of a detector on frames.
         settings: fields of the detector's settings to change.
-        data: training data.
-        optimiser: optimiser settings.
         backbone_rate: share of the learning rate that the backbone has; 0 leaves it as it is.
         rates: share of the learning rate of other parameters, by a part of their names.
         lesson: weight of AFSD's triplet loss on clips with background moved into an action; 0 disables it.
@@ -327,36 +311,23 @@ class FrameTrainingConfig:
         seed: seed of the initial weights, the order, the clips and the corruptions.
         protocol: how the chosen epoch is scored.
         chosen_by: `average_map`, or the mAP at one threshold, as `map@0.5`.
-        score_every: epochs between two scores; the last epoch is always scored.
         precision: `bfloat16` runs the network in half precision on a GPU.
         checkpointed: recompute the backbone in the backward pass instead of storing activations: slower, less memory.
-        device: `auto`, `cpu` or `cuda`.
-        save_every: seconds between two checkpoints.
-        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
-        tensorboard: write TensorBoard's files too, if it is installed.
     """
 
     data: FramesConfig = field(default_factory=FramesConfig)
     task: Literal["end-to-end"] = "end-to-end"
     detector: str = "basictad_puppets"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     backbone_rate: float = 1.0
     rates: Mapping[str, float] = field(default_factory=dict)
     lesson: float = 0.0
     consistency: ConsistencyConfig = field(default_factory=ConsistencyConfig)
-    weights: str | None = None
     backbone_weights: str | None = None
-    seed: int = 0
     protocol: str = "thumos14"
     chosen_by: str = "average_map"
-    score_every: int = 1
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     checkpointed: bool = False
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    save_every: float = 300.0
-    bad_steps: int = 10
-    tensorboard: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.backbone_rate <= 1:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from jostle.core.schema import Bounds
 from jostle.errors import BadValue
+from jostle.training.config import RunConfig
 from jostle.training.schedule import OptimiserConfig
 
 RANDOM = "random"  # weights to start from: none
@@ -82,25 +84,18 @@ class InspectorOptimiserConfig(OptimiserConfig):
     average: float = 0.99
 
 
-@dataclass(frozen=True)
-class InspectionConfig:
+@dataclass(frozen=True, kw_only=True)
+class InspectionConfig(RunConfig):
     """Settings of a training run of an inspector.
 
     Attributes:
         task: `inspection`.
-        data: training data.
         strikes: corruption of the training data.
-        optimiser: optimiser settings.
         window: frames of a window.
         windows: windows of an epoch.
         alarms: false-alarm rate on held-out clean frames, by which the thresholds are chosen.
         weights: `jostle` to start from the bundled inspector, `random`, or a file.
         seed: seed of the films, the initial weights and the windows.
-        score_every: epochs between two scores; the last epoch is always scored.
-        device: `auto`, `cpu` or `cuda`.
-        save_every: seconds between two checkpoints.
-        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
-        tensorboard: write TensorBoard's files too, if it is installed.
     """
 
     data: FootageConfig
@@ -111,12 +106,8 @@ class InspectionConfig:
     windows: int = 400
     alarms: float = 0.0025
     weights: str = "jostle"
-    seed: int = 0
-    score_every: int = 5
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    score_every: Annotated[int, Bounds(1)] = 5
     save_every: float = 60.0
-    bad_steps: int = 10
-    tensorboard: bool = False
 
     def __post_init__(self) -> None:
         if self.window < 16:

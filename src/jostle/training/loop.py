@@ -14,11 +14,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from jostle.core.formatting import percent
+from jostle.core.formatting import join_names, percent
 from jostle.core.random import key_for
 from jostle.core.results import Result
 from jostle.core.settings import settings_as_dict, with_former_keys
@@ -26,7 +27,8 @@ from jostle.errors import DataError, SourceChanged
 from jostle.io.files.atomic import write_text
 from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import write_weights
-from jostle.training.checkpoint import Log, Progress, load_state, save_state
+from jostle.training.checkpoint import SETTINGS, Log, Progress, load_state, read_settings_of, save_state
+from jostle.training.config import changed_settings
 from jostle.training.detection import DetectionLearner
 from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
 from jostle.training.distributed import Processes
@@ -95,6 +97,7 @@ class Trainer:
 
     def __init__(self, config: Config, folder: Path, watch: Watch | None = None) -> None:
         self.config, self.folder = config, folder
+        self._settings = self._stored_settings()
         self.processes = Processes.join(config.device)
         self.learner = make_learner(config, self.processes, watch)
         self.optimiser = make_optimiser(self.learner.model, config.optimiser, self.learner.rates)
@@ -233,17 +236,17 @@ class Trainer:
         if progress is None:
             if self.processes.first:
                 record = {
-                    "config": settings_as_dict(self.config),
+                    "config": self._settings,
                     "torch": torch.__version__,
                     "fingerprint": fingerprint,
                     "videos": self.learner.counts,
                 }
-                write_text(self.folder / "train.json", [json.dumps(record, indent=2), "\n"])
+                write_text(self.folder / SETTINGS, [json.dumps(record, indent=2), "\n"])
                 log.trim(0)
             return
         if progress.fingerprint != fingerprint:
             raise SourceChanged(
-                f"{self.folder} holds a run with other settings or data; train into another folder, or remove it",
+                f"{self.folder} holds a run with other data or first weights; train into another folder, or remove it",
                 fault="F72",
             )
         self.progress = progress
@@ -270,12 +273,28 @@ class Trainer:
     def _write_weights(self, name: str) -> None:
         write_weights(self.average.weights, self.folder / name, metadata=self.learner.metadata())
 
+    def _stored_settings(self) -> dict[str, Any]:
+        """Return the settings that the run of the folder was started with; of a new run its own.
+
+        Raises:
+            SourceChanged: F72 if others are given now, with the names of those that changed.
+        """
+        stored = read_settings_of(self.folder)
+        if stored is None:
+            return settings_as_dict(self.config)
+        changed = changed_settings(stored, self.config)
+        if changed:
+            raise SourceChanged(
+                f"{self.folder} holds a run with other settings: {join_names(changed, separator='; ')}; train into "
+                "another folder, or remove it",
+                fault="F72",
+            )
+        return stored
+
     def _fingerprint(self) -> str:
-        """Return a hash of all that determines the result: settings, data and initial weights."""
-        settings = with_former_keys(settings_as_dict(self.config))
-        for name in ("device", "save_every", "tensorboard"):
-            del settings[name]
-        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        """Return a hash of all that determines the result: settings as the run was started, data and first weights."""
+        settings = {key: value for key, value in self._settings.items() if key not in self.config.FREE}
+        digest = hashlib.sha256(json.dumps(with_former_keys(settings), sort_keys=True).encode())
         for part in self.learner.fingerprint_parts():
             digest.update(part)
         for name, value in self.learner.model.state_dict().items():

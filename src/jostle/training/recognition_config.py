@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
-from jostle.training.detection_config import check_select
+from jostle.training.config import RunConfig
+from jostle.training.detection_config import Precision, check_select
 from jostle.training.schedule import OptimiserConfig
 
 
@@ -150,8 +151,8 @@ class RecogniserOptimiserConfig(OptimiserConfig):
     average: float = 0.99
 
 
-@dataclass(frozen=True)
-class RecognitionConfig:
+@dataclass(frozen=True, kw_only=True)
+class RecognitionConfig(RunConfig):
     """Settings of a training run of a recogniser.
 
     Attributes:
@@ -160,11 +161,9 @@ class RecognitionConfig:
         model: a network of your own instead, `package.module:attribute`: a `torch.nn.Module` or a function that makes
             one, which is given the number of classes if it takes an argument.
         input: fields of its `InputSpec` to change; of a network that has no `spec`, `frames` and `size` at least.
-        data: training data.
         corruptions: met in training.
         noise: likewise.
         patterns: likewise.
-        optimiser: optimiser settings.
         loss: `own` learns from each clip, of sets of frames from the anchor; `all` from every frame of a set alike;
             `worst` from the one whose loss is largest, the pm-k loss of Shankar et al. (2021).
         smoothing: of the labels.
@@ -172,35 +171,22 @@ class RecognitionConfig:
             chance. Where it knows other classes, only the last layer is begun anew.
         frozen_norms: keep the means and variances of batch norms as the weights have them, as is common where batches
             are small; their scales are learned on.
-        seed: of the first weights, the order and everything that is drawn in training.
-        score_every: epochs between two scores; the last epoch is always scored.
         precision: `bfloat16` runs the network in half precision on a GPU.
-        device: `auto`, `cpu` or `cuda`.
-        save_every: seconds between two checkpoints.
-        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
-        tensorboard: write TensorBoard's files too, if it is installed.
     """
 
+    data: ClipsConfig = field(default_factory=ClipsConfig)
     task: Literal["recognition"] = "recognition"
     recogniser: str = "puppet_r2plus1d"
     model: str | None = None
     input: Mapping[str, Any] = field(default_factory=dict)
-    data: ClipsConfig = field(default_factory=ClipsConfig)
     corruptions: CorruptionsConfig = field(default_factory=CorruptionsConfig)
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     patterns: PatternsConfig = field(default_factory=PatternsConfig)
     optimiser: RecogniserOptimiserConfig = field(default_factory=RecogniserOptimiserConfig)
     loss: Literal["own", "all", "worst"] = "own"
     smoothing: float = 0.1
-    weights: str | None = None
     frozen_norms: bool = False
-    seed: int = 0
-    score_every: int = 1
-    precision: Literal["float32", "bfloat16"] = "float32"
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    save_every: float = 300.0
-    bad_steps: int = 10
-    tensorboard: bool = False
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
