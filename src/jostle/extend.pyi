@@ -1,6 +1,5 @@
 """Exports of `jostle.extend`, and the module that defines each."""
 
-from jostle.api.config import RunConfig as RunConfig
 from jostle.core.tables import Column as Column
 from jostle.core.tables import Table as Table
 from jostle.core.types import Clip as Clip
@@ -29,6 +28,7 @@ from jostle.datasets.videos import find_videos as find_videos
 from jostle.errors import BadValue as BadValue
 from jostle.errors import DataError as DataError
 from jostle.errors import JostleError as JostleError
+from jostle.evaluation.config import InferenceConfig as InferenceConfig
 from jostle.evaluation.inference.benchmark_model import BenchmarkModel as BenchmarkModel
 from jostle.evaluation.recipes.recipe import Group as Group
 from jostle.evaluation.recipes.recipe import Recipe as Recipe
@@ -143,4 +143,7 @@ from jostle.reporting.html.section import Section as Section
 from jostle.reporting.html.section import section as section
 from jostle.reporting.trackers import TrackerPayload as TrackerPayload
 from jostle.reporting.trackers import tracker as tracker
+from jostle.training.config import RunConfig as RunConfig
 from jostle.training.consistency import divergence as divergence
+from jostle.training.learner import Learner as Learner
+from jostle.training.task import training_task as training_task

@@ -135,7 +135,7 @@ def _weights(path: Path) -> object:
 
 def _settings(path: Path) -> object:
     from jostle.evaluation.recipes.selection import read_benchmark
-    from jostle.training.config_loading import read_training
+    from jostle.training.task import read_training
 
     return first_of(read_benchmark, read_training)(path)
 

@@ -20,13 +20,13 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.afsd import between, draw_cut
 from jostle.models.extractors.i3d import I3dConfig, InceptionI3d
 from jostle.training.augmentation import ClipTransform, draw_transform
-from jostle.training.config_loading import read_training
 from jostle.training.descriptor_bank import draw_spec
 from jostle.training.detection_config import FrameTrainingConfig
 from jostle.training.end_to_end import fill_backbone
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.optimisation import make_optimiser
 from jostle.training.schedule import OptimiserConfig, learning_rate
+from jostle.training.task import read_training
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BASICTAD = OptimiserConfig(

@@ -18,13 +18,13 @@ from jostle.errors import BadValue, DataError
 from jostle.io.video.encode import Writer
 from jostle.models.checkpoints import read_metadata, read_weights
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.training.config_loading import read_training
 from jostle.training.consistency import clip_consistency
 from jostle.training.detection_config import ClipDropConfig, ConsistencyConfig, FrameTrainingConfig
 from jostle.training.distributed import Processes
 from jostle.training.end_to_end import EndToEndLearner, corrupt_clip, enable_checkpointing
 from jostle.training.frame_store import FilmClip, TrainingFilm, cut_clip
 from jostle.training.loop import Trainer, train
+from jostle.training.task import read_training
 
 SLOW = pytest.mark.slow  # further combinations
 SIZE, RATE = (40, 48), 10

@@ -131,8 +131,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `statistics`, `formats`, `styles`,
             `detectors`, `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
-            `published`, `menders`, `damagefinders`, `sections`, `tasks`, `trackers` or `videosources`. Names with
-            capitals are forms: put yours in their place.
+            `published`, `menders`, `damagefinders`, `sections`, `tasks`, `trackers`, `videosources` or
+            `trainingtasks`. Names with capitals are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -260,6 +260,7 @@ KINDS = {
     "tasks": "jostle.evaluation.tasks.task:tasks",
     "trackers": "jostle.reporting.trackers:trackers",
     "videosources": "jostle.io.video.video_source:video_sources",
+    "trainingtasks": "jostle.training.task:training_tasks",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.core.formatting import shorten
 from jostle.core.progress import Progress
 from jostle.errors import BadValue, UnknownName
 from jostle.mending.loading import BUNDLED, load_inspector
@@ -18,24 +19,22 @@ if TYPE_CHECKING:
     from jostle.models.input_spec import InputSpec
     from jostle.models.onnx_export import OnnxFile
     from jostle.models.preprocessing.transforms import PreparationDifference
-    from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
+    from jostle.training.config import RunConfig
     from jostle.training.events import Watch
-    from jostle.training.inspection_config import InspectionConfig
     from jostle.training.loop import TrainingResult
-    from jostle.training.recognition_config import RecognitionConfig
 
 INSPECTOR = "inspector"  # name of the part to export
 
 
 def train(
-    config: str | Path | TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig,
+    config: str | Path | RunConfig,
     out: str | Path,
     *,
     overrides: Iterable[str] = (),
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> TrainingResult:
-    """Train a detector or a recogniser, clean or robust, or an inspector; a run that was stopped in `out` goes on.
+    """Train a detector, a recogniser, an inspector or what a plugin trains; a run that was stopped in `out` goes on.
 
     Args:
         config: a TOML file, whose `task` says what is trained, or the settings themselves.
@@ -45,36 +44,19 @@ def train(
         watch: called with what the run is going to do, then after each step with where it stands: loss and scores.
     """
     need_torch("training")
-    from jostle.training.config_loading import read_training
+    from jostle.training.config import RunConfig
+    from jostle.training.task import read_training
 
     if isinstance(config, str | Path):
         config = read_training(config, overrides)
     elif list(overrides):
         raise BadValue("overrides go with a file of settings; change the settings themselves")
-    _check_names(config)
+    if not isinstance(config, RunConfig):
+        raise BadValue(f"config is the path of a TOML file or the settings of a training task, not {shorten(config)}")
+    config.check_names()
     from jostle.training.loop import train as run
 
     return run(config, Path(out), on_step=progress, watch=watch)
-
-
-def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig) -> None:
-    """Check names before torch is imported, which takes seconds."""
-    from jostle.models.loading.names import check_known
-    from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
-    from jostle.training.inspection_config import InspectionConfig
-
-    if isinstance(config, InspectionConfig):
-        return
-    if isinstance(config, TrainingConfig):
-        check_known("detectors", config.detector)
-        return
-    if isinstance(config, FrameTrainingConfig):
-        check_known("detectors", config.detector)
-    elif config.model is None:
-        check_known("models", config.recogniser)
-    from jostle.datasets.dataset import datasets
-
-    datasets.check(config.data.dataset)
 
 
 def export(

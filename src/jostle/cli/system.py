@@ -27,7 +27,7 @@ def names(
         option(
             "corruptions, profiles, placements, protocols, metrics, statistics, formats, styles, detectors, "
             "extractors, models, objectdetectors, languagemodels, datasets, benchmarks, published, "
-            "menders, damagefinders, sections or trackers.",
+            "menders, damagefinders, sections, trackers or trainingtasks.",
             metavar="KIND",
         ),
     ],

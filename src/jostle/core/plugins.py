@@ -35,7 +35,7 @@ SLOW_S = 5.0  # after which an import that has not ended is named
 # An entry point with one of these names is imported with that registry, one with any other name with every registry.
 REGISTRIES = ("benchmarks", "corruptions", "damagefinders", "datasets", "detectors", "extractors", "formats", "menders",
            "metrics", "models", "objectdetectors", "placements", "profiles", "protocols", "sections", "statistics",
-           "styles", "tasks", "trackers", "videosources")  # fmt: skip
+           "styles", "tasks", "trackers", "trainingtasks", "videosources")  # fmt: skip
 
 
 @dataclass(frozen=True)

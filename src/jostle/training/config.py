@@ -22,7 +22,7 @@ class RunConfig:
 
     Attributes:
         task: name of the training task.
-        data: what to learn from; a class of settings of the task.
+        data: what to learn from.
         optimiser: how long and how fast.
         weights: a file to start from; `none` to start from chance.
         seed: of the first weights and everything that is drawn in training.

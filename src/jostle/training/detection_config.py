@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from jostle.datasets.dataset import datasets
 from jostle.errors import BadValue
+from jostle.models.loading.names import check_known
 from jostle.training.config import RunConfig
 
 if TYPE_CHECKING:
@@ -212,6 +214,10 @@ class TrainingConfig(RunConfig):
     chosen_by: str = "average_map"
     precision: Precision = "float32"
 
+    def check_names(self) -> None:
+        """Raise UnknownName unless there is such a detector."""
+        check_known("detectors", self.detector)
+
     @property
     def compares(self) -> bool:
         """Whether the consistency of clean and corrupted answers is part of the loss."""
@@ -340,6 +346,11 @@ class FrameTrainingConfig(RunConfig):
             raise BadValue(f"lesson must not be below 0, got {self.lesson}")
         if self.consistency.selection != "centre":
             raise BadValue("consistency: selection is for detectors of features; here a detector's own positives count")
+
+    def check_names(self) -> None:
+        """Raise UnknownName unless there are such a detector and data set."""
+        check_known("detectors", self.detector)
+        datasets.check(self.data.dataset)
 
     @property
     def compares(self) -> bool:

@@ -126,20 +126,24 @@ class InspectionLearner(Learner):
 
     name, chosen_by = "inspector", "found"
 
-    def __init__(self, config: InspectionConfig, processes: Processes, watch: Watch | None = None) -> None:
+    def __init__(self, config: InspectionConfig, processes: Processes) -> None:
         self.config, self.processes = config, processes
+        self.model = _initial_networks(config).to(processes.device)
+        self.thresholds = dict.fromkeys(SIDES, 0.5)
+
+    def prepare(self, watch: Watch | None) -> None:
+        """Corrupt the films and describe their frames."""
 
         def report_progress(done: int, total: int) -> None:
             if watch is not None:
                 watch(DataPreparation("films", done, total))
 
+        config, processes = self.config, self.processes
         self.bank = load_footage(config, report_progress)
         self.learn, self.choose = _split(self.bank, config)
-        self.model = _initial_networks(config).to(processes.device)
         self.frames = torch.from_numpy(self.bank.frames).to(processes.device)
         self.steps_an_epoch = steps_in(config.windows, "windows", config.optimiser, processes)
         self.counts = {"learn": len(self.learn.films), "choose": len(self.choose.films)}
-        self.thresholds = dict.fromkeys(SIDES, 0.5)
 
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
         """Yield the loss of both networks for each batch of a step."""

@@ -18,6 +18,7 @@ from jostle.errors import BadValue
 from jostle.models.detection.detector import Detector
 from jostle.models.detection.outputs import Losses as DetectorLosses
 from jostle.training.distributed import Processes
+from jostle.training.events import Watch
 from jostle.training.optimisation import Average
 from jostle.training.schedule import OptimiserConfig
 
@@ -27,11 +28,13 @@ Losses = dict[str, Tensor]
 class Learner(ABC):
     """A model and its training data.
 
+    A learner has a `name`, a `model`, `steps_an_epoch` and `losses`; for all else there is a default.
+
     Attributes:
         config: settings of the run.
         processes: the process group.
         name: name of the model.
-        model: the network that is trained.
+        model: the network that is trained, on the device of the processes.
         steps_an_epoch: steps of one pass over the data; an incomplete last step is dropped.
         counts: number of items to `learn` from and to `choose` by.
         chosen_by: name of the score of an epoch.
@@ -44,26 +47,32 @@ class Learner(ABC):
     name: str
     model: nn.Module
     steps_an_epoch: int
-    counts: dict[str, int]
-    chosen_by: str
+    counts: Mapping[str, int] = MappingProxyType({"learn": 0, "choose": 0})
+    chosen_by: str = "score"
     running: float = 0.0
     rates: Mapping[str, float] = MappingProxyType({})
 
+    def prepare(self, watch: Watch | None) -> None:  # noqa: B027 - few have anything to do here
+        """Load data that take long, and tell `watch` how far that is; called once, before anything else."""
+
     @abstractmethod
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
-        """Yield the losses of each batch of a step; `total` is minimised."""
+        """Yield the losses of each batch of a step; `total` is minimised.
 
-    @abstractmethod
+        Torch's generator is seeded for every step, so that a run that goes on draws what it would have drawn.
+        """
+
     def score(self, average: Average) -> float | None:
         """Return the score of the averaged weights on held-out data; None if nothing is held out."""
+        return None
 
-    @abstractmethod
     def metadata(self) -> dict[str, str]:
         """Return the metadata to store with the weights."""
+        return {"task": self.config.task, "seed": str(self.config.seed)}
 
-    @abstractmethod
     def fingerprint_parts(self) -> Iterator[bytes]:
         """Yield the parts of the data that determine the result, as bytes to hash."""
+        yield from ()
 
     def batch_rows(self, count: int, epoch: int, step: int) -> Iterator[list[int]]:
         """Yield the rows of this process's share of each batch of a step, out of `count`; a last part is dropped."""

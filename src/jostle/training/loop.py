@@ -23,27 +23,20 @@ from jostle.core.formatting import join_names, percent
 from jostle.core.random import key_for
 from jostle.core.results import Result
 from jostle.core.settings import settings_as_dict, with_former_keys
-from jostle.errors import DataError, SourceChanged
+from jostle.errors import BadValue, DataError, SourceChanged
 from jostle.io.files.atomic import write_text
 from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import write_weights
 from jostle.training.checkpoint import SETTINGS, Log, Progress, load_state, read_settings_of, save_state
-from jostle.training.config import changed_settings
-from jostle.training.detection import DetectionLearner
-from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
+from jostle.training.config import RunConfig, changed_settings
 from jostle.training.distributed import Processes
-from jostle.training.end_to_end import EndToEndLearner
 from jostle.training.events import TrainingPlan, TrainingProgress, Watch
-from jostle.training.inspection import InspectionLearner
-from jostle.training.inspection_config import InspectionConfig
 from jostle.training.learner import Learner, folder_for
 from jostle.training.optimisation import Average, make_optimiser
-from jostle.training.recognition import RecognitionLearner
-from jostle.training.recognition_config import RecognitionConfig
 from jostle.training.schedule import learning_rate
+from jostle.training.task import training_tasks
 
 OnStep = Callable[[int, int], None]
-Config = TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig
 
 
 @dataclass(frozen=True)
@@ -95,11 +88,15 @@ class Trainer:
         watch: called with the progress of the data preparation.
     """
 
-    def __init__(self, config: Config, folder: Path, watch: Watch | None = None) -> None:
+    def __init__(self, config: RunConfig, folder: Path, watch: Watch | None = None) -> None:
         self.config, self.folder = config, folder
         self._settings = self._stored_settings()
         self.processes = Processes.join(config.device)
-        self.learner = make_learner(config, self.processes, watch)
+        self.learner = make_learner(config, self.processes)
+        self.learner.prepare(watch)
+        for name in ("name", "model", "steps_an_epoch"):
+            if not hasattr(self.learner, name):
+                raise BadValue(f"training task {config.task}: its learner has no {name}; set it when it is made")
         self.optimiser = make_optimiser(self.learner.model, config.optimiser, self.learner.rates)
         self.average = Average(self.learner.model, config.optimiser.average, ramp=config.optimiser.average_ramp)
         self.progress = Progress(loss_normalizer=self.learner.running)
@@ -151,6 +148,8 @@ class Trainer:
         before = learner.snapshot()
         parts: dict[str, float] = {}
         for losses in learner.losses(epoch, step % self.steps_an_epoch):
+            if "total" not in losses:
+                raise BadValue(f"training task {config.task}: its losses have no total, which is what is minimised")
             (losses["total"] / config.optimiser.accumulate).backward()  # type: ignore[no-untyped-call]
             for name, value in losses.items():
                 parts[name] = parts.get(name, 0.0) + float(value.detach()) / config.optimiser.accumulate
@@ -239,7 +238,7 @@ class Trainer:
                     "config": self._settings,
                     "torch": torch.__version__,
                     "fingerprint": fingerprint,
-                    "videos": self.learner.counts,
+                    "videos": dict(self.learner.counts),
                 }
                 write_text(self.folder / SETTINGS, [json.dumps(record, indent=2), "\n"])
                 log.trim(0)
@@ -302,17 +301,25 @@ class Trainer:
         return digest.hexdigest()
 
 
-def make_learner(config: Config, processes: Processes, watch: Watch | None = None) -> Learner:
-    """Create the learner for the settings of a task."""
-    if isinstance(config, InspectionConfig):
-        return InspectionLearner(config, processes, watch)
-    if isinstance(config, RecognitionConfig):
-        return RecognitionLearner(config, processes)
-    if isinstance(config, FrameTrainingConfig):
-        return EndToEndLearner(config, processes)
-    return DetectionLearner(config, processes)
+def make_learner(config: RunConfig, processes: Processes) -> Learner:
+    """Create the learner of a task; what it draws from torch's generator depends on the seed alone.
+
+    Raises:
+        BadValue: if the settings are of another task, or the learner lacks what every one has.
+    """
+    task = training_tasks[config.task]
+    if not isinstance(config, task.config):
+        raise BadValue(f"training task {task.name} takes a {task.config.__name__}, not a {type(config).__name__}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
+        learner = task.make_learner(config, processes)
+    if not isinstance(learner, Learner):
+        raise BadValue(f"training task {task.name}: {learner!r} is no Learner; derive its class from Learner")
+    return learner
 
 
-def train(config: Config, folder: Path, *, on_step: OnStep | None = None, watch: Watch | None = None) -> TrainingResult:
-    """Train, or resume a stopped run; see `TrainingConfig`, `RecognitionConfig`, `InspectionConfig`."""
+def train(
+    config: RunConfig, folder: Path, *, on_step: OnStep | None = None, watch: Watch | None = None
+) -> TrainingResult:
+    """Train, or resume a stopped run; see `RunConfig` and the settings of each task."""
     return Trainer(config, folder_for(folder), watch).run(on_step, watch)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jostle.core.plugins import is_import_path
+from jostle.datasets.dataset import datasets
 from jostle.errors import BadValue
+from jostle.models.loading.names import check_known
 from jostle.training.config import RunConfig
 from jostle.training.detection_config import Precision, check_select
 from jostle.training.schedule import OptimiserConfig
@@ -197,6 +199,12 @@ class RecognitionConfig(RunConfig):
 
         if self.frozen_norms and self.weights is None and self.model is None:
             raise BadValue("frozen_norms keeps what the batch norms of weights know: give weights to start from")
+
+    def check_names(self) -> None:
+        """Raise UnknownName unless there are such a recogniser and data set."""
+        if self.model is None:
+            check_known("models", self.recogniser)
+        datasets.check(self.data.dataset)
 
     @property
     def trained(self) -> str:

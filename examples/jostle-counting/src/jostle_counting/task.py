@@ -14,10 +14,10 @@ from jostle.extend import (
     BenchmarkModel,
     Dataset,
     GivenAnswer,
+    InferenceConfig,
     Item,
     ItemTableView,
     Recipe,
-    RunConfig,
     Task,
     Words,
     task,
@@ -81,7 +81,7 @@ class CountingTask(Task[Counts, int]):
 
     @classmethod
     def build_model(
-        cls, recipe: Recipe, data: Dataset, config: RunConfig, device: str, *, here: bool
+        cls, recipe: Recipe, data: Dataset, config: InferenceConfig, device: str, *, here: bool
     ) -> BenchmarkModel:
         return whole_video_model(recipe, config, as_count)
 

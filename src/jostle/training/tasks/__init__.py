@@ -1,0 +1,1 @@
+"""The training tasks: their declarations, which import torch only when a run begins."""
