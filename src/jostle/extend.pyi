@@ -144,6 +144,8 @@ from jostle.reporting.html.section import section as section
 from jostle.reporting.trackers import TrackerPayload as TrackerPayload
 from jostle.reporting.trackers import tracker as tracker
 from jostle.training.config import RunConfig as RunConfig
-from jostle.training.consistency import divergence as divergence
 from jostle.training.learner import Learner as Learner
+from jostle.training.loss import divergence as divergence
+from jostle.training.loss import divergences as divergences
+from jostle.training.loss import loss as loss
 from jostle.training.task import training_task as training_task

@@ -1,4 +1,4 @@
-"""Training with extensions of examples/extensions, in processes of their own: a task."""
+"""Training with extensions of examples/extensions, in processes of their own: a task, a loss and a divergence."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from helpers.small_clips import write_clips
+from helpers.small_world import write_world
 from jostle.models.checkpoints import read_metadata, read_weights
 
 EXTENSIONS = Path(__file__).resolve().parents[2] / "examples" / "extensions"
@@ -26,6 +28,25 @@ save_every = 0.0
 [optimiser]
 lr = 0.1
 average = 0.5
+"""
+CLIPS = """
+task = "recognition"
+recogniser = "puppet_tam"
+loss = "hardest"
+save_every = 0.0
+input = { frames = 8, size = 32, resize = [32, 32] }
+
+[data]
+dataset = "folder"
+root = "clips"
+cache = "cache"
+select = 0.0
+jobs = 1
+
+[optimiser]
+warmup_epochs = 0
+epochs = 3
+batch = 4
 """
 # Settings that the task has had since a later version.
 LATER = """
@@ -129,3 +150,41 @@ def test_own_task_in_two_processes(folder: Path) -> None:
     words = ("-m", "torch.distributed.run", "--nproc-per-node", 2, "--master-port", 29617, "-m", "jostle", "train")
     run(folder, *words, "line.toml", "--import", "line", "optimiser.epochs=5", "-o", "two")
     assert len((folder / "two" / "log.jsonl").read_text().splitlines()) == 40
+
+
+@pytest.mark.parametrize("way", ["command", "python"])
+def test_own_loss_is_used_killed_and_continued(folder: Path, way: str) -> None:
+    write_clips(folder / "clips", clips=4)
+    (folder / "clips.toml").write_text(CLIPS)
+    words: tuple[object, ...] = ("-m", "jostle", "train", "clips.toml", "--import", "hardest", "-o")
+    if way == "python":
+        script = "import sys, hardest, jostle; jostle.train('clips.toml', sys.argv[1], overrides=['seed=0'])"
+        words = ("-c", script)
+    run(folder, *words, "whole")
+    kill_after(3, folder / "killed" / "log.jsonl", start(folder, *words, "killed"))
+    run(folder, *words, "killed")
+    weights = [(folder / name / "last.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert weights[0] == weights[1]
+    run(folder, "-m", "jostle", "train", "clips.toml", "loss=own", "optimiser.epochs=1", "-o", "own")
+    first = [json.loads((folder / name / "log.jsonl").read_text().splitlines()[0]) for name in ("whole", "own")]
+    assert first[0]["total"] > first[1]["total"]  # the largest loss of a batch, and the mean
+
+
+def test_own_divergence_of_a_robust_detector(folder: Path) -> None:
+    world = write_world(folder / "world")
+    lines = [
+        'detector = "temporalmaxer"',
+        "settings = { input_dim = 8, dim = 16, classes = 2, max_length = 64, levels = 4 }",
+        'consistency = { divergence = "hellinger", form = "paper" }',
+        "optimiser = { epochs = 1, warmup_epochs = 0 }",
+        "[data]",
+        f'features = "{world / "clean"}"\ncorrupted = "{world / "rough"}"\ntruth = "{world / "truth.json"}"',
+    ]
+    (folder / "robust.toml").write_text("\n".join(lines))
+    train(folder, "robust.toml", "--import", "hellinger", "-o", "run")
+    rows = [json.loads(row) for row in (folder / "run" / "log.jsonl").read_text().splitlines()]
+    assert all(0 < row["consistency"] < 20 for row in rows if row["event"] == "step")
+    script = "import hellinger, jostle; print(jostle.names('divergences'), jostle.names('losses'))"
+    assert "['hellinger', 'js', 'kl', 'mse'] ['all', 'own', 'worst']" in run(folder, "-c", script)
+    words = ("robust.toml", "consistency.divergence=helinger", "--import", "hellinger", "-o", "x")
+    assert "no divergence is called 'helinger': did you mean hellinger" in train(folder, *words, code=2)

@@ -182,9 +182,7 @@ def test_settings_are_read_from_a_file_by_task(clips: Path, tmp_path: Path) -> N
     result = api_train(tmp_path / "run.toml", tmp_path / "run", overrides=["optimiser.epochs=0"])
     assert result.steps == 3
     (tmp_path / "odd.toml").write_text('task = "tracking"')
-    with pytest.raises(
-        UnknownName, match="no training task is called 'tracking': known: detection, end-to-end"
-    ):
+    with pytest.raises(UnknownName, match="no training task is called 'tracking': known: detection, end-to-end"):
         api_train(tmp_path / "odd.toml", tmp_path / "odd")
     with pytest.raises(BadValue, match="no such setting: did you mean noise"):
         api_train(tmp_path / "run.toml", tmp_path / "odd", overrides=["nois.std=1"])

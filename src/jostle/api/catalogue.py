@@ -131,8 +131,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `statistics`, `formats`, `styles`,
             `detectors`, `extractors`, `models`, `objectdetectors`, `languagemodels`, `datasets`, `benchmarks`,
-            `published`, `menders`, `damagefinders`, `sections`, `tasks`, `trackers`, `videosources` or
-            `trainingtasks`. Names with capitals are forms: put yours in their place.
+            `published`, `menders`, `damagefinders`, `sections`, `tasks`, `trackers`, `videosources`, `losses`,
+            `divergences` or `trainingtasks`. Names with capitals are forms: put yours in their place.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -143,6 +143,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
         raise UnknownName("kind of name", kind, KINDS)
     if kind in NETWORKS and find_spec("torch") is None:
         return sorted(names_of(kind))
+    if kind in LOSSES:
+        need_torch("losses")
     if kind != "corruptions":
         module, _, registry = KINDS[kind].partition(":")
         return list(getattr(import_module(module), registry))
@@ -236,6 +238,8 @@ def doctor() -> Health:
 
 NETWORKS = ("detectors", "extractors", "models", "objectdetectors")  # whose modules import torch; names need none
 
+LOSSES = ("losses", "divergences")  # whose names need torch
+
 # Where the registry of each kind of name is; corruptions are listed by `names`.
 KINDS = {
     "corruptions": "jostle.corruptions.engine.corruption:corruptions",
@@ -260,6 +264,8 @@ KINDS = {
     "tasks": "jostle.evaluation.tasks.task:tasks",
     "trackers": "jostle.reporting.trackers:trackers",
     "videosources": "jostle.io.video.video_source:video_sources",
+    "losses": "jostle.training.loss:losses",
+    "divergences": "jostle.training.loss:divergences",
     "trainingtasks": "jostle.training.task:training_tasks",
 }
 

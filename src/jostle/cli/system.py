@@ -27,7 +27,7 @@ def names(
         option(
             "corruptions, profiles, placements, protocols, metrics, statistics, formats, styles, detectors, "
             "extractors, models, objectdetectors, languagemodels, datasets, benchmarks, published, "
-            "menders, damagefinders, sections, trackers or trainingtasks.",
+            "menders, damagefinders, sections, tasks, trackers, videosources, losses, divergences or trainingtasks.",
             metavar="KIND",
         ),
     ],

@@ -33,7 +33,8 @@ PACKAGE = "jostle"
 TORCH_AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"  # torch's switch for entry points of devices
 SLOW_S = 5.0  # after which an import that has not ended is named
 # An entry point with one of these names is imported with that registry, one with any other name with every registry.
-REGISTRIES = ("benchmarks", "corruptions", "damagefinders", "datasets", "detectors", "extractors", "formats", "menders",
+REGISTRIES = ("benchmarks", "corruptions", "damagefinders", "datasets", "detectors", "divergences", "extractors",
+           "formats", "losses", "menders",
            "metrics", "models", "objectdetectors", "placements", "profiles", "protocols", "sections", "statistics",
            "styles", "tasks", "trackers", "trainingtasks", "videosources")  # fmt: skip
 

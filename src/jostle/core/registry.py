@@ -31,7 +31,8 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
-        self.plural = f"{kind.replace(' ', '')}s"  # its name in `jostle names`
+        self._kinds = f"{kind}{'es' if kind.endswith('s') else 's'}"
+        self.plural = self._kinds.replace(" ", "")  # its name in `jostle names`
         self._packages = packages
         self._entries: dict[str, T] = {}
         self.revision = 0  # incremented by `add`, to invalidate caches of derived values
@@ -48,7 +49,7 @@ class Registry(Generic[T]):
                 owners = (
                     "" if not foreign else f", one of {module} and one of {existing.origin if existing else 'jostle'}"
                 )
-                raise BadValue(f"two {self.kind}s are called {name!r}{owners}; give one of them another name")
+                raise BadValue(f"two {self._kinds} are called {name!r}{owners}; give one of them another name")
         self._entries[name] = entry
         self.revision += 1
         if foreign:

@@ -12,7 +12,8 @@ from jostle.models.detection.blocks.e2e_tad import overlap
 from jostle.models.detection.feature_detector import FeatureDetector
 from jostle.models.detection.frame_detector import FrameDetector
 from jostle.models.detection.outputs import Outputs
-from jostle.training.detection_config import ConsistencyConfig, Divergence
+from jostle.training.detection_config import ConsistencyConfig
+from jostle.training.loss import divergences
 
 
 def consistency_loss(
@@ -24,25 +25,7 @@ def consistency_loss(
         p, q = (_nearest_overlaps(detector, outputs, actions, config) for outputs in (clean, corrupted))
         return rank_divergence(p, q, config)
     p, q = (_localization_errors(detector, outputs, actions, config) for outputs in (clean, corrupted))
-    return divergence(p, q, config.divergence, epsilon=config.epsilon)
-
-
-def divergence(p: Tensor, q: Tensor, kind: Divergence = "js", *, epsilon: float = 1e-6) -> Tensor:
-    r"""Return the divergence of two lists of numbers, summed over them (the mean for `mse`).
-
-    $$ js: \sum \tfrac12 [m (\ln m - \ln p) + m (\ln m - \ln q)], m = (p + q) / 2; \quad
-       kl: |\sum p (\ln p - \ln q)|; \quad mse: mean (p - q)^2 $$
-
-    >>> round(divergence(torch.tensor([0.2]), torch.tensor([0.5])).item(), 6)
-    0.035515
-    """
-    if kind == "mse":
-        return (p - q).square().mean() if p.numel() else (p - q).sum()
-    p, q = p.clamp(min=epsilon), q.clamp(min=epsilon)
-    if kind == "kl":
-        return (p * (p.log() - q.log())).sum().abs()
-    middle = (p + q) / 2
-    return (0.5 * middle * (2 * middle.log() - p.log() - q.log())).sum()
+    return divergences[config.divergence](p, q, config.epsilon)
 
 
 def select_points(
@@ -78,8 +61,9 @@ def _localization_errors(
 def rank_divergence(clean: Tensor, corrupted: Tensor, config: ConsistencyConfig) -> Tensor:
     """Return the mean divergence of the overlaps (actions, K) of the nearest predictions, by rank."""
     p, q = (_distribution(side, config) for side in (clean, corrupted))
-    total = divergence(p, q, config.divergence, epsilon=config.epsilon)
-    return total if config.divergence == "mse" else total / max(len(clean), 1)
+    divergence = divergences[config.divergence]
+    total = divergence(p, q, config.epsilon)
+    return total if divergence.is_mean else total / max(len(clean), 1)
 
 
 def _distribution(values: Tensor, config: ConsistencyConfig) -> Tensor:
@@ -135,7 +119,7 @@ def clip_consistency(
         positive, action = detector.match_actions(clean, actions)
     truth = actions.segments.gather(1, action[..., None].expand(-1, -1, 2))[positive]
     p, q = (1 - overlap(segments[positive], truth) for segments in sides)
-    return divergence(p, q, config.divergence, epsilon=config.epsilon)
+    return divergences[config.divergence](p, q, config.epsilon)
 
 
 def _nearest_prediction_overlaps(predictions: Tensor, actions: Actions, nearest: int) -> Tensor:

@@ -12,6 +12,7 @@ from jostle.datasets.dataset import datasets
 from jostle.errors import BadValue
 from jostle.models.loading.names import check_known
 from jostle.training.config import RunConfig
+from jostle.training.loss import divergences
 
 if TYPE_CHECKING:
     from jostle.features.store import FeatureOrigin, VideoEntry
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 Form = Literal["released", "paper"]
 Precision = Literal["float32", "bfloat16"]
 Selection = Literal["centre", "action", "video"]
-Divergence = Literal["js", "kl", "mse"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ConsistencyConfig:
             predictions of each action, chosen separately on both sides.
         selection: points of the released form: near the `centre` of an action as the detector's own targets,
             anywhere in the `action`, or in the whole `video` wherever the action that a point refers to covers it.
-        divergence: `js` as in the paper, or its alternatives `kl` and `mse`.
+        divergence: a registered name: `js` as in the paper, or its alternatives `kl` and `mse`.
         weight: of the term in the loss.
         nearest: K of the paper's form, which the paper does not give.
         normalise: how the K values of the paper's form become a distribution: divided by their `sum`, by `softmax`, or
@@ -44,7 +44,7 @@ class ConsistencyConfig:
 
     form: Form = "released"
     selection: Selection = "centre"
-    divergence: Divergence = "js"
+    divergence: str = "js"
     weight: float = 1.0
     nearest: int = 10
     normalise: Literal["sum", "softmax", "none"] = "sum"
@@ -215,8 +215,10 @@ class TrainingConfig(RunConfig):
     precision: Precision = "float32"
 
     def check_names(self) -> None:
-        """Raise UnknownName unless there is such a detector."""
+        """Raise UnknownName unless there are such a detector and divergence."""
         check_known("detectors", self.detector)
+        if self.compares:
+            divergences.check(self.consistency.divergence)  # imports torch
 
     @property
     def compares(self) -> bool:
@@ -348,9 +350,11 @@ class FrameTrainingConfig(RunConfig):
             raise BadValue("consistency: selection is for detectors of features; here a detector's own positives count")
 
     def check_names(self) -> None:
-        """Raise UnknownName unless there are such a detector and data set."""
+        """Raise UnknownName unless there are such a detector, data set and divergence."""
         check_known("detectors", self.detector)
         datasets.check(self.data.dataset)
+        if self.compares:
+            divergences.check(self.consistency.divergence)  # imports torch
 
     @property
     def compares(self) -> bool:

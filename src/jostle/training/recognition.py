@@ -1,4 +1,4 @@
-"""Training of recognisers: clips, clean or augmented, and the cross-entropy of their classes."""
+"""Training of recognisers: clips, clean or augmented, and a loss of their classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from jostle.core.environment import cache_folder
 from jostle.core.formatting import join_names
@@ -28,6 +27,7 @@ from jostle.training.clip_augmentation import ClipLoader, View, draw_patterns, d
 from jostle.training.clips import PixelClips, Preparation, VideoClip, list_videos, load_clips
 from jostle.training.distributed import Processes
 from jostle.training.learner import Learner, Losses, steps_in, with_average
+from jostle.training.loss import losses
 from jostle.training.optimisation import Average
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig, RecognitionConfig
 from jostle.training.selection import held_out_names
@@ -42,6 +42,7 @@ class RecognitionLearner(Learner):
 
     def __init__(self, config: RecognitionConfig, processes: Processes) -> None:
         self.config, self.processes, self.name = config, processes, config.trained
+        self.loss = losses[config.loss]
         self.classes, learn, choose = load_split(config)
         self.spec, self.model = self._build_model()
         self.steps = self._steps(learn)
@@ -62,14 +63,14 @@ class RecognitionLearner(Learner):
                     module.eval()
 
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
-        """Yield the cross-entropy of each batch of a step."""
+        """Yield the loss of each batch of a step."""
         for rows in self.batch_rows(len(self.learn.clips), epoch, step):
             loss = self.loss_of(rows, epoch)
             # Gradients are summed over processes, each of which has its share of the batch.
             yield {"total": loss * len(rows) / self.config.optimiser.batch}
 
     def loss_of(self, rows: list[int], epoch: int) -> Tensor:
-        """Return the mean cross-entropy of some clips with the augmentation of an epoch."""
+        """Return the loss of some clips with the augmentation of an epoch."""
         config, clips, device = self.config, self.learn.clips, self.processes.device
         shape = clips.frames.shape[1:5]
         views = [
@@ -90,13 +91,10 @@ class RecognitionLearner(Learner):
         if self.steps is not None:
             frames = frames.flatten(0, 1)[:, None]  # frames of a set are separate inputs
         ready = prepare_batch(frames, self.spec, noise=config.noise, patterns=patterns)
-        labels = torch.from_numpy(clips.labels[rows]).to(device).repeat_interleave(len(frames) // len(rows))
+        labels = torch.from_numpy(clips.labels[rows]).to(device)
         with half_on_gpu(config.precision, device):
             logits = self.model(ready)
-        losses = F.cross_entropy(logits.float(), labels, label_smoothing=config.smoothing, reduction="none")
-        if config.loss == "worst":
-            losses = losses.view(len(rows), -1).amax(1)
-        return losses.mean()
+        return self.loss(logits.float().unflatten(0, (len(rows), -1)), labels, config)
 
     def score(self, average: Average) -> float | None:
         """Return the accuracy on the held-out clips."""
@@ -130,12 +128,12 @@ class RecognitionLearner(Learner):
         """Return the frames of a set to learn from; None for clips, whose frames are drawn."""
         config, frames, available = self.config, self.spec.frames, learn.frames.shape[2]
         if not learn.are_sets:
-            if config.loss != "own":
+            if self.loss.whole_sets:
                 raise BadValue(f"loss = {config.loss!r} is for sets of frames, and {config.data.dataset} is of clips")
             return None
         if frames != 1:
             raise BadValue(f"{self.name} takes {frames} frames, and {config.data.dataset} consists of single ones")
-        return (config.data.k,) if config.loss == "own" else tuple(range(available))
+        return tuple(range(available)) if self.loss.whole_sets else (config.data.k,)
 
     def _build_model(self) -> tuple[InputSpec, nn.Module]:
         config = self.config

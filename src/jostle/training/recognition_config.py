@@ -12,6 +12,7 @@ from jostle.errors import BadValue
 from jostle.models.loading.names import check_known
 from jostle.training.config import RunConfig
 from jostle.training.detection_config import Precision, check_select
+from jostle.training.loss import losses
 from jostle.training.schedule import OptimiserConfig
 
 
@@ -166,8 +167,8 @@ class RecognitionConfig(RunConfig):
         corruptions: met in training.
         noise: likewise.
         patterns: likewise.
-        loss: `own` learns from each clip, of sets of frames from the anchor; `all` from every frame of a set alike;
-            `worst` from the one whose loss is largest, the pm-k loss of Shankar et al. (2021).
+        loss: a registered name: `own` learns from each clip, of sets of frames from the anchor; `all` from every frame
+            of a set alike; `worst` from the one whose loss is largest, the pm-k loss of Shankar et al. (2021).
         smoothing: of the labels.
         weights: a file to start from, or `clean` or `robust` where such come with jostle; `none` to start from
             chance. Where it knows other classes, only the last layer is begun anew.
@@ -185,7 +186,7 @@ class RecognitionConfig(RunConfig):
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     patterns: PatternsConfig = field(default_factory=PatternsConfig)
     optimiser: RecogniserOptimiserConfig = field(default_factory=RecogniserOptimiserConfig)
-    loss: Literal["own", "all", "worst"] = "own"
+    loss: str = "own"
     smoothing: float = 0.1
     frozen_norms: bool = False
     precision: Precision = "float32"
@@ -201,10 +202,11 @@ class RecognitionConfig(RunConfig):
             raise BadValue("frozen_norms keeps what the batch norms of weights know: give weights to start from")
 
     def check_names(self) -> None:
-        """Raise UnknownName unless there are such a recogniser and data set."""
+        """Raise UnknownName unless there are such a recogniser, data set and loss."""
         if self.model is None:
             check_known("models", self.recogniser)
         datasets.check(self.data.dataset)
+        losses.check(self.loss)  # imports torch
 
     @property
     def trained(self) -> str:

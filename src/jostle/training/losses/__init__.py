@@ -1,0 +1,1 @@
+"""Losses of recognisers, and divergences of the consistency loss."""
