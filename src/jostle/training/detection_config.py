@@ -12,6 +12,7 @@ from jostle.datasets.dataset import datasets
 from jostle.errors import BadValue
 from jostle.models.loading.names import check_known
 from jostle.training.config import RunConfig
+from jostle.training.held_out import check_select
 from jostle.training.loss import divergences
 
 if TYPE_CHECKING:
@@ -60,28 +61,8 @@ class ConsistencyConfig:
             raise BadValue(f"consistency: weight must not be below 0, got {self.weight}")
 
 
-TEST_NAMES = ("test", "testing")
 GRID = (4, 16)  # stride and window of the public features of THUMOS14
 LEARN_FROM = ("clean", "corrupted", "both")
-
-
-def check_select(select: str | float, train: str, learned: str) -> None:
-    """Raise if the epoch would be chosen by data that is learned from or tested on.
-
-    Args:
-        learned: what a share is held out of, in words.
-    """
-    if not isinstance(select, str):
-        if not 0 <= select < 1:
-            raise BadValue(f"data: select is a subset or a share from 0 to below 1, got {select}")
-        return
-    if select.casefold() in TEST_NAMES:
-        raise BadValue(
-            f"data: select = {select!r} would choose the model on the test set; name another subset, or hold out a "
-            f"share of the {learned}, as in select = 0.1"
-        )
-    if select.casefold() == train.casefold():
-        raise BadValue(f"data: select and train are both {train!r}; a model is not chosen by what it learned")
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,10 @@ from jostle.training.consistency import clip_consistency
 from jostle.training.detection_config import ClipDropConfig, FrameTrainingConfig
 from jostle.training.distributed import Processes
 from jostle.training.frame_store import FilmClip, TrainingFilm, cut_clip, load_films, renumber_classes
+from jostle.training.held_out import split
 from jostle.training.learner import Learner, Losses, detector_metadata, mean_losses, steps_in, with_average
 from jostle.training.optimisation import Average
-from jostle.training.selection import class_numbers, held_out_names, restrict_truth, thresholds
+from jostle.training.selection import class_numbers, restrict_truth, thresholds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -225,10 +226,10 @@ class EndToEndLearner(Learner):
             return names, learn, None
         if len(data.seeds) > 1:
             raise BadValue("data: no share can be held out of several seeds; set select to a subset, or use one seed")
-        held = held_out_names([film.name for film in learn], data.select, config.seed)
-        selected = [film for film in films if film.name in held]
+        rows, held = split([film.name for film in learn], data.select, config.seed)
+        selected = [learn[row] for row in held]
         known = restrict_truth(truth, [film.name for film in selected], names, numbers)
-        return names, [film for film in learn if film.name not in held], (selected, known)
+        return names, [learn[row] for row in rows], (selected, known)
 
     def _build_model(self) -> FrameDetector[Any]:
         config = self.config

@@ -24,6 +24,7 @@ from jostle.models.weights.packaged import weights_file
 from jostle.training.descriptor_bank import FilmBank, load_footage
 from jostle.training.distributed import Processes
 from jostle.training.events import DataPreparation, Watch
+from jostle.training.held_out import split
 from jostle.training.inspection_config import RANDOM, InspectionConfig
 from jostle.training.inspection_windows import draw_windows, render_windows
 from jostle.training.learner import Learner, Losses, steps_in, with_average
@@ -186,15 +187,10 @@ class InspectionLearner(Learner):
 
 
 def _split(bank: FilmBank, config: InspectionConfig) -> tuple[FilmBank, FilmBank]:
-    """Split films into training and held-out ones; pieces of one video stay together."""
-    videos = sorted({film.name.rpartition("@")[0] for film in bank.films})
-    order = rng_for(config.seed, "held out", *videos).permutation(len(videos))
-    many = max(1, round(config.data.select * len(videos))) if config.data.select and len(videos) > 1 else 0
-    held = {videos[i] for i in order[:many]}
-    parts = [
-        [film for film in bank.films if (film.name.rpartition("@")[0] in held) == chosen] for chosen in (False, True)
-    ]
-    return bank.only(parts[0]), bank.only(parts[1])
+    """Split films into training and held-out ones; pieces of one video stay together, and one alone is learned from."""
+    videos = [film.name.rpartition("@")[0] for film in bank.films]
+    learn, choose = split(videos, config.data.select if len(set(videos)) > 1 else 0.0, config.seed)
+    return bank.only([bank.films[row] for row in learn]), bank.only([bank.films[row] for row in choose])
 
 
 def _initial_networks(config: InspectionConfig) -> InspectorNetworks:

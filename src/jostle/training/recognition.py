@@ -26,11 +26,11 @@ from jostle.parallel.workers import available_cpus
 from jostle.training.clip_augmentation import ClipLoader, View, draw_patterns, draw_view, plain_view, prepare_batch
 from jostle.training.clips import PixelClips, Preparation, VideoClip, list_videos, load_clips
 from jostle.training.distributed import Processes
+from jostle.training.held_out import split
 from jostle.training.learner import Learner, Losses, steps_in, with_average
 from jostle.training.loss import losses
 from jostle.training.optimisation import Average
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig, RecognitionConfig
-from jostle.training.selection import held_out_names
 
 AT_ONCE = 64  # batch size of scoring
 
@@ -168,10 +168,8 @@ def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], PixelClips, 
         return classes, learn, load_clips(others, clean, cache=cache, jobs=jobs)
     if not data.select:
         return classes, learn, None
-    held = held_out_names(learn.names, data.select, config.seed)
-    training = [row for row, name in enumerate(learn.names) if name not in held]
-    other = [row for row, name in enumerate(learn.names) if name in held]
-    return classes, learn.of(training), learn.of(other)
+    training, held = split(learn.names, data.select, config.seed)
+    return classes, learn.of(training), learn.of(held)
 
 
 def _select_classes(

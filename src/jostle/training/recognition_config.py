@@ -11,7 +11,8 @@ from jostle.datasets.dataset import datasets
 from jostle.errors import BadValue
 from jostle.models.loading.names import check_known
 from jostle.training.config import RunConfig
-from jostle.training.detection_config import Precision, check_select
+from jostle.training.detection_config import Precision
+from jostle.training.held_out import check_select
 from jostle.training.loss import losses
 from jostle.training.schedule import OptimiserConfig
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.random import rng_for
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
@@ -20,6 +19,7 @@ from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.feature_detector import FeatureDetector
 from jostle.training.detection_config import DataConfig, TrainingConfig
 from jostle.training.feature_crops import FeatureVideo, load_videos
+from jostle.training.held_out import split
 from jostle.training.learner import with_average
 from jostle.training.optimisation import Average
 
@@ -69,13 +69,6 @@ def thresholds(protocol: str, chosen_by: str) -> tuple[float, ...]:
     return tious
 
 
-def held_out_names(names: Sequence[str], share: float, seed: int) -> set[str]:
-    """Draw a share of the videos by their names; at least one."""
-    by_name = sorted(names)
-    order = rng_for(seed, "held out", *by_name).permutation(len(by_name))
-    return {by_name[i] for i in order[: max(1, round(share * len(by_name)))]}
-
-
 def detect_all(detector: FeatureDetector[Any], videos: Sequence[FeatureVideo], data: DataConfig) -> Predictions:
     """Run a detector on each video."""
     detections: dict[str, Segments] = {}
@@ -105,12 +98,13 @@ def split_videos(
         return names, learn, (others, restrict_truth(other_truth, [video.name for video in others], names, numbers))
     if not data.select:
         return names, learn, None
-    held = held_out_names([video.name for video in learn], data.select, config.seed)
+    rows, held = split([video.name for video in learn], data.select, config.seed)
+    chosen = {learn[row].name for row in held}
     if longest is not None:  # a detector resizes its input by itself
         videos, _ = load_videos(data, data.train, numbers, channels=width, learned_from=False)
-    selected = [video for video in videos if video.name in held]
+    selected = [video for video in videos if video.name in chosen]
     known = restrict_truth(truth, [video.name for video in selected], names, numbers)
-    return names, [video for video in learn if video.name not in held], (selected, known)
+    return names, [learn[row] for row in rows], (selected, known)
 
 
 def class_numbers(truth: Truth, classes: int, where: str) -> tuple[tuple[str, ...], dict[str, int]]:
