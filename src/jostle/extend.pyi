@@ -148,4 +148,5 @@ from jostle.training.learner import Learner as Learner
 from jostle.training.loss import divergence as divergence
 from jostle.training.loss import divergences as divergences
 from jostle.training.loss import loss as loss
+from jostle.training.schedule import OptimiserConfig as OptimiserConfig
 from jostle.training.task import training_task as training_task

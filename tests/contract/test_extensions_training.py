@@ -52,6 +52,7 @@ batch = 4
 LATER = """
     bias: float = 0.0
     bounds: tuple[int, ...] = (1, 2)
+    folder: Path = Path("points")
 """
 
 
@@ -115,13 +116,14 @@ def test_own_task_is_trained_killed_and_continued(folder: Path) -> None:
 def test_own_task_by_python_gives_the_same_bytes(folder: Path) -> None:
     script = (
         "import jostle, line\n"
-        "from jostle.extend import RunConfig\n"
+        "from jostle.extend import OptimiserConfig, RunConfig\n"
         "assert issubclass(line.LineConfig, RunConfig)\n"
-        "config = line.LineConfig(seed=5, optimiser=OPTIMISER, save_every=0.0)\n"
+        "optimiser = OptimiserConfig(lr=0.1, average=0.5, epochs=5)\n"
+        "config = line.LineConfig(seed=5, optimiser=optimiser, save_every=0.0)\n"
         "result = jostle.train(config, 'by-python')\n"
         "assert result.score is None and result.steps == 40, result\n"
         "print(*jostle.names('trainingtasks'))\n"
-    ).replace("OPTIMISER", "line.LineConfig().optimiser.__class__(lr=0.1, average=0.5, epochs=5)")
+    )
     assert "detection end-to-end inspection line recognition" in run(folder, "-c", script)
     train(folder, "line.toml", "--import", "line", "optimiser.epochs=5", "-o", "by-command")
     weights = [(folder / name / "last.safetensors").read_bytes() for name in ("by-python", "by-command")]
@@ -137,7 +139,8 @@ def test_a_run_goes_on_after_its_task_got_more_settings(folder: Path) -> None:
     train(folder, *words, "-o", "whole")
     process = start(folder, "-m", "jostle", "train", *words, "-o", "run")
     kill_after(9, folder / "run" / "log.jsonl", process)
-    (folder / "own.py").write_text(text.replace("    slope: float = 3.0\n", f"    slope: float = 3.0{LATER}"))
+    later = text.replace("import torch", "from pathlib import Path\nimport torch", 1)
+    (folder / "own.py").write_text(later.replace("    slope: float = 3.0\n", f"    slope: float = 3.0{LATER}"))
     shutil.copytree(folder / "run", folder / "other")
     message = " ".join(train(folder, *words, "-o", "other", "bias=0.5", "seed=6", "bounds=[1, 3]", code=6).split())
     assert "other settings: seed was 5, and is 6; bias was 0.0, and is 0.5; bounds was [1, 2], and is [1, 3]" in message

@@ -13,9 +13,10 @@ import pytest
 import jostle
 from helpers.small_world import make_config
 from helpers.stopped_work import Stop, logged_rows
+from jostle.core.settings import settings_as_dict
 from jostle.errors import SourceChanged
 from jostle.training.checkpoint import CHECKPOINT
-from jostle.training.config import changed_settings
+from jostle.training.config import RunConfig, changed_settings
 from jostle.training.detection_config import DataConfig, TrainingConfig
 
 
@@ -33,6 +34,13 @@ class LaterConfig(TrainingConfig):
     data: LaterData
     extra: int = 0
     options: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreeConfig(LaterConfig):
+    """Settings one more of which may change while a run goes on."""
+
+    FREE = (*RunConfig.FREE, "extra")
 
 
 def make_later(config: TrainingConfig, *, blur: float = 0.0, **changes: Any) -> LaterConfig:
@@ -144,3 +152,10 @@ def test_former_keys_of_settings_are_no_change(world: Path) -> None:
     changed = changed_settings(stored, config)
     assert {line.partition(" was ")[0].partition(".")[0] for line in changed} == settings
     assert changed_settings(stored | {"consistency": {"released_faults": True}}, config)[-1:] != changed[-1:]
+
+
+def test_a_task_names_settings_that_may_change(world: Path) -> None:
+    later = make_later(make_config(world))
+    free = FreeConfig(**{one.name: getattr(later, one.name) for one in fields(later)} | {"extra": 7, "device": "cuda"})
+    assert changed_settings(settings_as_dict(later), free) == []
+    assert changed_settings(settings_as_dict(later), replace(free, seed=9)) == ["seed was 3, and is 9"]

@@ -141,7 +141,7 @@ def with_former_keys(value: Any) -> Any:
 
 def settings_as_dict(settings: Any) -> dict[str, Any]:
     """Return settings as plain values, for JSON."""
-    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings), default=str))  # paths are text
     return plain
 
 
