@@ -26,8 +26,8 @@ from bench.timing import finish, limit_threads, make_parser
 from jostle.core.types.segments import Segments
 from jostle.evaluation.recipes.recipe import benchmarks as recipes
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.features.video import VideoFeatures
 from jostle.features.extraction import Cost
+from jostle.features.video import VideoFeatures
 from jostle.io.video.decode import Reader
 from jostle.models.extractors.extractor import Extractor
 from jostle.models.loading.extractors import load_extractor

@@ -26,8 +26,8 @@ from jostle.core.types.video import VideoSource
 from jostle.evaluation.inference.feature_detection import FeatureGrid, submit_detection
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.features.video import VideoFeatures
 from jostle.features.interpolation import RowInterpolation, interpolate_rows, nearest_undamaged
+from jostle.features.video import VideoFeatures
 from jostle.mending.finders.known import KnownDamage
 from jostle.mending.repair import MendedSource
 from studies.detection import DETECTORS, EXTRACTOR, load_trained

@@ -387,8 +387,20 @@ def test_the_page_on_bringing_a_model_runs() -> None:
 
 def test_additions_shown_in_contributing_work(tmp_path: Path) -> None:
     """Import each block as a module in a new process, and use what it registers."""
-    names = ("corruption", "format", "model", "benchmark", "task", "option", "section", "metric", "mending", "training", "loss")
-    for name, block in zip(names, blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
+    names = (
+        "corruption",
+        "format",
+        "model",
+        "benchmark",
+        "task",
+        "option",
+        "section",
+        "metric",
+        "mending",
+        "training",
+        "loss",
+    )
+    for name, block in zip((*names, "loss"), blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
         (tmp_path / f"added_{name}.py").write_text(block, encoding="utf-8")
     (tmp_path / "truth.json").write_text(
         '{"actions": {"v": {"duration": 9, "annotations": [{"segment": [1, 2], "label": "wave"}]}}}', encoding="utf-8"
