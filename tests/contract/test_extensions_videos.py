@@ -73,20 +73,6 @@ def counted(location, options):
 """
 
 
-DATASET = """
-import npz_videos
-from jostle.extend import Dataset, VideoLabels, dataset
-
-
-@dataset("walk-or-jump", subsets=("test",), task="recognition", on_disk=True)
-def walk_or_jump(request):
-    labels = VideoLabels(("a", "b"), ("walk", "jump"), [0, 1], [1, 0])
-    places = {"a": "jump/a.npz", "b": "walk/b.npz"}
-    videos = {name: f"{request.root}/test/{place}" for name, place in places.items()}
-    return Dataset("walk-or-jump", request.subset, request.root, (labels,), videos)
-"""
-
-
 def start(*words: object, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run `python WORDS` where the modules of one's own are."""
     return subprocess.run([sys.executable, *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=300)
@@ -111,7 +97,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "own_model.py").write_text(MODEL)
     (folder / "own_extractor.py").write_text(EXTRACTOR)
     (folder / "counted.py").write_text(COUNTED)
-    (folder / "own_data.py").write_text(DATASET)
+    shutil.copy(EXAMPLE.with_name("walk_or_jump.py"), folder)
     return folder
 
 
@@ -154,12 +140,24 @@ def test_a_run_gives_the_same_as_of_files(world: Path, jobs: int) -> None:
 
 def test_a_data_set_of_ones_own_holds_them(world: Path) -> None:
     pytest.importorskip("torch")
-    words = ("tiny-p.toml", "--dataset", "walk-or-jump", "--model", "own_model:net", "-j", 2, "--import", "own_data")
+    words = (
+        "tiny-p.toml",
+        "--dataset",
+        "walk-or-jump",
+        "--model",
+        "own_model:net",
+        "-j",
+        2,
+        "--import",
+        "walk_or_jump",
+    )
     jostle_of("run", *words, "--data", "arrays", "-o", "data-run", folder=world)
     jostle_of("run", "tiny-p.toml", "--model", "own_model:net", "--data", "clips", "-o", "data-files", folder=world)
     own, file = (json.loads((world / name / "scores.json").read_text()) for name in ("data-run", "data-files"))
     assert own["cells"] == file["cells"]
-    done = start("-m", "jostle", "check", "arrays", "--dataset", "walk-or-jump", "--import", "own_data", folder=world)
+    done = start(
+        "-m", "jostle", "check", "arrays", "--dataset", "walk-or-jump", "--import", "walk_or_jump", folder=world
+    )
     assert done.returncode == 0, done.stderr
 
 
