@@ -387,20 +387,10 @@ def test_the_page_on_bringing_a_model_runs() -> None:
 
 def test_additions_shown_in_contributing_work(tmp_path: Path) -> None:
     """Import each block as a module in a new process, and use what it registers."""
-    names = (
-        "corruption",
-        "format",
-        "model",
-        "benchmark",
-        "task",
-        "option",
-        "section",
-        "metric",
-        "mending",
-        "training",
-        "loss",
-    )
-    for name, block in zip((*names, "loss"), blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
+    models = ("model", "extractor", "detector")
+    runs = ("benchmark", "task", "option", "section", "metric", "mending", "training", "loss")
+    names = ("corruption", "format", *models, "source", "dataset", *runs)
+    for name, block in zip(names, blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
         (tmp_path / f"added_{name}.py").write_text(block, encoding="utf-8")
     (tmp_path / "truth.json").write_text(
         '{"actions": {"v": {"duration": 9, "annotations": [{"segment": [1, 2], "label": "wave"}]}}}', encoding="utf-8"
@@ -408,6 +398,7 @@ def test_additions_shown_in_contributing_work(tmp_path: Path) -> None:
     code = """
 import added_corruption, added_format, added_model, added_benchmark, added_task, added_option
 import added_section, added_metric, added_mending, added_training, added_loss
+import added_extractor, added_detector, added_source, added_dataset
 import jostle, numpy as np, torch
 from jostle.core.types.language import AnswerSet, QuestionAnswer, QuestionItem, QuestionSet
 from jostle.evaluation.recipes.recipe import benchmarks
@@ -425,6 +416,13 @@ assert "coverage" in jostle.names("sections")
 dark = np.repeat(np.array([90, 0, 70], np.uint8), 40 * 48 * 3).reshape(3, 40, 48, 3)
 assert jostle.mend(dark, how="after", inspector="darkness")[:, 0, 0, 0].tolist() == [90, 70, 70]
 assert "hardest" in jostle.names("losses")
+assert jostle.load_extractor("mean_features", weights="random").dim == 8
+times = {"fps": 25, "stride": 4, "window": 8, "duration": 3.0}
+found = jostle.load_detector("pointwise", weights="random").detect(np.zeros((20, 8), np.float32), **times)
+assert found.start.shape == found.end.shape
+np.savez("film.npz", frames=np.repeat(clip, 8, 0))
+assert len(jostle.read("film.npz")) == 16
+assert jostle.load_dataset("two-films", root=".").videos["walk"].name == "walk.npz"
 assert jostle.train(added_training.LineConfig(), "line").steps == 4 * 35
 from pathlib import Path
 from jostle.core.options import options_in
