@@ -129,6 +129,17 @@ def test_copies_of_a_model_object_give_the_same_predictions(workspace: Path, tmp
     assert content(tmp_path / "one") == content(tmp_path / "copies")
 
 
+@pytest.mark.slow
+def test_a_cluster_gives_the_same(workspace: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    run(workspace, tmp_path / "one", "helpers.own_models:named", jobs=1)
+    state = random.getstate()
+    run(workspace, tmp_path / "ray", "helpers.own_models:named", engine="ray", jobs=2)
+    random.setstate(state)  # Ray draws from it
+    assert (tmp_path / "one" / "scores.json").read_bytes() == (tmp_path / "ray" / "scores.json").read_bytes()
+    assert (scores(tmp_path / "one", "freeze-3") == scores(tmp_path / "ray", "freeze-3")).all()
+
+
 @pytest.mark.processes
 @pytest.mark.fault("F78")
 def test_failing_model_object_serving_workers(workspace: Path, tmp_path: Path) -> None:
