@@ -95,3 +95,10 @@ def test_the_conda_recipe_has_the_requirements_of_pyproject() -> None:
     extras = requirements([*PROJECT["optional-dependencies"]["torch"], *PROJECT["optional-dependencies"]["report"]])
     optional = {CONDA_NAMES.get(name, name): bounds for name, bounds in extras.items()}
     assert requirements(recipe["requirements"]["run_constraints"]) == optional
+
+
+def test_tests_that_the_makefile_names_exist() -> None:
+    named = re.findall(r"(tests/\S+\.py)::(\w+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert named
+    for path, name in named:
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"
