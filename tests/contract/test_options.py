@@ -12,12 +12,12 @@ import typer
 import jostle
 from helpers.command_line import assert_refused
 from jostle import api
-from jostle.api.config import DetectConfig, ExtractConfig, RunConfig
+from jostle.api.config import BenchmarkRunConfig, DetectConfig, ExtractConfig
 from jostle.cli import app
 from jostle.core.options import OptionField, options_of
 from jostle.errors import BadValue
 
-KINDS = {"run": RunConfig, "extract": ExtractConfig, "detect": DetectConfig}
+KINDS = {"run": BenchmarkRunConfig, "extract": ExtractConfig, "detect": DetectConfig}
 COMMANDS: Any = typer.main.get_command(app)
 OPTIONS = [(verb, one) for verb, kind in KINDS.items() for one in options_of(kind)]
 every_option = pytest.mark.parametrize(("verb", "one"), OPTIONS, ids=lambda part: getattr(part, "name", part))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.api.catalogue import DataSpec, load_dataset
-from jostle.api.config import RunConfig
+from jostle.api.config import BenchmarkRunConfig
 from jostle.api.results import draw_stability, stability
 from jostle.core.options import takes
 from jostle.errors import BadValue, DataError, JostleError, MissingExtra, UnknownName
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from jostle.reporting.analysis.many_runs import Many
 
 
-@takes(RunConfig)
-def run(config: RunConfig) -> Run:
+@takes(BenchmarkRunConfig)
+def run(config: BenchmarkRunConfig) -> Run:
     """Run a benchmark on a model. A run that was stopped in `out` goes on to the same bytes.
 
     A model of one's own is a `Recogniser` or a `torch.nn.Module` with its `spec`; or a callable: from clips (B, T, H,
@@ -81,7 +81,7 @@ def run(config: RunConfig) -> Run:
             return replace(done, advice=advice)
 
 
-def _try_model(known: _Known, model: BenchmarkModel, config: RunConfig) -> None:
+def _try_model(known: _Known, model: BenchmarkModel, config: BenchmarkRunConfig) -> None:
     """Try a model on one video: whether it fits is known before the work begins, and not at the end of it."""
     from jostle.evaluation.runner.estimate import run_trial
     from jostle.evaluation.runner.state import usable_videos
@@ -93,7 +93,7 @@ def _try_model(known: _Known, model: BenchmarkModel, config: RunConfig) -> None:
         run_trial(model.load, orders)
 
 
-def _stopping_rule(known: _Known, budget: Budget, config: RunConfig) -> StoppingRule:
+def _stopping_rule(known: _Known, budget: Budget, config: BenchmarkRunConfig) -> StoppingRule:
     from jostle.gate.stopping import make_stopping_rule
 
     return make_stopping_rule(
@@ -109,8 +109,8 @@ def _read_budget(source: str | Path | Mapping[str, Any] | Budget) -> Budget:
     return budget
 
 
-@takes(RunConfig)
-def plan(config: RunConfig) -> WorkEstimate:
+@takes(BenchmarkRunConfig)
+def plan(config: BenchmarkRunConfig) -> WorkEstimate:
     """Return the work that `run` would do with the same options on this machine; the run folder is not touched.
 
     One video is processed to estimate the total time.
@@ -205,7 +205,7 @@ class _Known:
 
 
 @contextmanager
-def _prepare(config: RunConfig | ProbeConfig) -> Iterator[tuple[_Known, Engine]]:
+def _prepare(config: BenchmarkRunConfig | ProbeConfig) -> Iterator[tuple[_Known, Engine]]:
     """Check all names, then start the engine and look everything else up, before any work is done."""
     need_torch("running a model")
     data = DataSpec(config.data, config.dataset, config.subset, config.fps)
@@ -229,7 +229,7 @@ def _prepare(config: RunConfig | ProbeConfig) -> Iterator[tuple[_Known, Engine]]
         model_processes=model_processes,
         picklable=picklable,
     ) as place:
-        given = config.videos if isinstance(config, RunConfig) else None
+        given = config.videos if isinstance(config, BenchmarkRunConfig) else None
         out = Path(config.out)
         loaded = with_videos(data.load(recipe, given=bool(given)), given, RunFolder(out).frames, config.fps)
         clean = None if config.adapt is None else _clean_videos(recipe, config)
@@ -266,7 +266,7 @@ def check_model_name(benchmark: str | Path, model: object) -> Recipe:
     return recipe
 
 
-def _check_names(config: RunConfig | ProbeConfig, data: DataSpec) -> tuple[Recipe, tuple[Cell, ...]]:
+def _check_names(config: BenchmarkRunConfig | ProbeConfig, data: DataSpec) -> tuple[Recipe, tuple[Cell, ...]]:
     """Check names before anything large, such as torch, is imported."""
     try:
         own = check_model_name(config.benchmark, config.model)
@@ -278,7 +278,7 @@ def _check_names(config: RunConfig | ProbeConfig, data: DataSpec) -> tuple[Recip
         from jostle.evaluation.recipes.selection import select_cells
         from jostle.evaluation.tasks.task import tasks
 
-        cells = None if not isinstance(config, RunConfig) or config.cells is None else list(config.cells)
+        cells = None if not isinstance(config, BenchmarkRunConfig) or config.cells is None else list(config.cells)
         tasks[own.task].check_options(own, config)
         select_cells(own, cells)
         recipe = data.put_under(own)  # finds data sets, whose films are drawn by compiled code

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RunConfig(InferenceConfig, SelectionOptions, StopOptions, RunOutputOptions):
+class BenchmarkRunConfig(InferenceConfig, SelectionOptions, StopOptions, RunOutputOptions):
     """Options of a run, as requested."""
 
     watch: Watch | None = field(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from jostle import api
-from jostle.api.config import RunConfig
+from jostle.api.config import BenchmarkRunConfig
 from jostle.cli import console
 from jostle.cli.app import DryRun, Json, app, fetch
 from jostle.cli.console import watching
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @app.command(help="Run a benchmark on a model, or resume a run.")
-@with_options(RunConfig, without=("model",), optional=True)
+@with_options(BenchmarkRunConfig, without=("model",), optional=True)
 def run(
     given: Given,
     *,
