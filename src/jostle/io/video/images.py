@@ -16,6 +16,7 @@ from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
 from jostle.io.video.facts import VideoFacts
 from jostle.io.video.frame_folder import FrameFolder
+from jostle.io.video.rgb_pictures import RgbPictures
 from jostle.io.video.timestamps import DecodeScan
 from jostle.io.video.validation import Limits, printable_name
 
@@ -142,7 +143,7 @@ _REPORT_EVERY = 256
 CACHE_BYTES = 4 * 2**20  # images are decoded independently
 
 
-class ImageFrames:
+class ImageFrames(RgbPictures):
     """Frame source of a series of images.
 
     All headers are read first, so that invalid images and images of another size are found before decoding.
@@ -350,20 +351,6 @@ class ImageFrames:
             return None
         picture.flags.writeable = False
         return np.asarray(picture, np.uint8)
-
-    def seek_point(self, number: int) -> int:
-        """Return the frame itself: every image can be decoded on its own."""
-        return number
-
-    @staticmethod
-    def rgb(picture: Frame) -> Frame:
-        """Return the (H, W, 3) RGB picture itself, which is cached and must not be modified."""
-        return picture
-
-    @staticmethod
-    def weight(picture: Frame) -> int:
-        """Return the bytes that caching this picture takes."""
-        return int(picture.nbytes)
 
     def close(self) -> None:
         """Stop the threads that decode ahead."""

@@ -20,6 +20,7 @@ from jostle.errors import BadValue, JostleError, MediaError, ResourceError
 from jostle.io.files.video_ids import VIDEO_SUFFIXES
 from jostle.io.video.facts import VideoFacts
 from jostle.io.video.frame_folder import IMAGE_SUFFIXES
+from jostle.io.video.rgb_pictures import RgbPictures
 from jostle.io.video.timestamps import DecodeScan, exact_ticks
 from jostle.io.video.validation import Limits, printable_name
 
@@ -125,7 +126,7 @@ def video_suffixes() -> frozenset[str]:
     return VIDEO_SUFFIXES.union(*(kind.suffixes for kind in video_sources.values()))
 
 
-class SourceFrames:
+class SourceFrames(RgbPictures):
     """Frame source of a registered kind: checks what the function gives, and reads it in blocks.
 
     Args:
@@ -251,20 +252,6 @@ class SourceFrames:
                 got = f"{getattr(frames, 'shape', type(frames).__name__)} {getattr(frames, 'dtype', '')}".strip()
                 raise BadValue(f"block({lo}, {hi}) must be {(hi - lo, *self._size, 3)} uint8, got {got}")
         return frames
-
-    def seek_point(self, number: int) -> int:
-        """Return the frame itself: a source answers for every frame."""
-        return number
-
-    @staticmethod
-    def rgb(picture: Frame) -> Frame:
-        """Return the (H, W, 3) RGB picture itself, which is cached and must not be modified."""
-        return picture
-
-    @staticmethod
-    def weight(picture: Frame) -> int:
-        """Return the bytes that caching this picture takes."""
-        return int(picture.nbytes)
 
     def close(self) -> None:
         """Close the source, if it can be closed."""
