@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers import mean_extractor
 from helpers.tiny_clips import write_clips
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "extensions" / "npz_videos.py"
@@ -26,20 +27,6 @@ def colours(clips):
 
 
 net = Recogniser(colours, InputSpec(frames=4, stride=1, resize=20, size=16), classes=("walk", "jump"))
-"""
-EXTRACTOR = """
-from types import SimpleNamespace
-
-
-class Means:
-    spec, kind = SimpleNamespace(frames=4, stride=2, fps=None), SimpleNamespace(name="means")
-    dim, frame_dim = 3, None
-
-    def __call__(self, clips):
-        return clips.mean((1, 2, 3)).astype("f4")
-
-
-means = Means()
 """
 # A source of its own kind of addresses, whose frames are made when they are asked for.
 COUNTED = """
@@ -95,7 +82,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.savez(target, frames=clip.frames, fps=float(clip.fps))
     shutil.copy(EXAMPLE, folder)
     (folder / "own_model.py").write_text(MODEL)
-    (folder / "own_extractor.py").write_text(EXTRACTOR)
+    shutil.copy(mean_extractor.__file__, folder / "own_extractor.py")
     (folder / "counted.py").write_text(COUNTED)
     shutil.copy(EXAMPLE.with_name("walk_or_jump.py"), folder)
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers import mean_extractor
 from helpers.range_server import RangeServer, serve
 from helpers.striped_videos import StripeReader
 from helpers.tiny_clips import write_clips
@@ -201,25 +203,9 @@ def test_inspect_on_the_command_line(address: str, videos: dict[str, Path], tmp_
     assert remote["probabilities"] == file["probabilities"]
 
 
-EXTRACTOR = """
-from types import SimpleNamespace
-
-
-class Means:
-    spec, kind = SimpleNamespace(frames=4, stride=2, fps=None), SimpleNamespace(name="means")
-    dim, frame_dim = 3, None
-
-    def __call__(self, clips):
-        return clips.mean((1, 2, 3)).astype("f4")
-
-
-means = Means()
-"""
-
-
 def test_extract_on_the_command_line(address: str, videos: dict[str, Path], tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    (tmp_path / "own.py").write_text(EXTRACTOR)
+    shutil.copy(mean_extractor.__file__, tmp_path / "own.py")
     for source, out in ((address, "remote"), (videos["h264_b_frames"], "file")):
         done = jostle_of("extract", source, "--extractor", "own:means", "-o", out, folder=tmp_path)
         assert done.returncode == 0, done.stderr
